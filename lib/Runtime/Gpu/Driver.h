@@ -27,6 +27,12 @@ using Stream = StreamObject *;
 using Event = EventObject *;
 using Graph = GraphObject *;
 
+/// Operands of a product.
+struct GemmOperands {
+  const void *a = nullptr, *b = nullptr;
+  void *c = nullptr;
+};
+
 /// Calls since the driver was made.
 struct DriverCounts {
   int64_t allocations = 0, streams = 0, events = 0, graphs = 0;
@@ -75,6 +81,17 @@ public:
   /// `bias` is null where the step has none.
   virtual Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
                       const void *bias, std::byte *workspace) = 0;
+  /// Products of one description on several operands (Operation::group) as one call. False, and
+  /// nothing is issued, where there is none.
+  virtual Expected<bool> gemmGroup(Issue issue, const GemmStep &step,
+                                   const std::vector<GemmOperands> &operands,
+                                   std::byte *workspace) {
+    return false;
+  }
+  virtual Status prepareGroup(int64_t device, const GemmStep &step,
+                              const std::vector<GemmOperands> &operands) {
+    return {};
+  }
   /// What `gemm` needs to know before its first call for this step: chosen here, since libraries
   /// may refuse to answer while a graph is captured.
   virtual Status prepareGemm(const GemmStep &step, const void *a, const void *b, void *c,

@@ -95,6 +95,7 @@ public:
 
 private:
   Status issue(const Operation &operation, int64_t collective);
+  std::vector<GemmOperands> operandsOf(const Operation &operation) const;
   /// Has the driver choose how it multiplies: libraries may not be asked during a capture.
   Status prepareProducts();
   Status issueCollective(const Operation &operation, int64_t collective);

@@ -77,8 +77,20 @@ Status Issuer::issue(const Operation &op, int64_t collective) {
   }
   case Operation::Kind::gemm: {
     const auto &step = std::get<GemmStep>(op.step->action);
-    return driver.gemm(withWorkspace(issueOf(op, "gemm")), step, slot(step.a), slot(step.b),
-                       slot(step.c), step.bias ? slot(*step.bias) : nullptr, workspace);
+    if (!op.group.empty()) {
+      auto done =
+          driver.gemmGroup(withWorkspace(issueOf(op, "gemm")), step, operandsOf(op), workspace);
+      if (!done || *done)
+        return done.status();
+    }
+    auto issueOne = [&](const GemmStep &one) {
+      return driver.gemm(withWorkspace(issueOf(op, "gemm")), one, slot(one.a), slot(one.b),
+                         slot(one.c), one.bias ? slot(*one.bias) : nullptr, workspace);
+    };
+    TESSERA_RETURN_IF_ERROR(issueOne(step));
+    for (const Step *other : op.group)
+      TESSERA_RETURN_IF_ERROR(issueOne(std::get<GemmStep>(other->action)));
+    return {};
   }
   case Operation::Kind::contract: {
     const auto &step = std::get<ContractStep>(op.step->action);

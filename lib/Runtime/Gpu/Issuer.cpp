@@ -52,12 +52,31 @@ Status Issuer::prepareProducts() {
   for (const Segment &segment : part.plan.segments)
     for (const Operation &each : segment.operations)
       if (each.kind == Operation::Kind::gemm) {
-        const auto &step = std::get<GemmStep>(each.step->action);
-        TESSERA_RETURN_IF_ERROR(
-            executor.driver().prepareGemm(step, slot(step.a), slot(step.b), slot(step.c),
-                                          step.bias ? slot(*step.bias) : nullptr));
+        std::vector<const Step *> products = each.group;
+        products.push_back(each.step);
+        for (const Step *product : products) {
+          const auto &step = std::get<GemmStep>(product->action);
+          TESSERA_RETURN_IF_ERROR(
+              executor.driver().prepareGemm(step, slot(step.a), slot(step.b), slot(step.c),
+                                            step.bias ? slot(*step.bias) : nullptr));
+        }
+        if (!each.group.empty())
+          TESSERA_RETURN_IF_ERROR(executor.driver().prepareGroup(
+              device, std::get<GemmStep>(each.step->action), operandsOf(each)));
       }
   return {};
+}
+
+std::vector<GemmOperands> Issuer::operandsOf(const Operation &operation) const {
+  std::vector<GemmOperands> operands;
+  auto add = [&](const Step *product) {
+    const auto &step = std::get<GemmStep>(product->action);
+    operands.push_back({slot(step.a), slot(step.b), slot(step.c)});
+  };
+  add(operation.step);
+  for (const Step *product : operation.group)
+    add(product);
+  return operands;
 }
 
 void Issuer::restart() {

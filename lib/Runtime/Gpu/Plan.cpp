@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace tessera::runtime::gpu {
 
@@ -56,6 +57,7 @@ private:
   size_t add(size_t index);
   void add(const Step &step, const LaunchStep &launch);
   void add(const Step &step, const GemmStep &gemm);
+  bool joinsGroup(const GemmStep &gemm) const;
   void add(const Step &step, const ContractStep &contract);
   void add(const Step &step, const CopyStep &copy);
   void addCollective(const Step &step, int64_t index);
@@ -163,7 +165,72 @@ void PlanBuilder::add(const Step &step, const LaunchStep &launch) {
   emit({Operation::Kind::launch, &step, 0, 0, 0, 0, accessesOf(step, make), {}, -1});
 }
 
+/// Whether (extent, stride) pairs lead from an element to distinct ones.
+static bool areDistinct(std::vector<std::pair<int64_t, int64_t>> dims) {
+  std::sort(dims.begin(), dims.end(),
+            [](const auto &a, const auto &b) { return a.second < b.second; });
+  int64_t span = 1;
+  for (auto [extent, stride] : dims) {
+    if (extent == 1)
+      continue;
+    if (stride < span)
+      return false;
+    span += (extent - 1) * stride;
+  }
+  return true;
+}
+
+/// Batches over two dimensions without a common stride are steps one after the other, one for each
+/// index of the outer dimension: they may be one call.
+bool PlanBuilder::joinsGroup(const GemmStep &gemm) const {
+  if (open.operations.empty() || open.operations.back().kind != Operation::Kind::gemm)
+    return false;
+  const Operation &last = open.operations.back();
+  const auto &first = std::get<GemmStep>(last.step->action);
+  auto shape = [](const GemmStep &of) {
+    return std::tie(of.dtype, of.resultDType, of.batch, of.m, of.n, of.k, of.transA, of.transB,
+                    of.lda, of.ldb, of.ldc, of.strideA, of.strideB, of.strideC, of.accumulate);
+  };
+  if (gemm.hasEpilogue() || first.hasEpilogue() || shape(gemm) != shape(first))
+    return false;
+  const GemmStep &before =
+      last.group.empty() ? first : std::get<GemmStep>(last.group.back()->action);
+  const GemmStep &second =
+      last.group.empty() ? gemm : std::get<GemmStep>(last.group.front()->action);
+  int64_t step = 0; ///< of the result, in bytes
+  for (int64_t GemmStep::*operand : {&GemmStep::a, &GemmStep::b, &GemmStep::c}) {
+    auto distance = [&](const GemmStep &from, const GemmStep &to) {
+      return addressOf(part.slots[to.*operand]) - addressOf(part.slots[from.*operand]);
+    };
+    step = distance(first, second);
+    if (distance(before, gemm) != step)
+      return false;
+  }
+  int64_t size = sizeOf(gemm.resultDType.value_or(gemm.dtype));
+  auto count = static_cast<int64_t>(last.group.size()) + 2;
+  if (step <= 0 || step % size != 0 ||
+      !areDistinct(
+          {{count, step / size}, {gemm.batch, gemm.strideC}, {gemm.m, gemm.ldc}, {gemm.n, 1}}))
+    return false;
+  // Slots go on to the end of what they are a part of.
+  Access result = access(first.c, true);
+  auto isApart = [&](int64_t slot) {
+    Access read = access(slot, false);
+    return read.begin + read.bytes <= result.begin || result.begin + result.bytes <= read.begin;
+  };
+  return isApart(first.a) && isApart(first.b) && isApart(gemm.a) && isApart(gemm.b);
+}
+
 void PlanBuilder::add(const Step &step, const GemmStep &gemm) {
+  if (joinsGroup(gemm)) {
+    Operation &last = open.operations.back();
+    auto all = std::make_shared<Accesses>(*last.accesses);
+    for (Access each : {access(gemm.a, false), access(gemm.b, false), access(gemm.c, true)})
+      all->push_back(each);
+    last.accesses = std::move(all);
+    last.group.push_back(&step);
+    return;
+  }
   auto make = [&] {
     Accesses list = {access(gemm.a, false), access(gemm.b, false), access(gemm.c, true)};
     if (gemm.bias)

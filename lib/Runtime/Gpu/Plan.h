@@ -40,6 +40,9 @@ struct Operation {
   std::shared_ptr<const std::vector<Access>> accesses;
   std::vector<int64_t> waits; ///< events, waited for before it
   int64_t record = -1;        ///< event, recorded behind it
+  /// Of a `gemm`, products beside `step` that differ from it in where their operands are, each as
+  /// far behind the one before; no result is an operand, or a part of another result.
+  std::vector<const Step *> group = {};
 };
 
 struct Segment {

@@ -63,7 +63,7 @@ Status CublasLt::check(Status_t status, const char *what) const {
              : Status::error(std::string(what) + " (cuBLAS status " + std::to_string(status) + ")");
 }
 
-static int typeOf(DType dtype) {
+int CublasLt::dataTypeOf(DType dtype) {
   switch (dtype) {
   case DType::f64:
     return kReal64;
@@ -78,8 +78,12 @@ static int typeOf(DType dtype) {
   }
 }
 
+int CublasLt::computeOf(DType dtype) {
+  return dtype == DType::f64 ? kCompute64 : kCompute32;
+}
+
 bool CublasLt::multiplies(DType dtype) {
-  return typeOf(dtype) >= 0;
+  return dataTypeOf(dtype) >= 0;
 }
 
 Status CublasLt::layout(void *&layout, int type, int64_t rows, int64_t columns, int64_t leading,
@@ -113,12 +117,11 @@ Status CublasLt::setEpilogue(const GemmStep &step, const void *bias, Product &pr
 /// C^T = B^T A^T with our buffers as they are.
 Status CublasLt::describe(const GemmStep &step, const void *const (&pointers)[4],
                           Product &product) {
-  int type = typeOf(step.dtype), result = typeOf(step.resultDType.value_or(step.dtype));
+  int type = dataTypeOf(step.dtype), result = dataTypeOf(step.resultDType.value_or(step.dtype));
   product.isDouble = step.dtype == DType::f64;
-  TESSERA_RETURN_IF_ERROR(
-      check(descCreate(&product.operation, product.isDouble ? kCompute64 : kCompute32,
-                       product.isDouble ? kReal64 : kReal32),
-            "a product's description"));
+  TESSERA_RETURN_IF_ERROR(check(
+      descCreate(&product.operation, computeOf(step.dtype), product.isDouble ? kReal64 : kReal32),
+      "a product's description"));
   int32_t first = step.transB, second = step.transA;
   TESSERA_RETURN_IF_ERROR(
       check(descSet(product.operation, kTransA, &first, sizeof(first)), "a transposition"));

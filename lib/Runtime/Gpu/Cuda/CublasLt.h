@@ -24,6 +24,9 @@ public:
   Status open();
   /// Frees what was made; nothing runs any more.
   void close();
+  /// cublasComputeType_t of products of a dtype, and cudaDataType of a dtype.
+  static int computeOf(DType dtype);
+  static int dataTypeOf(DType dtype);
   /// Whether it has products of a dtype: those of floats.
   static bool multiplies(DType dtype);
   /// Chooses the algorithm of a product, unless it has been. `pointers` of A, B, C and the bias say

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <thread>
 
 namespace tessera::runtime::gpu {
@@ -62,6 +63,8 @@ void CudaDriver::release() {
   for (CuGraphExec each : graphs)
     (void)api.graphExecDestroy(each);
   blas.close();
+  batched.close();
+  groups.clear();
   tracing.reset();
   for (CuEvent each : events)
     (void)api.eventDestroy(each);
@@ -266,6 +269,47 @@ Status CudaDriver::gemm(Issue issue, const GemmStep &step, const void *a, const 
                                       parameters, nullptr),
                      "a matrix product");
   });
+}
+
+/// The library is not worth an error: without it each product is a call of cuBLASLt.
+Status CudaDriver::prepareGroup(int64_t device, const GemmStep &step,
+                                const std::vector<GemmOperands> &operands) {
+  if (!CublasLt::multiplies(step.dtype) || step.k == 0 || step.batch * step.m * step.n == 0)
+    return {};
+  if (Status opened = triedBatched ? Status() : batched.open(); !opened.ok())
+    std::fprintf(stderr, "tessera: warning: %s; without it they are a call of cuBLASLt each\n",
+                 opened.message().c_str());
+  triedBatched = true;
+  if (!batched.isOpen())
+    return {};
+  std::vector<const void *> addresses = Cublas::addresses(step, operands);
+  auto bytes = static_cast<int64_t>(addresses.size() * sizeof(void *));
+  auto memory = allocate(device, bytes);
+  if (!memory)
+    return memory.status();
+  groups[{&step, operands.front().c}] = *memory;
+  return write(device, *memory, reinterpret_cast<const std::byte *>(addresses.data()), bytes);
+}
+
+Expected<bool> CudaDriver::gemmGroup(Issue issue, const GemmStep &step,
+                                     const std::vector<GemmOperands> &operands,
+                                     std::byte *workspace) {
+  auto known = groups.find({&step, operands.front().c});
+  if (known == groups.end())
+    return false;
+  bool done = false;
+  TESSERA_RETURN_IF_ERROR(timed(issue, [&]() -> Status {
+    auto count = static_cast<int64_t>(operands.size()) * step.batch;
+    auto issued =
+        batched.multiply(step, known->second, count, CublasLt::dataTypeOf(step.dtype),
+                         CublasLt::dataTypeOf(step.resultDType.value_or(step.dtype)),
+                         CublasLt::computeOf(step.dtype), workspace,
+                         static_cast<size_t>(CublasLt::kWorkspaceBytes), cu(issue.stream));
+    done = issued && *issued;
+    return issued.status();
+  }));
+  counted.launches += done;
+  return done;
 }
 
 Status CudaDriver::beginCapture(Stream origin) {

@@ -9,6 +9,7 @@
 #define TESSERA_LIB_RUNTIME_GPU_CUDA_CUDADRIVER_H
 
 #include "../Driver.h"
+#include "Cublas.h"
 #include "CublasLt.h"
 #include "CudaApi.h"
 #include "CudaTrace.h"
@@ -66,6 +67,11 @@ public:
   Status progress() override { return {}; }
   Status prepareGemm(const GemmStep &step, const void *a, const void *b, void *c,
                      const void *bias) override;
+  Expected<bool> gemmGroup(Issue issue, const GemmStep &step,
+                           const std::vector<GemmOperands> &operands,
+                           std::byte *workspace) override;
+  Status prepareGroup(int64_t device, const GemmStep &step,
+                      const std::vector<GemmOperands> &operands) override;
   Status finishWrites() override;
   Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
@@ -102,6 +108,10 @@ private:
 
   CudaApi api;
   CublasLt blas;
+  Cublas batched;
+  bool triedBatched = false;
+  /// Memory with the addresses of a group, by its description and first result.
+  std::map<std::pair<const GemmStep *, const void *>, std::byte *> groups; ///< never iterated
   std::string name;
   CuContext context = nullptr;
   int major = 0, minor = 0, processors = 0;

@@ -1,0 +1,56 @@
+//===- Cublas.h - Products with pointers of their own -----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// cuBLASLt's batches have one stride. Batches over two dimensions (a batch and
+// its heads, of rows that have both) are pointers, which cuBLAS takes:
+// cublasGemmBatchedEx.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_GPU_CUDA_CUBLAS_H
+#define TESSERA_LIB_RUNTIME_GPU_CUDA_CUBLAS_H
+
+#include "../Driver.h"
+#include "CudaApi.h"
+
+#include <map>
+
+namespace tessera::runtime::gpu {
+
+/// cuBLAS, opened with dlopen when a program has such products.
+class Cublas {
+public:
+  Status open();
+  bool isOpen() const { return handle != nullptr; }
+  /// Frees what was made; nothing runs any more.
+  void close();
+  /// The addresses that a call reads: those of A, then B, then C, one for each product and batch.
+  static std::vector<const void *> addresses(const GemmStep &step,
+                                             const std::vector<GemmOperands> &operands);
+  /// `pointers` is memory of the device with the addresses of `count` products; `compute` is how it
+  /// computes, as cuBLASLt's. False, with nothing done and a warning, where the library refuses.
+  Expected<bool> multiply(const GemmStep &step, std::byte *pointers, int64_t count, int type,
+                          int resultType, int compute, void *workspace, size_t workspaceBytes,
+                          CuStream stream);
+
+private:
+  using Status_t = int;
+  SharedLibrary library;
+  void *handle = nullptr;
+  bool refused = false;
+  Status_t (*create)(void **) = nullptr;
+  Status_t (*destroy)(void *) = nullptr;
+  Status_t (*setStream)(void *, CuStream) = nullptr;
+  Status_t (*setWorkspace)(void *, void *, size_t) = nullptr;
+  Status_t (*gemmBatched)(void *, int, int, int, int, int, const void *, const void *const *, int,
+                          int, const void *const *, int, int, const void *, void *const *, int, int,
+                          int, int compute, int algorithm) = nullptr;
+};
+
+} // namespace tessera::runtime::gpu
+
+#endif // TESSERA_LIB_RUNTIME_GPU_CUDA_CUBLAS_H
