@@ -11,7 +11,9 @@
 // a GPU, what is copied from the host, or set, without a stream arrives late:
 // when the default stream is waited for, or read from. Of kernels it knows the
 // runtime's own. FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
-// architecture (90). With FAKE_CUDA_REPORT it says on standard error, when the process ends, what
+// architecture (90), FAKE_CUDA_MIB
+// the memory that is free, FAKE_CUDA_VERSION the driver's, FAKE_CUDA_LOADS the error of loading
+// code. With FAKE_CUDA_REPORT it says on standard error, when the process ends, what
 // was made and not freed.
 //
 //===----------------------------------------------------------------------===//
@@ -161,7 +163,7 @@ EXPORT int cuInit(unsigned) {
   return setting("FAKE_CUDA_DEVICES", 1) > 0 ? 0 : 100; // no device
 }
 EXPORT int cuDriverGetVersion(int *version) {
-  *version = 13000;
+  *version = setting("FAKE_CUDA_VERSION", 13000);
   return 0;
 }
 EXPORT int cuDeviceGetCount(int *count) {
@@ -192,7 +194,12 @@ EXPORT int cuDevicePrimaryCtxRetain(void **context, int) {
 EXPORT int cuCtxSetCurrent(void *) {
   return 0;
 }
+static size_t availableMemory() {
+  return static_cast<size_t>(setting("FAKE_CUDA_MIB", 1 << 14)) << 20;
+}
 EXPORT int cuMemAlloc_v2(Pointer *pointer, size_t size) {
+  if (size > availableMemory())
+    return 2; // out of memory
   ++living.memory;
   *pointer = reinterpret_cast<Pointer>(std::aligned_alloc(256, (size + 255) / 256 * 256));
   std::memset(reinterpret_cast<void *>(*pointer), 0xcd, size); // what was there before
@@ -205,7 +212,7 @@ EXPORT int cuMemFree_v2(Pointer pointer) {
   return 0;
 }
 EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total) {
-  *free = *total = size_t(1) << 34;
+  *free = *total = availableMemory();
   return 0;
 }
 EXPORT int cuMemsetD8_v2(Pointer to, unsigned char value, size_t count) {
@@ -338,6 +345,8 @@ EXPORT int cuEventRecord(void *handle, void *stream) {
   return issue(stream, [=] { event->reached = number; });
 }
 EXPORT int cuModuleLoadData(void **module, const void *) {
+  if (int error = setting("FAKE_CUDA_LOADS", 0))
+    return error;
   ++living.modules;
   *module = &anything;
   return 0;

@@ -78,6 +78,18 @@ Status CudaDriver::load(int64_t, const Artifact &artifact) {
   return findKernels();
 }
 
+/// What a driver says of code that is newer than itself.
+static Status tooNew(const std::string &arch, const CudaApi &api, const std::string &gpu,
+                     CuResult said) {
+  int number = numberOf(arch, "compute_");
+  return Status::error(
+      "the driver of " + gpu + " is of CUDA " + std::to_string(api.version / 1000) + "." +
+      std::to_string(api.version % 1000 / 10) + " and does not take the code for " + arch +
+      " (CUDA error " + std::to_string(said) + "); install a later driver, or compile " +
+      (number ? "for the GPU itself, --arch sm_" + std::to_string(number) + " or later"
+              : std::string("PTX, --arch compute_80")));
+}
+
 Status CudaDriver::loadImages(const GpuModule &module) {
   auto images = imagesFor(module, capability(), name);
   if (!images)
@@ -87,8 +99,10 @@ Status CudaDriver::loadImages(const GpuModule &module) {
     CuModule opened = nullptr;
     Bytes text = image->code; // PTX must end with a zero
     text.push_back(std::byte(0));
-    TESSERA_RETURN_IF_ERROR(api.check(api.moduleLoadData(&opened, text.data()),
-                                      "the code for " + image->arch + " on " + name));
+    CuResult loadedAs = api.moduleLoadData(&opened, text.data());
+    if (loadedAs == kCuInvalidImage || loadedAs == kCuNoBinary || loadedAs == kCuUnsupportedPtx)
+      return tooNew(image->arch, api, name, loadedAs);
+    TESSERA_RETURN_IF_ERROR(api.check(loadedAs, "the code for " + image->arch + " on " + name));
     modules.push_back(opened);
     for (const std::string &symbol : image->symbols)
       TESSERA_RETURN_IF_ERROR(api.check(
