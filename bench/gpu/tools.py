@@ -8,18 +8,54 @@ import math
 import os
 import pathlib
 import re
+import site
 import struct
 import subprocess
+import sys
+import time
 
 
 def say(text):
     print(text, flush=True)
 
 
+class Clock:
+    """How much of a part's time is left, in seconds."""
+
+    def __init__(self):
+        self._end = math.inf
+
+    def start(self, seconds):
+        self._end = time.monotonic() + seconds
+
+    def left(self):
+        return max(self._end - time.monotonic(), 0)
+
+
+clock = Clock()
+
+
+def pip_libraries():
+    """Folders of NVIDIA's libraries that pip has installed (cuBLAS, NCCL, cuDNN), for the loader."""
+    found = {folder for place in {*sys.path, *site.getsitepackages(), site.getusersitepackages()} if place
+             for folder in pathlib.Path(place).glob("nvidia/*/lib") if any(folder.glob("*.so*"))}
+    return sorted(map(str, found))
+
+
+def library(name):
+    """A library by its name: where the loader looks, then in LD_LIBRARY_PATH as it is now."""
+    for path in (name, *(f"{folder}/{name}" for folder in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder)):
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    raise OSError(f"{name}: not found")
+
+
 def run(*command, environment=None, timeout=600):
     """Output of a command; raises with its last line of error."""
     try:
-        done = subprocess.run([str(each) for each in command], capture_output=True, text=True, timeout=timeout,
+        done = subprocess.run([str(each) for each in command], capture_output=True, text=True, timeout=min(timeout, clock.left()),
                               env=dict(os.environ, **(environment or {})))
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RuntimeError(str(error)) from None
