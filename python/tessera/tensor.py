@@ -53,7 +53,9 @@ class Tensor(_Base):
     """A tensor: dense (on one device), or distributed over a mesh by its placements.
 
     data: any array that NumPy can read or that is in memory of a GPU (it stays there), nested lists, or a number;
-    dtype: default float32 for lists of floats, int64 for lists of integers, and the type of an array. Raises DTypeError for unsupported element types.
+    dtype: default float32 for lists of floats, int64 for lists of integers, and the type of an array.
+
+    Raises DTypeError for unsupported element types.
     """
 
     __slots__ = ("shape", "dtype", "sharding", "_data", "_value", "_scope", "_weak", "_unused", "_mesh", "_gradient", "_source", "_own", "__weakref__")
