@@ -10,6 +10,7 @@
 #include "MeshAssignment.h"
 #include "ReadByMap.h"
 #include "ReadNarrow.h"
+#include "SinkPads.h"
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
 #include "tessera/Transforms/Elementwise.h"
@@ -104,6 +105,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     MeshTable meshes(getOperation());
     if (!meshes.empty()) {
       readByMap(function);
+      sinkPads(function);
       formRearrangements(function);
       splitMergedDims(function);
       splitBlockedDims(function, meshes);

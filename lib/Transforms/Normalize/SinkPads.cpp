@@ -1,0 +1,257 @@
+//===- SinkPads.cpp - Pads behind slices and reshapes ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The extents of a padded tensor are seldom those of its neighbours: cut, it lies
+// in other parts than they do. A slice of a pad is a pad of a slice, in which each
+// dimension stands for itself; a stencil on a grid reads shifted rows and shifted
+// columns. A reshape that does not touch the padded dimensions goes first.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SinkPads.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+namespace {
+
+/// A dimension of a result: `low` times the fill, `count` elements of a tensor from `from` on,
+/// every `step`th, and `high` times the fill.
+struct Reach {
+  int64_t from = 0, step = 1, count = 0, low = 0, high = 0;
+};
+
+/// A tensor as a part of another, with a border.
+struct Bordered {
+  Value source;
+  SmallVector<Reach> dims;
+  TypedAttr fill; ///< null where there is no border
+};
+
+} // namespace
+
+static bool isPlain(Operation *op) {
+  return op->getDiscardableAttrDictionary().empty(); // else the user means this op
+}
+
+/// What a pad adds, where that and its extent are constant; else null.
+static TypedAttr fillOf(tensor::PadOp pad) {
+  Attribute fill;
+  Value padding = pad.getConstantPaddingValue();
+  bool isConstant = padding && matchPattern(padding, m_Constant(&fill));
+  bool isStatic = pad.getLow().empty() && pad.getHigh().empty();
+  bool widens = llvm::all_of(pad.getStaticLow(), [](int64_t n) { return n >= 0; }) &&
+                llvm::all_of(pad.getStaticHigh(), [](int64_t n) { return n >= 0; });
+  return isConstant && isStatic && widens && isPlain(pad) ? dyn_cast<TypedAttr>(fill) : TypedAttr();
+}
+
+static bool isStatic(tensor::ExtractSliceOp slice) {
+  return !slice.getDroppedDims().any() && slice.getOffsets().empty() && slice.getSizes().empty() &&
+         slice.getStrides().empty() && isPlain(slice) &&
+         llvm::all_of(slice.getStaticStrides(), [](int64_t stride) { return stride >= 1; });
+}
+
+/// How many of the numbers i >= 0 below `count` have from + i * step < end.
+static int64_t countBelow(const Reach &reach, int64_t end) {
+  int64_t n = (end - reach.from + reach.step - 1) / reach.step;
+  return end <= reach.from ? 0 : std::min(n, reach.count);
+}
+
+/// Reads `part` through a pad in front of it. Whether it is a border and a part of the pad's
+/// source.
+static bool readThrough(tensor::PadOp pad, Bordered &part) {
+  TypedAttr fill = fillOf(pad);
+  if (!fill)
+    return false;
+  SmallVector<Reach> dims = part.dims;
+  bool hasBorder = false;
+  for (auto [d, reach] : llvm::enumerate(dims)) {
+    int64_t low = pad.getStaticLow()[d], extent = pad.getSourceType().getDimSize(d);
+    int64_t begin = countBelow(reach, low), end = countBelow(reach, low + extent);
+    if (begin == end)
+      return false; // all of it is fill
+    hasBorder |= begin > 0 || end < reach.count;
+    reach.low += begin;
+    reach.high += reach.count - end;
+    reach.count = end - begin;
+    reach.from += begin * reach.step - low;
+  }
+  if (hasBorder && part.fill && part.fill != fill)
+    return false;
+  part.dims = dims;
+  part.source = pad.getSource();
+  if (hasBorder)
+    part.fill = fill;
+  return true;
+}
+
+/// A slice of a pad, or of a slice of one and so on, as a border and a part of what is padded.
+static std::optional<Bordered> readSlice(tensor::ExtractSliceOp slice) {
+  if (!isStatic(slice))
+    return std::nullopt;
+  Bordered part{slice.getSource(), {}, {}};
+  for (auto [offset, size, stride] :
+       llvm::zip_equal(slice.getStaticOffsets(), slice.getStaticSizes(), slice.getStaticStrides()))
+    part.dims.push_back({offset, stride, size});
+  bool isPadded = false;
+  while (Operation *op = part.source.getDefiningOp()) {
+    if (auto pad = dyn_cast<tensor::PadOp>(op); pad && readThrough(pad, part)) {
+      isPadded = true;
+      continue;
+    }
+    auto inner = dyn_cast<tensor::ExtractSliceOp>(op);
+    if (!inner || !isStatic(inner))
+      break;
+    for (auto [d, reach] : llvm::enumerate(part.dims)) {
+      reach.from = inner.getStaticOffsets()[d] + reach.from * inner.getStaticStrides()[d];
+      reach.step *= inner.getStaticStrides()[d];
+    }
+    part.source = inner.getSource();
+  }
+  return isPadded ? std::optional(part) : std::nullopt;
+}
+
+static Value writePad(OpBuilder &b, Location loc, Value value, ArrayRef<int64_t> low,
+                      ArrayRef<int64_t> high, TypedAttr fill) {
+  SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());
+  for (auto [d, extent] : llvm::enumerate(shape))
+    extent += low[d] + high[d];
+  Value padding = arith::ConstantOp::create(b, loc, fill);
+  return tensor::PadOp::create(b, loc, RankedTensorType::get(shape, fill.getType()), value,
+                               getAsIndexOpFoldResult(b.getContext(), low),
+                               getAsIndexOpFoldResult(b.getContext(), high), padding);
+}
+
+/// One dimension after the other, what is read of it and its border.
+static Value write(OpBuilder &b, Location loc, const Bordered &part) {
+  Value value = part.source;
+  auto rank = static_cast<int64_t>(part.dims.size());
+  for (auto [d, reach] : llvm::enumerate(part.dims)) {
+    SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());
+    if (reach.from != 0 || reach.step != 1 || reach.count != shape[d]) {
+      SmallVector<int64_t> offsets(rank, 0), strides(rank, 1);
+      offsets[d] = reach.from;
+      strides[d] = reach.step;
+      shape[d] = reach.count;
+      value = tensor::ExtractSliceOp::create(b, loc, value,
+                                             getAsIndexOpFoldResult(b.getContext(), offsets),
+                                             getAsIndexOpFoldResult(b.getContext(), shape),
+                                             getAsIndexOpFoldResult(b.getContext(), strides));
+    }
+    if (reach.low > 0 || reach.high > 0) {
+      SmallVector<int64_t> low(rank, 0), high(rank, 0);
+      low[d] = reach.low;
+      high[d] = reach.high;
+      value = writePad(b, loc, value, low, high, part.fill);
+    }
+  }
+  return value;
+}
+
+/// A slice along one dimension alone is left to `formRearrangements`.
+static void sinkBehind(tensor::ExtractSliceOp slice) {
+  std::optional<Bordered> part = readSlice(slice);
+  if (!part)
+    return;
+  auto source = cast<RankedTensorType>(part->source.getType());
+  int64_t moved = 0;
+  for (auto [d, reach] : llvm::enumerate(part->dims))
+    moved += slice.getSourceType().getDimSize(d) != slice.getType().getDimSize(d) ||
+             reach.low > 0 || reach.high > 0 || reach.count != source.getDimSize(d);
+  if (moved < 2)
+    return;
+  OpBuilder b(slice);
+  slice.replaceAllUsesWith(write(b, slice.getLoc(), *part));
+  slice.erase();
+}
+
+/// The dimension of a group, of which all others have extent 1; -1 where there are several.
+static int64_t ownDim(ArrayRef<int64_t> group, ArrayRef<int64_t> shape) {
+  int64_t own = group.front();
+  for (int64_t d : group)
+    if (shape[d] != 1) {
+      if (own != d && shape[own] != 1)
+        return -1;
+      own = d;
+    }
+  return own;
+}
+
+/// What a pad adds to each dimension of its reshaped result, by the groups of dimensions that are
+/// one on one side; nothing where it widens a dimension of which several are made.
+static std::optional<SmallVector<int64_t>> spread(ArrayRef<int64_t> widths,
+                                                  ArrayRef<ReassociationIndices> groups,
+                                                  ArrayRef<int64_t> fine, bool isExpanded) {
+  SmallVector<int64_t> result(isExpanded ? fine.size() : groups.size(), 0);
+  for (auto [coarse, group] : llvm::enumerate(groups)) {
+    int64_t own = ownDim(group, fine);
+    if (isExpanded) {
+      if (widths[coarse] > 0 && own < 0)
+        return std::nullopt;
+      if (own >= 0)
+        result[own] = widths[coarse];
+      continue;
+    }
+    for (int64_t d : group)
+      if (widths[d] > 0 && d != own)
+        return std::nullopt;
+    if (own >= 0)
+      result[coarse] = widths[own];
+  }
+  return result;
+}
+
+/// Writes a reshape of a pad as a pad of the reshaped.
+template <typename Reshape> static void sinkBehind(Reshape reshape) {
+  constexpr bool isExpanded = std::is_same_v<Reshape, tensor::ExpandShapeOp>;
+  auto pad = reshape.getSrc().template getDefiningOp<tensor::PadOp>();
+  TypedAttr fill = pad && pad->hasOneUse() && isPlain(reshape) ? fillOf(pad) : TypedAttr();
+  if (!fill)
+    return;
+  SmallVector<ReassociationIndices> groups = reshape.getReassociationIndices();
+  // Of an expanded dimension, the part that is padded has the extent of the result.
+  ArrayRef<int64_t> fine =
+      isExpanded ? reshape.getResultType().getShape() : pad.getResultType().getShape();
+  auto low = spread(pad.getStaticLow(), groups, fine, isExpanded);
+  auto high = spread(pad.getStaticHigh(), groups, fine, isExpanded);
+  if (!low || !high)
+    return;
+  SmallVector<int64_t> shape(reshape.getResultType().getShape());
+  for (auto [d, extent] : llvm::enumerate(shape))
+    extent -= (*low)[d] + (*high)[d];
+  OpBuilder b(reshape);
+  auto type = RankedTensorType::get(shape, reshape.getResultType().getElementType());
+  Value inner = Reshape::create(b, reshape.getLoc(), type, pad.getSource(), groups);
+  reshape.replaceAllUsesWith(writePad(b, pad.getLoc(), inner, *low, *high, fill));
+  reshape.erase();
+}
+
+void dist::sinkPads(func::FuncOp function) {
+  SmallVector<Operation *> behind, pads;
+  function.walk([&](Operation *op) {
+    if (isa<tensor::PadOp>(op))
+      pads.push_back(op);
+    if (isa<tensor::ExtractSliceOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+      behind.push_back(op);
+  });
+  for (Operation *op : behind) {
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+      sinkBehind(slice);
+    else if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+      sinkBehind(expand);
+    else
+      sinkBehind(cast<tensor::CollapseShapeOp>(op));
+  }
+  for (Operation *pad : llvm::reverse(pads))
+    if (pad->use_empty())
+      pad->erase();
+}
