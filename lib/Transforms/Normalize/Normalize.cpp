@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FormRearrangements.h"
+#include "GrowInteriors.h"
 #include "HoistInvariants.h"
 #include "MeshAssignment.h"
 #include "ReadByMap.h"
@@ -106,6 +107,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     if (!meshes.empty()) {
       readByMap(function);
       sinkPads(function);
+      growInteriors(function);
       formRearrangements(function);
       splitMergedDims(function);
       splitBlockedDims(function, meshes);

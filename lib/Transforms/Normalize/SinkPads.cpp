@@ -15,7 +15,9 @@
 #include "SinkPads.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -174,6 +176,52 @@ static void sinkBehind(tensor::ExtractSliceOp slice) {
   slice.erase();
 }
 
+/// Whether a value is made of pads, element by element, for one reader.
+static bool isMadeOfPads(Value value, int steps) {
+  constexpr int kMostSteps = 16;
+  if (!value.hasOneUse() || steps > kMostSteps)
+    return false;
+  if (auto pad = value.getDefiningOp<tensor::PadOp>())
+    return fillOf(pad) != nullptr;
+  auto op = value.getDefiningOp<linalg::GenericOp>();
+  return op && op->getNumResults() == 1 && op.getNumDpsInputs() > 0 && isPlain(op) &&
+         op.getNumReductionLoops() == 0 && op.getOps<linalg::IndexOp>().empty() &&
+         op.getRegionOutputArgs().front().use_empty() &&
+         llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }) &&
+         llvm::all_of(op.getInputs(), [&](Value input) { return isMadeOfPads(input, steps + 1); });
+}
+
+/// Slices what the source of a slice is made of, in place of the source. Returns the slices of
+/// pads.
+static SmallVector<tensor::ExtractSliceOp> sliceOperands(tensor::ExtractSliceOp slice) {
+  auto source = slice.getSource().getDefiningOp<linalg::GenericOp>();
+  if (!source)
+    return {slice};
+  OpBuilder b(source);
+  SmallVector<tensor::ExtractSliceOp> slices, all;
+  SmallVector<Value> inputs;
+  for (Value input : source.getInputs()) {
+    auto type = slice.getType().clone(cast<RankedTensorType>(input.getType()).getElementType());
+    all.push_back(tensor::ExtractSliceOp::create(b, slice.getLoc(), cast<RankedTensorType>(type),
+                                                 input, slice.getMixedOffsets(),
+                                                 slice.getMixedSizes(), slice.getMixedStrides()));
+    inputs.push_back(all.back());
+  }
+  Value init = tensor::EmptyOp::create(b, source.getLoc(), slice.getType().getShape(),
+                                       slice.getType().getElementType());
+  auto made =
+      linalg::GenericOp::create(b, source.getLoc(), slice.getType(), inputs, init,
+                                source.getIndexingMapsArray(), source.getIteratorTypesArray());
+  IRMapping body;
+  source.getRegion().cloneInto(&made.getRegion(), body);
+  slice.replaceAllUsesWith(made.getResult(0));
+  slice.erase();
+  source.erase();
+  for (tensor::ExtractSliceOp inner : all)
+    llvm::append_range(slices, sliceOperands(inner));
+  return slices;
+}
+
 /// The dimension of a group, of which all others have extent 1; -1 where there are several.
 static int64_t ownDim(ArrayRef<int64_t> group, ArrayRef<int64_t> shape) {
   int64_t own = group.front();
@@ -244,9 +292,13 @@ void dist::sinkPads(func::FuncOp function) {
       behind.push_back(op);
   });
   for (Operation *op : behind) {
-    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
-      sinkBehind(slice);
-    else if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
+      if (isStatic(slice) && isMadeOfPads(slice.getSource(), 0))
+        for (tensor::ExtractSliceOp inner : sliceOperands(slice))
+          sinkBehind(inner);
+      else
+        sinkBehind(slice);
+    } else if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
       sinkBehind(expand);
     else
       sinkBehind(cast<tensor::CollapseShapeOp>(op));

@@ -160,6 +160,34 @@ def _fill_value(eqn):
     return True if elements.element_of(dtype) == "i1" else bound(dtype, elements.is_unsigned(dtype))
 
 
+def _numbers(value):
+    """The elements of an integer tensor that is put together of constants; None for others."""
+    made = value.owner
+    if made is None or not isinstance(value.type, TensorType):
+        return None
+    if "splat" in made.attributes:
+        return np.full(value.type.shape, made.attributes["splat"])
+    if made.name == "tensor.concat":
+        parts = [_numbers(part) for part in made.operands]
+        return None if any(part is None for part in parts) else np.concatenate(parts, made.attributes["dim"])
+    return None
+
+
+def _one_window(eqn, operand, indices, updates):
+    """Where the only window of a scatter begins and its sizes, when the indices are constants and it lies inside."""
+    numbers, at = eqn.params["dimension_numbers"], _numbers(indices)
+    if at is None or at.ndim != 1:
+        return None
+    shape = operand.type.shape
+    windows = iter(updates.type.shape)
+    sizes = [1 if d in numbers.inserted_window_dims else next(windows) for d in range(len(shape))]
+    offsets = [0] * len(shape)
+    for d, start in zip(numbers.scatter_dims_to_operand_dims, at):
+        offsets[d] = int(start) if _mode(eqn) != "clip" else min(max(int(start), 0), shape[d] - sizes[d])
+    inside = all(0 <= offset <= n - size for offset, n, size in zip(offsets, shape, sizes))
+    return (offsets, sizes) if inside else None
+
+
 class _Scatter:
     """The nest of a scatter: loops 0 to R - 1 are the operand's dimensions, followed by those of the updates."""
 
@@ -244,6 +272,8 @@ def _(ctx, eqn, operand, indices, updates):
     kind, element = eqn.primitive.name[-3:], operand.type.element
     if 0 in updates.type.shape or 0 in operand.type.shape:
         return operand
+    if kind in ("add", "sub") and (window := _one_window(eqn, operand, indices, updates)):
+        return _added(b, kind, operand, updates, *window)
     nest = _Scatter(ctx, eqn, operand, indices, updates)
     if kind in ("min", "max"):
         return nest.fold(operand, combine(b, kind, kind_of(dtype)), bound(dtype, kind == "min"))
@@ -259,6 +289,20 @@ def _(ctx, eqn, operand, indices, updates):
     return narrow(b, folded, element)
 
 
+def _added(b, kind, operand, updates, offsets, sizes):
+    """The operand and, in the window, the updates: one padded tensor, whose rows stay where those of the operand are."""
+    part = b.reshape(updates, sizes)
+    high = [n - offset - size for n, offset, size in zip(operand.type.shape, offsets, sizes)]
+    part = b.pad(part, offsets, high, 0) if part.type.shape != operand.type.shape else part
+    element, to = operand.type.element, wide(operand.type.element)
+
+    def body(x, u):
+        u = widened(b, u, to)
+        total = add(b, to, widened(b, x, to), negative(b, to, u) if kind == "sub" else u)
+        return total
+    return narrow(b, b.pointwise([operand, part], operand.type.shape, body), element)
+
+
 @rule("scatter")
 def _(ctx, eqn, operand, indices, updates):
     """The last of several updates of one element wins: a first nest finds its number, a second one its value."""
@@ -268,6 +312,8 @@ def _(ctx, eqn, operand, indices, updates):
     nest = _Scatter(ctx, eqn, operand, indices, updates)
     if eqn.params["update_jaxpr"] is not None:
         return _applied(ctx, eqn, operand, nest)
+    if window := _one_window(eqn, operand, indices, updates):
+        return b.update(operand, b.reshape(updates, window[1]), window[0])
     none = b.constant(-1, TensorType(operand.type.shape, "i32"))
     winner = nest.fold(none, lambda acc, x: b.apply("arith.maxsi", acc, x), -1, lambda _: nest.update_number("i32"))
     here = AffineMap(nest.loops, tuple(range(nest.rank)))

@@ -1,0 +1,21 @@
+//===- GrowInteriors.h - Interiors of grids in the grid's extents -*- C++ -*-=//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_NORMALIZE_GROWINTERIORS_H
+#define TESSERA_LIB_TRANSFORMS_NORMALIZE_GROWINTERIORS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace tessera::dist {
+
+/// Computes what is made of slices of grids, element by element, and written into a grid for all
+/// elements of the grid, and chooses those inside.
+void growInteriors(mlir::func::FuncOp function);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_NORMALIZE_GROWINTERIORS_H

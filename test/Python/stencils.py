@@ -1,0 +1,93 @@
+# RUN: %tessera_python %s
+# REQUIRES: jax
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Steps on grids, written with pads, slices and updates of the interior, equal JAX's; a cut grid sends its borders alone."""
+
+import unittest
+
+from jax_case import JaxCase, PartitionSpec, array, jax, jnp, mesh_of
+from jax import lax
+
+import tessera
+
+
+def padded(u):
+    p = jnp.pad(u, 1)
+    return 0.25 * (p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:])
+
+
+def corners(u):
+    p = jnp.pad(u, ((1, 2), (2, 1)), constant_values=0.5)
+    return p[:-3, :-3] - p[3:, 3:] + p[1:-2, 2:-1] * p[::1, ::1][2:-1, 1:-2]
+
+
+def interior_set(u):
+    return u.at[1:-1, 1:-1].set(0.25 * (u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]))
+
+
+def interior_add(u):
+    return u.at[1:-1, 1:-1].add(0.1 * (u[:-2, 1:-1] + u[2:, 1:-1] - 2 * u[1:-1, 1:-1]))
+
+
+def wave(u, v):
+    v = v + 0.1 * jnp.pad(u[2:] - 2 * u[1:-1] + u[:-2], ((1, 1), (0, 0)))
+    return u + v, v
+
+
+def fields(e, h):
+    h = h.at[:-1].add(0.5 * (e[1:] - e[:-1]))
+    return e.at[1:].subtract(0.5 * (h[1:] - h[:-1])), h
+
+
+def ends(x):
+    return jnp.concatenate([x[:1], x[1:] - 0.9 * x[:-1]]), jnp.gradient(x, axis=0)
+
+
+class Stencils(JaxCase):
+    grid = array(17, 19)
+
+    def test_pads_and_slices(self):
+        self.check(padded, self.grid)
+        self.check(corners, self.grid)
+        self.check(self.gradient(padded, 0), self.grid)
+
+    def test_interiors(self):
+        self.check(interior_set, self.grid)
+        self.check(interior_add, self.grid)
+        self.check(wave, self.grid, self.grid)
+        self.check(fields, self.grid, self.grid)
+        self.check(ends, self.grid)
+
+    def test_gradients_of_interiors(self):
+        self.check(self.gradient(interior_set, 0), self.grid)
+        self.check(self.gradient(lambda e, h: fields(e, h)[0], 0, 1), self.grid, self.grid)
+
+    def test_loops(self):
+        self.check(lambda u: lax.fori_loop(0, 3, lambda _, u: interior_add(padded(u)), u), self.grid)
+
+    def test_boxes_at_constant_places(self):
+        u, v = array(9, 7), array(2, 3)
+        self.check(lambda u, v: (u.at[3:5, 2:5].add(v), u.at[3:5, 2:5].subtract(v), u.at[3:5, 2:5].set(v), u.at[4].add(v[0, 0]),
+                                 u.at[8:20, 5:].add(1.0), u.at[-1, -3:].add(v[1])), u, v)
+        self.check(lambda u, v: lax.dynamic_update_slice(u, v, (8, 6)), u, v)
+
+    def test_borders_alone_are_sent(self):
+        mesh, rows = mesh_of(s=8), PartitionSpec("s")
+        row = 24 * 4
+
+        def sent(fn, *args):
+            specs = jax.tree.map(lambda _: rows, args)
+            outs = jax.tree.map(lambda _: rows, jax.eval_shape(fn, *args))
+            return tessera.from_jax(fn, args, specs, outs, mesh=mesh).explain(objective="bytes")["wire_bytes_total"]
+        grid = array(64, 24)
+        for fn, rows_sent in ((padded, 2), (interior_set, 2), (interior_add, 2)):
+            self.assertEqual(sent(fn, grid), rows_sent * row, fn.__name__)
+        self.assertEqual(sent(wave, grid, grid), 2 * row)
+        self.assertEqual(sent(fields, grid, grid), 2 * row)
+        self.assertEqual(sent(lambda x: ends(x)[0], grid), row)
+        self.assertEqual(sent(lambda u, g: jax.vjp(padded, u)[1](g)[0], grid, grid), 2 * row)
+
+
+if __name__ == "__main__":
+    unittest.main()
