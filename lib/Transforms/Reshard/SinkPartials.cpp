@@ -26,6 +26,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FactorSums.h"
 #include "OpenResults.h"
 #include "ScatterPartials.h"
 
@@ -386,6 +387,9 @@ private:
 struct DistSinkPartials : dist::impl::DistSinkPartialsBase<DistSinkPartials> {
   void runOnOperation() override {
     MeshTable meshes(getOperation());
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (!isLocalView(function))
+        factorSums(function, meshes);
     OpShardings shardings(meshes);
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))

@@ -1,0 +1,110 @@
+//===- ProductTerms.cpp - Elements as products of tensors -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ProductTerms.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+/// Beyond these a tensor is a factor as it is.
+static constexpr int kMostSteps = 24;
+static constexpr size_t kMostFactors = 16;
+
+static std::optional<Product> expand(Value tensor, ArrayRef<int64_t> loops, int steps);
+
+static bool readsPlainly(linalg::GenericOp op) {
+  return op->getNumResults() == 1 && op.hasPureTensorSemantics() &&
+         op.getOps<linalg::IndexOp>().empty() &&
+         llvm::all_of(op.getIndexingMapsArray(),
+                      [](AffineMap map) { return map.isProjectedPermutation(); });
+}
+
+static std::optional<double> constantOf(Value value) {
+  FloatAttr number;
+  if (matchPattern(value, m_Constant(&number)))
+    return number.getValueAsDouble();
+  DenseFPElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
+    return elements.getSplatValue<FloatAttr>().getValueAsDouble();
+  if (auto fill = value.getDefiningOp<linalg::FillOp>())
+    return constantOf(fill.getInputs()[0]);
+  return std::nullopt;
+}
+
+static std::optional<Product> multiply(std::optional<Product> a, std::optional<Product> b,
+                                       bool divides) {
+  if (!a || !b || (divides && b->constant == 0))
+    return std::nullopt;
+  a->constant = divides ? a->constant / b->constant : a->constant * b->constant;
+  for (Factor &factor : b->factors) {
+    factor.divides ^= divides;
+    a->factors.push_back(std::move(factor));
+  }
+  return a->factors.size() <= kMostFactors ? a : std::nullopt;
+}
+
+/// A value of a body; `loopsOf`: the loop of the sum for each loop of the op. Nothing where it is
+/// no product.
+static std::optional<Product> expandScalar(linalg::GenericOp op, Value value,
+                                           ArrayRef<int64_t> loopsOf, int steps) {
+  if (std::optional<double> number = constantOf(value))
+    return Product{*number, {}};
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() != op.getBody() || argument.getArgNumber() >= op.getNumDpsInputs())
+      return std::nullopt;
+    SmallVector<int64_t> loops;
+    for (AffineExpr expr : op.getIndexingMapsArray()[argument.getArgNumber()].getResults())
+      loops.push_back(loopsOf[cast<AffineDimExpr>(expr).getPosition()]);
+    return expand(op.getInputs()[argument.getArgNumber()], loops, steps - 1);
+  }
+  Operation *made = value.getDefiningOp();
+  if (made->getBlock() != op.getBody())
+    return std::nullopt;
+  auto operand = [&](unsigned i) { return expandScalar(op, made->getOperand(i), loopsOf, steps); };
+  if (isa<arith::MulFOp>(made))
+    return multiply(operand(0), operand(1), false);
+  if (isa<arith::DivFOp>(made))
+    return multiply(operand(0), operand(1), true);
+  if (isa<arith::NegFOp>(made))
+    return multiply(Product{-1, {}}, operand(0), false);
+  return std::nullopt;
+}
+
+static std::optional<Product> expand(Value tensor, ArrayRef<int64_t> loops, int steps) {
+  if (std::optional<double> number = constantOf(tensor))
+    return Product{*number, {}};
+  auto op = tensor.getDefiningOp<linalg::GenericOp>();
+  if (op && steps > 0 && readsPlainly(op) && op.getNumReductionLoops() == 0 &&
+      op.getNumDpsInputs() > 0 && op.getIndexingMapsArray().back().isIdentity())
+    if (std::optional<Product> product =
+            expandScalar(op, op.getBody()->getTerminator()->getOperand(0), loops, steps))
+      return product;
+  return Product{1, {Factor{tensor, llvm::to_vector(loops)}}};
+}
+
+std::optional<Product> dist::elementsOf(Value tensor, ArrayRef<int64_t> loops) {
+  return expand(tensor, loops, kMostSteps);
+}
+
+std::optional<Product> dist::termOf(linalg::GenericOp op) {
+  if (!readsPlainly(op) || op.getNumReductionLoops() == 0)
+    return std::nullopt;
+  Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
+  auto sum = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  Value accumulator = op.getRegionOutputArgs().front();
+  std::optional<double> from = constantOf(op.getDpsInits()[0]);
+  if (!(element.isF32() || element.isF64()) || !sum || !accumulator.hasOneUse() || from != 0.0 ||
+      !llvm::is_contained(sum.getOperands(), accumulator))
+    return std::nullopt;
+  auto loops = llvm::to_vector(llvm::seq<int64_t>(0, op.getNumLoops()));
+  return expandScalar(op, sum.getLhs() == accumulator ? sum.getRhs() : sum.getLhs(), loops,
+                      kMostSteps);
+}

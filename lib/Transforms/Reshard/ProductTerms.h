@@ -1,0 +1,43 @@
+//===- ProductTerms.h - Elements as products of tensors ---------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_RESHARD_PRODUCTTERMS_H
+#define TESSERA_LIB_TRANSFORMS_RESHARD_PRODUCTTERMS_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+#include <optional>
+
+namespace tessera::dist {
+
+/// Elements of a tensor at some of the loops of a sum, or what they divide by.
+struct Factor {
+  mlir::Value tensor;
+  llvm::SmallVector<int64_t> loops; ///< by dimension of the tensor
+  bool divides = false;
+
+  bool operator==(const Factor &) const = default;
+  bool runsOver(int64_t loop) const { return llvm::is_contained(loops, loop); }
+};
+
+/// constant * product of factors, in no particular order.
+struct Product {
+  double constant = 1;
+  llvm::SmallVector<Factor> factors;
+};
+
+/// What a sum over products adds up for each iteration of its loops, read through the elementwise
+/// multiplications and divisions that make its inputs. Nothing for ops that are no sum of f32 or
+/// f64 from zero.
+std::optional<Product> termOf(mlir::linalg::GenericOp op);
+
+/// Elements of a tensor at loops, read in the same way.
+std::optional<Product> elementsOf(mlir::Value tensor, llvm::ArrayRef<int64_t> loops);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_RESHARD_PRODUCTTERMS_H
