@@ -83,6 +83,7 @@ public:
     signature.write();
     for (auto &[value, list] : needs)
       satisfy(value, list);
+    eraseReplaced();
     dropConstraints();
   }
 
@@ -169,6 +170,7 @@ private:
           for (const Need *need : uses)
             need->use->set(made);
           uses.clear();
+          replaced.push_back(source);
         }
     bySharding.remove_if([](auto &entry) { return entry.second.empty(); });
     if (bySharding.empty())
@@ -300,25 +302,82 @@ private:
     return true;
   }
 
-  /// Whether any part of what an op makes can be made again. Of a constant that takes one value.
-  static bool isSource(Operation *op) {
-    auto constant = dyn_cast<arith::ConstantOp>(op);
-    return constant ? isa<SplatElementsAttr>(constant.getValue()) : isMadeOfScalars(op);
+  /// Whether any part of what an op makes can be made again: of a constant that takes one value,
+  /// and of what is computed of such and of indices, element by element.
+  static bool isSource(Operation *op, int steps = 16) {
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      return isa<SplatElementsAttr>(constant.getValue());
+    if (isMadeOfScalars(op))
+      return true;
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+    return linalgOp && steps > 0 && op->getNumResults() == 1 &&
+           linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
+           linalgOp.getRegionOutputArgs().front().use_empty() &&
+           linalgOp.getMatchingIndexingMap(linalgOp.getDpsInitOperand(0)).isIdentity() &&
+           linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>() &&
+           llvm::all_of(linalgOp.getDpsInputs(), [&](Value input) {
+             Operation *made = input.getDefiningOp();
+             return !isa<RankedTensorType>(input.getType()) ||
+                    (made && made->getNumResults() == 1 && isSource(made, steps - 1));
+           });
   }
 
-  /// The same source with another sharding, behind itself; null where the sharding cannot be made.
-  /// Contributions to it are the parts that they add up to, on one device of each group.
+  /// Erases sources of which others were made for all their uses, and what only they read.
+  void eraseReplaced() {
+    llvm::SmallSetVector<Operation *, 16> unused(replaced.begin(), replaced.end());
+    while (!unused.empty()) {
+      Operation *op = unused.pop_back_val();
+      if (!isOpTriviallyDead(op))
+        continue;
+      for (Value operand : op->getOperands())
+        if (Operation *made = operand.getDefiningOp())
+          unused.insert(made);
+      op->erase();
+    }
+  }
+
+  /// How an operand of a source must lie for the source to lie in a way.
+  ShardingAttr operandOf(Operation *source, int64_t index, ShardingAttr sharding) {
+    TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
+    const sharding::ShardingRule &rule = shardings.of(source).rule;
+    TensorSharding operand = operandSharding(
+        rule, index, sharding::OpSharding{sharding::project(rule, rule.results[0], wanted), {}});
+    return ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()), operand,
+                             function.getContext());
+  }
+
+  /// Whether a source, and what it is computed of, can be made so that it lies as wanted.
+  bool canMake(Operation *source, ShardingAttr sharding) {
+    TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
+    if (!wanted.windows.empty() || !isSource(source))
+      return false;
+    auto linalgOp = dyn_cast<linalg::LinalgOp>(source);
+    if (!linalgOp || wanted.isPartial())
+      return true;
+    return llvm::all_of(linalgOp.getDpsInputOperands(), [&](OpOperand *input) {
+      if (!isa<RankedTensorType>(input->get().getType()))
+        return true;
+      ShardingAttr operand = operandOf(source, input->getOperandNumber(), sharding);
+      return getSharding(input->get()) == operand || canMake(input->get().getDefiningOp(), operand);
+    });
+  }
+
+  /// The same source with another sharding, in front of itself; null where the sharding cannot be
+  /// made. Contributions to it are the parts that they add up to, on one device of each group.
   Value makeAgain(Operation *source, ShardingAttr sharding, const std::string &reason) {
     TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
-    if (!wanted.windows.empty())
-      return {};
-    if (wanted.isPartial()) {
+    if (wanted.isPartial() && wanted.windows.empty()) {
       ShardingAttr whole = ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
                                              wanted.withoutPartial(), function.getContext());
       Value made = whole == getSharding(source->getResult(0)) ? source->getResult(0)
                                                               : makeAgain(source, whole, reason);
-      return reshard(made, sharding, reason, nullptr);
+      return made ? reshard(made, sharding, reason, nullptr) : Value();
     }
+    if (!canMake(source, sharding))
+      return {};
+    Value &known = madeAgain[{source->getResult(0), sharding}];
+    if (known)
+      return known;
     OpBuilder builder(source);
     auto make = [&](Operation *op) {
       Operation *made = builder.clone(*op);
@@ -329,12 +388,23 @@ private:
       return made;
     };
     Operation *init = nullptr;
-    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(source))
+    SmallVector<std::pair<unsigned, Value>> inputs;
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(source)) {
       init = make(linalgOp.getDpsInits().front().getDefiningOp());
+      for (OpOperand *input : linalgOp.getDpsInputOperands())
+        if (isa<RankedTensorType>(input->get().getType())) {
+          ShardingAttr operand = operandOf(source, input->getOperandNumber(), sharding);
+          if (getSharding(input->get()) != operand)
+            inputs.push_back({input->getOperandNumber(),
+                              makeAgain(input->get().getDefiningOp(), operand, reason)});
+        }
+    }
     Operation *made = make(source);
     if (init)
       cast<linalg::LinalgOp>(made).getDpsInitsMutable()[0].set(init->getResult(0));
-    return made->getResult(0);
+    for (auto &[number, value] : inputs)
+      made->setOperand(number, value);
+    return madeAgain[{source->getResult(0), sharding}] = made->getResult(0);
   }
 
   /// The op whose body reads a tensor in place of the reader: reshards stand between ops of the
@@ -401,6 +471,8 @@ private:
   SignatureAttrs signature;                        ///< as it will be written
   llvm::MapVector<Value, SmallVector<Need>> needs; // in program order
   llvm::DenseMap<void *, Operation *> lastBehind;  // looked up, never iterated
+  SmallVector<Operation *> replaced;
+  llvm::DenseMap<std::pair<Value, ShardingAttr>, Value> madeAgain; // looked up, never iterated
 };
 
 struct DistInsertReshards : dist::impl::DistInsertReshardsBase<DistInsertReshards> {
