@@ -6,8 +6,9 @@
     operations.py [--no-jax] [--json FILE] [NAME...]
 
 Tensors are f32 with N = 1024 rows of D = 64 elements, a row is 256 bytes; rows are cut over n = 8 devices, 128 each, unless
-the name says otherwise; those of attention are in attention_cases.py. Bounds by hand are what the busiest device must send or receive; the last column derives them. Values
-are compared with one device where --values is given. PYTHONPATH must have the build's python folder.
+the name says otherwise; those of attention are in attention_cases.py, programs in program_cases.py. Bounds by hand are
+what the busiest device must send or receive; the last column derives them. Values are compared with one device where
+--values is given. PYTHONPATH must have the build's python folder.
 """
 
 import argparse
@@ -31,6 +32,14 @@ class Case:
     def __init__(self, fn, args, hand, why, cut=None, out="s", **options):
         self.fn, self.args, self.hand, self.why, self.out, self.options = fn, args, hand, why, out, options
         self.cut = cut if cut is not None else ["s"] * len(args)
+
+    def outs(self, place):
+        """place(cut) of each result: one cut for all, or one each where there are as many as results."""
+        import jax
+        results = jax.eval_shape(self.fn, *self.args)
+        if isinstance(results, tuple) and isinstance(self.out, tuple) and len(self.out) == len(results):
+            return tuple(map(place, self.out))
+        return jax.tree.map(lambda _: place(self.out), results)
 
 
 def cases():
@@ -92,7 +101,8 @@ def cases():
             cut=[tuple("s" if d == dim else None for d in range(4)), (batch, None, heads), None],
             out=tuple("s" if d == dim else None for d in range(4)))
     from attention_cases import attention_cases
-    return table | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
+    from program_cases import program_cases
+    return table | program_cases(Case) | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
 
 
 def spec(cut):
@@ -104,7 +114,7 @@ def tessera_bytes(case, mesh, values):
     import jax
     import tessera
     ins = tuple(spec(cut) for cut in case.cut)
-    outs = None if case.out == "?" else jax.tree.map(lambda _: spec(case.out), jax.eval_shape(case.fn, *case.args))
+    outs = None if case.out == "?" else case.outs(spec)
     program = tessera.from_jax(case.fn, case.args, ins, outs, mesh=mesh)
     if values:
         check(case, program)
@@ -120,7 +130,7 @@ def check(case, program):
             random.standard_normal(arg.shape).astype(arg.dtype) for arg in case.args]
     got, want = program(*data), jax.jit(case.fn)(*data)
     for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
-        loose = {"rtol": 1e-6, "atol": 1e-5} if other.dtype == np.float32 else {"rtol": 2e-2, "atol": 0.5}
+        loose = {"rtol": 1e-5, "atol": 5e-5} if other.dtype == np.float32 else {"rtol": 2e-2, "atol": 0.5}
         np.testing.assert_allclose(np.asarray(one, "f"), np.asarray(other, "f"), **loose)
 
 
@@ -134,7 +144,7 @@ def jax_bytes(case, mesh):
         return NamedSharding(mesh, spec(cut))
     more = {}
     if case.out != "?":
-        more["out_shardings"] = jax.tree.map(lambda _: place(case.out), jax.eval_shape(case.fn, *case.args))
+        more["out_shardings"] = case.outs(place)
     try:
         compiled = jax.jit(case.fn, in_shardings=tuple(map(place, case.cut)), **more).lower(*case.args).compile()
     except ValueError:

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpenResults.h"
+#include "Sources.h"
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
@@ -73,7 +74,8 @@ struct Need {
 class ReshardInserter {
 public:
   ReshardInserter(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings)
-      : function(function), meshes(meshes), shardings(shardings), signature(function) {}
+      : function(function), meshes(meshes), shardings(shardings), signature(function),
+        sources(meshes, shardings) {}
 
   void run() {
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -83,7 +85,7 @@ public:
     signature.write();
     for (auto &[value, list] : needs)
       satisfy(value, list);
-    eraseReplaced();
+    sources.eraseReplaced();
     dropConstraints();
   }
 
@@ -164,13 +166,13 @@ private:
         bySharding[need.sharding].push_back(&need);
     if (bySharding.empty())
       return;
-    if (Operation *source = value.getDefiningOp(); source && isSource(source))
+    if (Operation *source = value.getDefiningOp(); source && Sources::isSource(source))
       for (auto &[sharding, uses] : bySharding)
         if (Value made = makeAgain(source, sharding, uses.front()->reason)) {
           for (const Need *need : uses)
             need->use->set(made);
           uses.clear();
-          replaced.push_back(source);
+          sources.replaced(source);
         }
     bySharding.remove_if([](auto &entry) { return entry.second.empty(); });
     if (bySharding.empty())
@@ -186,7 +188,7 @@ private:
                                                lies.withoutPartial(), function.getContext());
       base = reshard(value, reduced, reductionsOf(lies) + "required by several uses", nullptr);
     }
-    base = moveOnce(base, bySharding);
+    llvm::SmallDenseMap<ShardingAttr, Value> cutFrom = moveOnce(base, bySharding);
     std::string why = getSharding(base) == own && lies.isPartial() ? reductionsOf(lies) : "";
     // What is needed as contributions, too, is made of the part that is needed whole.
     llvm::SmallDenseMap<ShardingAttr, Value> moved; // looked up only
@@ -195,7 +197,9 @@ private:
         TensorSharding wanted = resolveVerified(sharding, meshes, value.getType());
         if (contributes != (wanted.isPartial() && !lies.isPartial()))
           continue;
-        Value from = base;
+        Value from = cutFrom.lookup(sharding);
+        if (!from)
+          from = base;
         if (contributes)
           if (Value whole =
                   moved.lookup(ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
@@ -226,16 +230,19 @@ private:
     return moved;
   }
 
-  /// Shifted reads of one value need windows that overlap: where all of them together are less to
-  /// move than each for itself, they are moved once, and each is cut from that. Returns what the
-  /// windows are to be cut from, `base` where each is moved for itself.
-  Value moveOnce(Value base, llvm::MapVector<ShardingAttr, SmallVector<const Need *>> &bySharding) {
+  /// Shifted reads of one value need windows that overlap: where all along the same dimensions
+  /// together are less to move than each for itself, they are moved once, and each is cut from
+  /// that. Returns what they are to be cut from, by sharding; those moved for themselves are not in
+  /// it.
+  llvm::SmallDenseMap<ShardingAttr, Value>
+  moveOnce(Value base, llvm::MapVector<ShardingAttr, SmallVector<const Need *>> &bySharding) {
+    llvm::SmallDenseMap<ShardingAttr, Value> cutFrom; // looked up only
     auto type = cast<RankedTensorType>(base.getType());
     ShardingAttr own = getSharding(base);
-    TensorSharding lies = resolveVerified(own, meshes, type), hull;
+    TensorSharding lies = resolveVerified(own, meshes, type);
     const sharding::Mesh &mesh = meshes.get(own.getMesh());
     if (!lies.windows.empty() || lies.isPartial() || bySharding.size() < 2)
-      return base;
+      return cutFrom;
     std::vector<int64_t> shape = shapeOf(type);
     auto bytesTo = [&](const TensorSharding &target) {
       return sharding::trafficOf(sharding::CollectiveKind::exchange, mesh.numDevices(), 1, mesh,
@@ -243,22 +250,41 @@ private:
                                  sharding::makeLayout(target, shape))
           .wireBytes;
     };
-    int64_t apart = 0;
+    struct Together {
+      TensorSharding hull;
+      SmallVector<ShardingAttr> members;
+      int64_t apart;
+    };
+    SmallVector<Together, 2> groups;
     for (auto &[sharding, uses] : bySharding) {
       TensorSharding wanted = resolveVerified(sharding, meshes, type);
       // One value behind `base` serves all uses: none may be in a branch, or want no window.
       if (sharding.getMesh() != own.getMesh() || wanted.isPartial() ||
           llvm::any_of(uses,
-                       [&](const Need *need) { return isInBranch(need->use->getOwner(), base); }) ||
-          (hull.dims.empty() ? !startHull(hull, wanted, shape) : !widenHull(hull, wanted, shape)))
-        return base;
-      apart += bytesTo(wanted);
+                       [&](const Need *need) { return isInBranch(need->use->getOwner(), base); }))
+        return cutFrom;
+      auto group = llvm::find_if(
+          groups, [&](Together &other) { return widenHull(other.hull, wanted, shape); });
+      if (group != groups.end()) {
+        group->members.push_back(sharding);
+        group->apart += bytesTo(wanted);
+      } else if (TensorSharding hull; startHull(hull, wanted, shape)) {
+        groups.push_back({hull, {sharding}, bytesTo(wanted)});
+      } else {
+        return cutFrom;
+      }
     }
-    if (bytesTo(hull) >= apart)
-      return base;
-    return reshard(base, ShardingAttr::get(own.getMesh(), mesh, hull, function.getContext()),
-                   "several windows of it are read: " + bySharding.front().second.front()->reason,
-                   nullptr);
+    for (const Together &group : groups) {
+      if (group.members.size() < 2 || bytesTo(group.hull) >= group.apart)
+        continue;
+      Value hull =
+          reshard(base, ShardingAttr::get(own.getMesh(), mesh, group.hull, function.getContext()),
+                  "several windows of it are read: " + bySharding[group.members[0]].front()->reason,
+                  nullptr);
+      for (ShardingAttr member : group.members)
+        cutFrom[member] = hull;
+    }
+    return cutFrom;
   }
 
   /// A window in the elements of the whole dimension; nothing where its elements are not a run.
@@ -286,10 +312,11 @@ private:
                         const std::vector<int64_t> &shape) {
     if (hull.dims != wanted.dims || hull.windows.size() != wanted.windows.size())
       return false;
+    for (auto [all, one] : llvm::zip_equal(hull.windows, wanted.windows))
+      if (all.dim != one.dim || all.step != one.step || !asRun(one, shape[one.dim]))
+        return false;
     for (auto [all, one] : llvm::zip_equal(hull.windows, wanted.windows)) {
       std::optional<sharding::Window> run = asRun(one, shape[one.dim]);
-      if (!run || all.dim != one.dim || all.step != one.step)
-        return false;
       int64_t begin = std::min(all.begin, run->begin);
       int64_t end = std::max(all.begin + all.count, run->begin + run->count);
       int64_t first = std::min(all.offset + all.begin, run->offset);
@@ -302,109 +329,17 @@ private:
     return true;
   }
 
-  /// Whether any part of what an op makes can be made again: of a constant that takes one value,
-  /// and of what is computed of such and of indices, element by element.
-  static bool isSource(Operation *op, int steps = 16) {
-    if (auto constant = dyn_cast<arith::ConstantOp>(op))
-      return isa<SplatElementsAttr>(constant.getValue());
-    if (isMadeOfScalars(op))
-      return true;
-    auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-    return linalgOp && steps > 0 && op->getNumResults() == 1 &&
-           linalgOp.getNumParallelLoops() == linalgOp.getNumLoops() &&
-           linalgOp.getRegionOutputArgs().front().use_empty() &&
-           linalgOp.getMatchingIndexingMap(linalgOp.getDpsInitOperand(0)).isIdentity() &&
-           linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>() &&
-           llvm::all_of(linalgOp.getDpsInputs(), [&](Value input) {
-             Operation *made = input.getDefiningOp();
-             return !isa<RankedTensorType>(input.getType()) ||
-                    (made && made->getNumResults() == 1 && isSource(made, steps - 1));
-           });
-  }
-
-  /// Erases sources of which others were made for all their uses, and what only they read.
-  void eraseReplaced() {
-    llvm::SmallSetVector<Operation *, 16> unused(replaced.begin(), replaced.end());
-    while (!unused.empty()) {
-      Operation *op = unused.pop_back_val();
-      if (!isOpTriviallyDead(op))
-        continue;
-      for (Value operand : op->getOperands())
-        if (Operation *made = operand.getDefiningOp())
-          unused.insert(made);
-      op->erase();
-    }
-  }
-
-  /// How an operand of a source must lie for the source to lie in a way.
-  ShardingAttr operandOf(Operation *source, int64_t index, ShardingAttr sharding) {
-    TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
-    const sharding::ShardingRule &rule = shardings.of(source).rule;
-    TensorSharding operand = operandSharding(
-        rule, index, sharding::OpSharding{sharding::project(rule, rule.results[0], wanted), {}});
-    return ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()), operand,
-                             function.getContext());
-  }
-
-  /// Whether a source, and what it is computed of, can be made so that it lies as wanted.
-  bool canMake(Operation *source, ShardingAttr sharding) {
-    TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
-    if (!wanted.windows.empty() || !isSource(source))
-      return false;
-    auto linalgOp = dyn_cast<linalg::LinalgOp>(source);
-    if (!linalgOp || wanted.isPartial())
-      return true;
-    return llvm::all_of(linalgOp.getDpsInputOperands(), [&](OpOperand *input) {
-      if (!isa<RankedTensorType>(input->get().getType()))
-        return true;
-      ShardingAttr operand = operandOf(source, input->getOperandNumber(), sharding);
-      return getSharding(input->get()) == operand || canMake(input->get().getDefiningOp(), operand);
-    });
-  }
-
-  /// The same source with another sharding, in front of itself; null where the sharding cannot be
-  /// made. Contributions to it are the parts that they add up to, on one device of each group.
+  /// A source with another sharding; null where it cannot be made. Contributions to it are the
+  /// parts that they add up to, on one device of each group.
   Value makeAgain(Operation *source, ShardingAttr sharding, const std::string &reason) {
     TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
-    if (wanted.isPartial() && wanted.windows.empty()) {
-      ShardingAttr whole = ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
-                                             wanted.withoutPartial(), function.getContext());
-      Value made = whole == getSharding(source->getResult(0)) ? source->getResult(0)
-                                                              : makeAgain(source, whole, reason);
-      return made ? reshard(made, sharding, reason, nullptr) : Value();
-    }
-    if (!canMake(source, sharding))
-      return {};
-    Value &known = madeAgain[{source->getResult(0), sharding}];
-    if (known)
-      return known;
-    OpBuilder builder(source);
-    auto make = [&](Operation *op) {
-      Operation *made = builder.clone(*op);
-      const sharding::ShardingRule &rule = shardings.of(op).rule;
-      setOpSharding(made, sharding.getMesh(), meshes.get(sharding.getMesh()),
-                    {sharding::project(rule, rule.results[0], wanted), {}});
-      setSharding(made->getResult(0), sharding);
-      return made;
-    };
-    Operation *init = nullptr;
-    SmallVector<std::pair<unsigned, Value>> inputs;
-    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(source)) {
-      init = make(linalgOp.getDpsInits().front().getDefiningOp());
-      for (OpOperand *input : linalgOp.getDpsInputOperands())
-        if (isa<RankedTensorType>(input->get().getType())) {
-          ShardingAttr operand = operandOf(source, input->getOperandNumber(), sharding);
-          if (getSharding(input->get()) != operand)
-            inputs.push_back({input->getOperandNumber(),
-                              makeAgain(input->get().getDefiningOp(), operand, reason)});
-        }
-    }
-    Operation *made = make(source);
-    if (init)
-      cast<linalg::LinalgOp>(made).getDpsInitsMutable()[0].set(init->getResult(0));
-    for (auto &[number, value] : inputs)
-      made->setOperand(number, value);
-    return madeAgain[{source->getResult(0), sharding}] = made->getResult(0);
+    if (!wanted.isPartial() || !wanted.windows.empty())
+      return sources.make(source, sharding);
+    ShardingAttr whole = ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
+                                           wanted.withoutPartial(), function.getContext());
+    Value made = whole == getSharding(source->getResult(0)) ? source->getResult(0)
+                                                            : sources.make(source, whole);
+    return made ? reshard(made, sharding, reason, nullptr) : Value();
   }
 
   /// The op whose body reads a tensor in place of the reader: reshards stand between ops of the
@@ -471,8 +406,7 @@ private:
   SignatureAttrs signature;                        ///< as it will be written
   llvm::MapVector<Value, SmallVector<Need>> needs; // in program order
   llvm::DenseMap<void *, Operation *> lastBehind;  // looked up, never iterated
-  SmallVector<Operation *> replaced;
-  llvm::DenseMap<std::pair<Value, ShardingAttr>, Value> madeAgain; // looked up, never iterated
+  Sources sources;
 };
 
 struct DistInsertReshards : dist::impl::DistInsertReshardsBase<DistInsertReshards> {

@@ -123,7 +123,8 @@ func.func @deviations(%x: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line,
     %t = arith.addf %acc, %p : f32
     linalg.yield %t : f32
   } -> tensor<3xf32>
-  return %d, %u : tensor<8x3xf32>, tensor<3xf32>
+  %v = arith.addf %u, %a : tensor<3xf32>
+  return %d, %v : tensor<8x3xf32>, tensor<3xf32>
 }
 
 // Squares and elements are different sums.
