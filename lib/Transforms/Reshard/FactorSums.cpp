@@ -77,6 +77,7 @@ public:
 private:
   void collect(linalg::GenericOp op);
   bool dropVanishing(const Sum &sum);
+  void leaveOutVanishing(Sum &sum);
   bool vanishes(const Sum &sum);
   std::vector<Reading> readingsOf(size_t sum);
   std::optional<Reading> read(size_t sum, llvm::SmallDenseSet<int64_t> reduced);
@@ -398,6 +399,17 @@ bool Factoring::dropVanishing(const Sum &sum) {
   return true;
 }
 
+/// Of several products that a sum adds up, keeps the only one whose sum is not zero. (Sums of two
+/// that cancel each other would lose digits.)
+void Factoring::leaveOutVanishing(Sum &sum) {
+  SmallVector<Product> kept, addends = addendsOf(sum.op);
+  for (Product &addend : addends)
+    if (!vanishes(Sum{sum.op, addend, sum.mesh, sum.axes}))
+      kept.push_back(std::move(addend));
+  if (addends.size() > 1 && kept.size() == 1)
+    sum.term = std::move(kept.front());
+}
+
 void Factoring::run() {
   function.walk([&](linalg::GenericOp op) { collect(op); });
   if (sums.empty())
@@ -410,6 +422,7 @@ void Factoring::run() {
       changed = true;
       continue;
     }
+    leaveOutVanishing(sums[i]);
     readings[i] = readingsOf(i);
     for (const Reading &reading : readings[i]) {
       Group &group = groups[reading.key];

@@ -27,6 +27,11 @@ static bool readsPlainly(linalg::GenericOp op) {
                       [](AffineMap map) { return map.isProjectedPermutation(); });
 }
 
+static bool isElementwise(linalg::GenericOp op) {
+  return readsPlainly(op) && op.getNumReductionLoops() == 0 && op.getNumDpsInputs() > 0 &&
+         op.getIndexingMapsArray().back().isIdentity();
+}
+
 static std::optional<double> constantOf(Value value) {
   FloatAttr number;
   if (matchPattern(value, m_Constant(&number)))
@@ -82,8 +87,7 @@ static std::optional<Product> expand(Value tensor, ArrayRef<int64_t> loops, int 
   if (std::optional<double> number = constantOf(tensor))
     return Product{*number, {}};
   auto op = tensor.getDefiningOp<linalg::GenericOp>();
-  if (op && steps > 0 && readsPlainly(op) && op.getNumReductionLoops() == 0 &&
-      op.getNumDpsInputs() > 0 && op.getIndexingMapsArray().back().isIdentity())
+  if (op && steps > 0 && isElementwise(op))
     if (std::optional<Product> product =
             expandScalar(op, op.getBody()->getTerminator()->getOperand(0), loops, steps))
       return product;
@@ -94,17 +98,77 @@ std::optional<Product> dist::elementsOf(Value tensor, ArrayRef<int64_t> loops) {
   return expand(tensor, loops, kMostSteps);
 }
 
-std::optional<Product> dist::termOf(linalg::GenericOp op) {
+static SmallVector<int64_t> loopsReadBy(linalg::GenericOp op, BlockArgument argument,
+                                        ArrayRef<int64_t> loopsOf) {
+  return llvm::map_to_vector(
+      op.getIndexingMapsArray()[argument.getArgNumber()].getResults(),
+      [&](AffineExpr expr) { return loopsOf[cast<AffineDimExpr>(expr).getPosition()]; });
+}
+
+/// Adds what a value of a body adds up, `sign` times, to `addends`. False where it is not known.
+static bool split(linalg::GenericOp op, Value value, ArrayRef<int64_t> loopsOf, double sign,
+                  int steps, SmallVectorImpl<Product> &addends) {
+  auto push = [&](std::optional<Product> product) {
+    if (!product || addends.size() >= kMostFactors)
+      return false;
+    product->constant *= sign;
+    addends.push_back(std::move(*product));
+    return true;
+  };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() != op.getBody() || argument.getArgNumber() >= op.getNumDpsInputs())
+      return false;
+    Value tensor = op.getInputs()[argument.getArgNumber()];
+    SmallVector<int64_t> loops = loopsReadBy(op, argument, loopsOf);
+    auto made = tensor.getDefiningOp<linalg::GenericOp>();
+    size_t before = addends.size();
+    if (made && steps > 0 && isElementwise(made) &&
+        split(made, made.getBody()->getTerminator()->getOperand(0), loops, sign, steps - 1,
+              addends))
+      return true;
+    addends.truncate(before);
+    return push(expand(tensor, loops, steps - 1));
+  }
+  Operation *made = value.getDefiningOp();
+  auto operand = [&](unsigned i, double factor) {
+    return split(op, made->getOperand(i), loopsOf, sign * factor, steps, addends);
+  };
+  if (isa<arith::AddFOp>(made))
+    return operand(0, 1) && operand(1, 1);
+  if (isa<arith::SubFOp>(made))
+    return operand(0, 1) && operand(1, -1);
+  if (isa<arith::NegFOp>(made))
+    return operand(0, -1);
+  return push(expandScalar(op, value, loopsOf, steps));
+}
+
+/// What a sum of f32 or f64 from zero adds up for each iteration; null for other ops.
+static Value summandOf(linalg::GenericOp op) {
   if (!readsPlainly(op) || op.getNumReductionLoops() == 0)
-    return std::nullopt;
+    return {};
   Type element = cast<RankedTensorType>(op->getResult(0).getType()).getElementType();
   auto sum = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
   Value accumulator = op.getRegionOutputArgs().front();
   std::optional<double> from = constantOf(op.getDpsInits()[0]);
   if (!(element.isF32() || element.isF64()) || !sum || !accumulator.hasOneUse() || from != 0.0 ||
       !llvm::is_contained(sum.getOperands(), accumulator))
+    return {};
+  return sum.getLhs() == accumulator ? sum.getRhs() : sum.getLhs();
+}
+
+std::optional<Product> dist::termOf(linalg::GenericOp op) {
+  Value summand = summandOf(op);
+  if (!summand)
     return std::nullopt;
   auto loops = llvm::to_vector(llvm::seq<int64_t>(0, op.getNumLoops()));
-  return expandScalar(op, sum.getLhs() == accumulator ? sum.getRhs() : sum.getLhs(), loops,
-                      kMostSteps);
+  return expandScalar(op, summand, loops, kMostSteps);
+}
+
+SmallVector<Product> dist::addendsOf(linalg::GenericOp op) {
+  Value summand = summandOf(op);
+  SmallVector<Product> addends;
+  auto loops = llvm::to_vector(llvm::seq<int64_t>(0, op.getNumLoops()));
+  if (!summand || !split(op, summand, loops, 1, kMostSteps, addends))
+    return {};
+  return addends;
 }

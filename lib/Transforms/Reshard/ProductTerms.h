@@ -35,6 +35,10 @@ struct Product {
 /// f64 from zero.
 std::optional<Product> termOf(mlir::linalg::GenericOp op);
 
+/// The same as several products that are added up, where additions and negations in front of the sum
+/// say so.
+llvm::SmallVector<Product> addendsOf(mlir::linalg::GenericOp op);
+
 /// Elements of a tensor at loops, read in the same way.
 std::optional<Product> elementsOf(mlir::Value tensor, llvm::ArrayRef<int64_t> loops);
 

@@ -3,6 +3,7 @@
 // RUN: tessera run %s --function channels --check
 // RUN: tessera run %s --function fewer --check
 // RUN: tessera run %s --function deviations --check
+// RUN: tessera run %s --function beside --check
 // RUN: tessera run %s --function different --check
 
 // Sums over a cut dimension that differ by what does not depend on it are one sum, reduced once.
@@ -125,6 +126,51 @@ func.func @deviations(%x: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line,
   } -> tensor<3xf32>
   %v = arith.addf %u, %a : tensor<3xf32>
   return %d, %v : tensor<8x3xf32>, tensor<3xf32>
+}
+
+// So they do beside another product: what is left is sum(y), which is reduced already.
+// SENT-LABEL: func.func @beside(
+// SENT: dist.all_reduce {{.*}} : tensor<3xf32>, tensor<3xf32>
+// SENT-NOT: dist.all_reduce
+// SENT: return
+func.func @beside(%x: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                  %y: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<8x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+        tensor<3xf32> {dist.sharding = #dist.sharding<@line, [replicate]>},
+        tensor<3xf32> {dist.sharding = #dist.sharding<@line, [replicate]>}) {
+  %zero = arith.constant dense<0.0> : tensor<3xf32>
+  %e = tensor.empty() : tensor<8x3xf32>
+  %s = linalg.generic {indexing_maps = [#rows, #channel], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<8x3xf32>) outs(%zero : tensor<3xf32>) {
+  ^bb0(%v: f32, %acc: f32):
+    %t = arith.addf %acc, %v : f32
+    linalg.yield %t : f32
+  } -> tensor<3xf32>
+  %b = linalg.generic {indexing_maps = [#rows, #channel], iterator_types = ["reduction", "parallel"]}
+      ins(%y : tensor<8x3xf32>) outs(%zero : tensor<3xf32>) {
+  ^bb0(%v: f32, %acc: f32):
+    %t = arith.addf %acc, %v : f32
+    linalg.yield %t : f32
+  } -> tensor<3xf32>
+  %eighth = arith.constant dense<0.125> : tensor<3xf32>
+  %m = arith.mulf %s, %eighth : tensor<3xf32>
+  %d = linalg.generic {indexing_maps = [#rows, #channel, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %m : tensor<8x3xf32>, tensor<3xf32>) outs(%e : tensor<8x3xf32>) {
+  ^bb0(%v: f32, %w: f32, %o: f32):
+    %t = arith.subf %v, %w : f32
+    linalg.yield %t : f32
+  } -> tensor<8x3xf32>
+  %two = arith.constant dense<2.0> : tensor<8x3xf32>
+  %twice = arith.mulf %d, %two : tensor<8x3xf32>
+  %both = arith.subf %y, %twice : tensor<8x3xf32>
+  %u = linalg.generic {indexing_maps = [#rows, #channel], iterator_types = ["reduction", "parallel"]}
+      ins(%both : tensor<8x3xf32>) outs(%zero : tensor<3xf32>) {
+  ^bb0(%v: f32, %acc: f32):
+    %t = arith.addf %acc, %v : f32
+    linalg.yield %t : f32
+  } -> tensor<3xf32>
+  %h = math.tanh %u : tensor<3xf32>
+  return %d, %b, %h : tensor<8x3xf32>, tensor<3xf32>, tensor<3xf32>
 }
 
 // Squares and elements are different sums.
