@@ -27,7 +27,8 @@ ext::AttentionOp dist::addLogsumexp(ext::AttentionOp op) {
   auto made = ext::AttentionOp::create(
       b, op.getLoc(),
       TypeRange{op.getOutput().getType(), RankedTensorType::get(shape, parts.scoreType())},
-      op.getQuery(), op.getKey(), op.getValue(), op.getExtras(), b.getAffineMapArrayAttr(maps));
+      op.getQuery(), op.getKey(), op.getValue(), op.getExtras(), b.getAffineMapArrayAttr(maps),
+      op.getRing());
   IRMapping mapping;
   op.getScore().cloneInto(&made.getScore(), mapping);
   op.getOutput().replaceAllUsesWith(made.getOutput());
@@ -133,9 +134,9 @@ DerivedAttention dist::deriveAttention(OpBuilder &b, ext::AttentionOp op, Value 
   for (unsigned extra = 3; extra < op->getNumOperands(); ++extra)
     maps.push_back(parts.maps[extra]);
   maps.append(parts.maps.begin(), parts.maps.begin() + 3);
-  auto made = ext::AttentionBackwardOp::create(b, op.getLoc(), types, op.getQuery(), op.getKey(),
-                                               op.getValue(), gradient, op.getLogsumexp(), delta,
-                                               op.getExtras(), b.getAffineMapArrayAttr(maps));
+  auto made = ext::AttentionBackwardOp::create(
+      b, op.getLoc(), types, op.getQuery(), op.getKey(), op.getValue(), gradient, op.getLogsumexp(),
+      delta, op.getExtras(), b.getAffineMapArrayAttr(maps), op.getRing());
   IRMapping mapping;
   op.getScore().cloneInto(&made.getScore(), mapping);
   made.getDerivative().takeBody(derivative);

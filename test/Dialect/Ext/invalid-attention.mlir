@@ -70,3 +70,20 @@ func.func @region(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>)
   } -> tensor<4x2xf32>
   return
 }
+
+// -----
+
+#q = affine_map<(m, n, f, g) -> (m, f)>
+#k = affine_map<(m, n, f, g) -> (n, f)>
+#v = affine_map<(m, n, f, g) -> (n, g)>
+#o = affine_map<(m, n, f, g) -> (m, g)>
+
+// (E10)
+func.func @ring(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
+  // expected-error@+1 {{'ext.attention' op is a ring of 5 keys, and no loop over queries has as many positions; remove 'ring'}}
+  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<5x3xf32>, tensor<5x2xf32>) attributes {ring} {
+  ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
+    ext.yield %p : f32
+  } -> tensor<4x2xf32>
+  return
+}

@@ -179,6 +179,18 @@ static LogicalResult verifyRoles(Operation *op, ArrayRef<AffineMap> maps, Affine
   return success();
 }
 
+/// Checks (E10): a ring has a block of keys for each block of queries.
+static LogicalResult verifyRing(Operation *op) {
+  if (!op->hasAttr("ring"))
+    return success();
+  AttentionDomain domain = partsOf(op).domain;
+  int64_t keys = domain.extents[domain.key];
+  if (llvm::none_of(domain.query, [&](unsigned loop) { return domain.extents[loop] == keys; }))
+    return op->emitOpError() << "is a ring of " << keys << " keys, and no loop over queries has as "
+                             << "many positions; remove 'ring'";
+  return success();
+}
+
 static LogicalResult verifyAttention(Operation *op) {
   SmallVector<AffineMap> maps = llvm::to_vector(
       op->getAttrOfType<ArrayAttr>("indexing_maps").getAsValueRange<AffineMapAttr>());
@@ -193,10 +205,14 @@ static LogicalResult verifyAttention(Operation *op) {
       if (maps[op->getNumOperands() + i] != maps[i])
         return op->emitOpError() << "has result " << i << " with another map than operand " << i
                                  << "; a gradient has the map of what it is of";
-    return verifyRoles(op, maps, maps[3], {maps[4], maps[5]}, 6);
+    if (failed(verifyRoles(op, maps, maps[3], {maps[4], maps[5]}, 6)))
+      return failure();
+    return verifyRing(op);
   }
   ArrayRef<AffineMap> rows = ArrayRef(maps).drop_front(op->getNumOperands() + 1);
-  return verifyRoles(op, maps, maps[op->getNumOperands()], rows, 3);
+  if (failed(verifyRoles(op, maps, maps[op->getNumOperands()], rows, 3)))
+    return failure();
+  return verifyRing(op);
 }
 
 /// Checks (E9): a region over the product, elements of the extras, indices, and `more` floats.

@@ -19,8 +19,13 @@ namespace {
 /// The derivative of one block of rows, whose scores are computed again.
 class BackwardWriter : public AttentionWriter {
 public:
-  BackwardWriter(OpBuilder &b, AttentionBackwardOp op, LoopLimits limits, GlobalIndex globalIndex)
-      : AttentionWriter(b, op, globalIndex, limits), derivative(op.getDerivative()) {}
+  /// `sums`: the type of the results, of one turn of several; null: those of the op.
+  BackwardWriter(OpBuilder &b, AttentionBackwardOp op, LoopLimits limits, GlobalIndex globalIndex,
+                 FloatType sums)
+      : AttentionWriter(b, op, globalIndex, limits), derivative(op.getDerivative()), sums(sums) {
+    isTurn = static_cast<bool>(sums);
+    before.push_back(operandMap(0));
+  }
 
   SmallVector<Result> results() const {
     SmallVector<Result> results;
@@ -50,7 +55,7 @@ public:
       inputs.push_back(input);
       inputMaps.push_back(map);
     };
-    for (unsigned extra = parts.firstExtra; extra < operands.size(); ++extra)
+    for (unsigned extra = parts.firstExtra; extra < numOperands(); ++extra)
       add(operands[extra], over(scoreLoops, operandMap(extra)));
     unsigned own = inputs.size();
     add(shares, all);
@@ -73,19 +78,24 @@ public:
       return contract(scores, scoreMap, operands[operand], operandMap(operand), operandMap(result),
                       sumType(result));
     };
-    return {sum(byProducts, key, query), sum(byProducts, query, key),
+    Value byQuery = sum(byProducts, key, query);
+    if (operands.size() > numOperands())
+      byQuery = addTo(operands.back(), byQuery);
+    return {byQuery, sum(byProducts, query, key),
             sum(convert(shares, scoreLoops, elementOf(value)), gradient, value)};
   }
 
   /// The results as the op has them.
-  SmallVector<Value> convertSums(SmallVector<Value> sums) {
-    for (auto [i, sum] : llvm::enumerate(sums))
-      sum = convert(sum, loopsOf(operandMap(i)), typeOf(i));
-    return sums;
+  SmallVector<Value> convertSums(SmallVector<Value> results) {
+    for (auto [i, result] : llvm::enumerate(results))
+      result = convert(result, loopsOf(operandMap(i)), typeOf(i));
+    return results;
   }
 
 private:
   Type typeOf(unsigned result) const {
+    if (sums)
+      return sums;
     return getElementTypeOrSelf(parts.op->getResult(result).getType());
   }
   /// What lacks a loop over rows may be summed block by block: in the type of the softmax.
@@ -96,15 +106,12 @@ private:
     return isSum && own.getIntOrFloatBitWidth() < parts.scoreType().getWidth() ? parts.scoreType()
                                                                                : own;
   }
-  static SmallVector<unsigned> loopsOf(AffineMap map) {
-    return llvm::map_to_vector(
-        map.getResults(), [](AffineExpr expr) { return cast<AffineDimExpr>(expr).getPosition(); });
-  }
   Type elementOf(unsigned operand) const {
     return getElementTypeOrSelf(parts.op->getOperand(operand).getType());
   }
 
   Region &derivative;
+  FloatType sums;
 };
 
 } // namespace
@@ -112,8 +119,17 @@ private:
 SmallVector<Value> ext::writeAttentionBackward(OpBuilder &b, AttentionBackwardOp op,
                                                ArrayRef<Value> operands, LoopLimits limits,
                                                GlobalIndex globalIndex) {
-  BackwardWriter writer(b, op, limits, globalIndex);
+  BackwardWriter writer(b, op, limits, globalIndex, {});
   return writer.convertSums(writer.writeInBlocks(operands, writer.results()));
+}
+
+SmallVector<Value> ext::writeTurn(OpBuilder &b, AttentionBackwardOp op, ArrayRef<Value> operands,
+                                  Value before, LoopLimits limits, GlobalIndex globalIndex) {
+  BackwardWriter writer(b, op, limits, globalIndex, partsOf(op).scoreType());
+  SmallVector<Value> all(operands);
+  if (before)
+    all.push_back(before);
+  return writer.writeInBlocks(all, writer.results());
 }
 
 FailureOr<SmallVector<Value>> AttentionBackwardOp::decomposeOperation(OpBuilder &b) {

@@ -30,7 +30,17 @@ class RowWriter : public AttentionWriter {
 public:
   RowWriter(OpBuilder &b, AttentionOp op, RowResults wanted, LoopLimits limits,
             GlobalIndex globalIndex)
-      : AttentionWriter(b, op, globalIndex, limits), wanted(wanted) {}
+      : AttentionWriter(b, op, globalIndex, limits), wanted(wanted) {
+    before = {parts.output, mapOf(rows), mapOf(rows)};
+  }
+
+  /// The accumulators of one turn, merged with those of the turns before.
+  SmallVector<Value> writeTurn(ArrayRef<Value> operands, ArrayRef<Value> accumulators) {
+    isTurn = true;
+    SmallVector<Value> all(operands);
+    all.append(accumulators.begin(), accumulators.end());
+    return writeInBlocks(all, results());
+  }
 
   SmallVector<Result> results() const {
     if (wanted == RowResults::accumulators) {
@@ -65,10 +75,13 @@ public:
                              return arith::AddFOp::create(b, loc, all, element);
                            });
     Type narrow = getElementTypeOrSelf(operands[2].getType());
-    if (wanted == RowResults::accumulators)
-      return {contract(convert(weights, scoreLoops, narrow), mapOf(scoreLoops), operands[2],
-                       operandMap(2), parts.output, type),
-              largest, sum};
+    if (wanted == RowResults::accumulators) {
+      Value output = contract(convert(weights, scoreLoops, narrow), mapOf(scoreLoops), operands[2],
+                              operandMap(2), parts.output, type);
+      if (operands.size() > numOperands())
+        return merge(operands.drop_front(numOperands()), output, largest, sum);
+      return {output, largest, sum};
+    }
     Value shares = elementwise({weights, sum}, {all, row}, scoreLoops, narrow,
                                [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
                                  return convertFloat(
@@ -89,6 +102,34 @@ public:
   }
 
 private:
+  /// Accumulators of more keys: those of some, which are `before`, and of others.
+  SmallVector<Value> merge(ArrayRef<Value> before, Value output, Value largest, Value sum) {
+    FloatType type = parts.scoreType();
+    SmallVector<AffineMap> same(4, b.getMultiDimIdentityMap(rows.size()));
+    auto onRows = [&](ValueRange inputs, ScalarBody body) {
+      return elementwise(inputs, ArrayRef(same).take_front(inputs.size()), rows, type, body);
+    };
+    Value top =
+        onRows({before[1], largest}, [](OpBuilder &b, Location loc, ValueRange in) -> Value {
+          return arith::MaximumFOp::create(b, loc, in[0], in[1]);
+        });
+    auto weight = [&](Value of) {
+      return onRows({of, top}, [](OpBuilder &b, Location loc, ValueRange in) -> Value {
+        return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, in[0], in[1]));
+      });
+    };
+    Value old = weight(before[1]), now = weight(largest);
+    auto both = [](OpBuilder &b, Location loc, ValueRange in) -> Value {
+      return arith::AddFOp::create(b, loc, arith::MulFOp::create(b, loc, in[0], in[1]),
+                                   arith::MulFOp::create(b, loc, in[2], in[3]));
+    };
+    SmallVector<unsigned> loops = loopsOf(parts.output);
+    AffineMap all = over(loops, parts.output), row = over(loops, mapOf(rows));
+    Value merged =
+        elementwise({before[0], old, output, now}, {all, row, all, row}, loops, type, both);
+    return {merged, top, onRows({before[2], old, sum, now}, both)};
+  }
+
   Type elementOf(unsigned result) const {
     return getElementTypeOrSelf(parts.op->getResult(result).getType());
   }
@@ -103,6 +144,13 @@ SmallVector<Value> ext::writeAttention(OpBuilder &b, AttentionOp op, ArrayRef<Va
                                        GlobalIndex globalIndex) {
   RowWriter writer(b, op, results, limits, globalIndex);
   return writer.writeInBlocks(operands, writer.results());
+}
+
+SmallVector<Value> ext::writeTurn(OpBuilder &b, AttentionOp op, ArrayRef<Value> operands,
+                                  ArrayRef<Value> before, LoopLimits limits,
+                                  GlobalIndex globalIndex) {
+  RowWriter writer(b, op, RowResults::accumulators, limits, globalIndex);
+  return writer.writeTurn(operands, before);
 }
 
 FailureOr<SmallVector<Value>> AttentionOp::decomposeOperation(OpBuilder &b) {

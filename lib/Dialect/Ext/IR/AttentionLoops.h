@@ -34,10 +34,21 @@ llvm::SmallVector<mlir::Value> writeAttention(mlir::OpBuilder &b, AttentionOp op
                                               llvm::ArrayRef<mlir::Value> operands,
                                               RowResults results, LoopLimits limits,
                                               GlobalIndex globalIndex);
-/// The same of the derivative.
+/// One turn of an attention whose keys come in blocks: accumulators, merged with those of the turns
+/// before, which are none in the first one.
+llvm::SmallVector<mlir::Value> writeTurn(mlir::OpBuilder &b, AttentionOp op,
+                                         llvm::ArrayRef<mlir::Value> operands,
+                                         llvm::ArrayRef<mlir::Value> before, LoopLimits limits,
+                                         GlobalIndex globalIndex);
+/// The derivative.
 llvm::SmallVector<mlir::Value> writeAttentionBackward(mlir::OpBuilder &b, AttentionBackwardOp op,
                                                       llvm::ArrayRef<mlir::Value> operands,
                                                       LoopLimits limits, GlobalIndex globalIndex);
+/// One turn of it, in f32 at least: the gradient by the query, added to that of the turns before
+/// (null in the first one), and what the turn contributes to those by key and value.
+llvm::SmallVector<mlir::Value> writeTurn(mlir::OpBuilder &b, AttentionBackwardOp op,
+                                         llvm::ArrayRef<mlir::Value> operands, mlir::Value before,
+                                         LoopLimits limits, GlobalIndex globalIndex);
 
 } // namespace tessera::ext
 

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionPart.h"
 #include "AttentionWriter.h"
-#include "Local.h"
+#include "RingWriter.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
 #include "tessera/Dialect/Ext/IR/AttentionBand.h"
@@ -34,21 +35,24 @@ static sharding::ShardingRule ruleOf(Operation *op) {
   SmallVector<int64_t> factors = parts.factors();
   const AttentionDomain &domain = parts.domain;
   std::optional<KeyBand> band = keyBandOf(parts);
+  std::optional<unsigned> leading = band ? band->query : ringQueryOf(parts);
   dist::RuleBuilder builder(op);
   bool isBackward = isa<AttentionBackwardOp>(op);
   for (unsigned loop : parts.rows) {
-    bool isSummed =
-        isBackward && llvm::is_contained(domain.query, loop) && !(band && band->query == loop);
+    bool isSummed = isBackward && llvm::is_contained(domain.query, loop) && leading != loop;
     builder.factor(domain.extents[loop], isSummed ? FactorKind::reduction : FactorKind::parallel);
   }
-  builder.factor(domain.extents[domain.key], band ? FactorKind::replicate : FactorKind::reduction);
+  builder.factor(domain.extents[domain.key],
+                 leading ? FactorKind::replicate : FactorKind::reduction);
   for (auto [index, map] : llvm::enumerate(parts.maps))
     for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
       unsigned loop = cast<AffineDimExpr>(expr).getPosition();
       if (factors[loop] < 0)
         continue;
       bool isOperand = index < op->getNumOperands();
-      int64_t factor = factors[band && loop == domain.key ? band->query : loop];
+      bool isExtra = isOperand && index >= parts.firstExtra;
+      bool follows = leading && loop == domain.key && (band || !isExtra);
+      int64_t factor = factors[follows ? *leading : loop];
       if (band && isOperand && loop == domain.key)
         builder.window(index, dim, factor, 1, band->first, band->size());
       else if (isOperand)
@@ -62,6 +66,7 @@ static sharding::ShardingRule ruleOf(Operation *op) {
 /// What the rule reads, apart from types.
 static bool addToKey(Operation *op, AddressKey &key) {
   key.push_back(op->getAttr("indexing_maps").getAsOpaquePointer());
+  key.push_back(op->getAttr("ring").getAsOpaquePointer());
   if (std::optional<KeyBand> band = keyBandOf(partsOf(op)))
     key.push_back(Builder(op->getContext())
                       .getDenseI64ArrayAttr({band->query, band->first, band->last})
@@ -201,74 +206,7 @@ private:
 
 } // namespace
 
-static unsigned dimOf(AffineMap map, unsigned loop) {
-  return *map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
-}
-
 namespace {
-
-/// A part of an attention: the operands, and where they lie.
-class Part {
-public:
-  explicit Part(dist::PartitionContext &context)
-      : context(context), parts(partsOf(context.op)), factors(parts.factors()),
-        shifts(factors.size(), 0) {
-    for (unsigned index = 0; index < context.op->getNumOperands(); ++index)
-      operands.push_back(context.getMaskedOperand(index));
-    for (auto [loop, factor] : llvm::enumerate(factors))
-      if (factor >= 0 && context.getRule().factors[factor].kind == FactorKind::reduction &&
-          context.isUneven(factor))
-        limits.push_back({loop, parts.domain.extents[loop]});
-    band = keyBandOf(parts);
-    if (band && context.getFactorAxes()[factors[band->query]].empty())
-      band.reset();
-    if (!band)
-      return;
-    unsigned query = band->query, key = parts.domain.key;
-    factors[key] = factors[query];
-    shifts[key] = band->first;
-    leaveOutBeyond(key);
-    if (isa<AttentionBackwardOp>(context.op) && context.isUneven(factors[query]))
-      leaveOutBeyond(query); // gradients by keys sum over queries
-  }
-
-  Value globalIndex(OpBuilder &at, Location loc, unsigned loop, Value local) const {
-    int64_t factor = factors[loop];
-    if (factor < 0 || context.getFactorAxes()[factor].empty())
-      return local;
-    Value index = context.getGlobalIteration(at, loc, factor, local);
-    if (shifts[loop] == 0)
-      return index;
-    return arith::AddIOp::create(at, loc, index,
-                                 arith::ConstantIndexOp::create(at, loc, shifts[loop]));
-  }
-  auto indices() const {
-    return [this](OpBuilder &at, Location loc, unsigned loop, Value local) {
-      return globalIndex(at, loc, loop, local);
-    };
-  }
-
-  dist::PartitionContext &context;
-  AttentionParts parts;
-  SmallVector<Value> operands;
-  SmallVector<std::pair<unsigned, int64_t>> limits;
-  std::optional<KeyBand> band; ///< where it is cut
-
-private:
-  /// Operands are zero, and scores left out, where the index in a loop is none of the tensor's.
-  void leaveOutBeyond(unsigned loop) {
-    Local write{context.builder, context.op->getLoc()};
-    int64_t extent = parts.domain.extents[loop];
-    limits.push_back({loop, extent});
-    Value begin = globalIndex(context.builder, write.loc, loop, write.index(0));
-    for (auto [operand, map] : llvm::zip(operands, parts.maps))
-      if (hasLoop(map, loop))
-        operand = write.zeroOutside(operand, dimOf(map, loop), begin, extent);
-  }
-
-  SmallVector<int64_t> factors;
-  SmallVector<int64_t> shifts; ///< by loop: where a device's window begins, from its own part
-};
 
 /// What a device adds to the gradient of keys, a window around its own part, in the parts of
 /// others. A piece of it goes to the device `distance` parts on.
@@ -360,7 +298,9 @@ double AttentionBackwardOp::getCommunicationSeconds(const sharding::FactorAxes &
                                                     sharding::ReshardPlanner &planner) {
   AttentionParts parts = partsOf(*this);
   std::optional<KeyBand> band = keyBandOf(parts);
-  if (!band || axes[parts.factors()[band->query]].empty())
+  if (!band)
+    return ringSeconds(*this, ruleOf(*this), axes, mesh, planner);
+  if (axes[parts.factors()[band->query]].empty())
     return 0;
   sharding::ShardingRule rule = ruleOf(*this);
   double seconds = 0;
@@ -381,7 +321,8 @@ double AttentionBackwardOp::getCommunicationSeconds(const sharding::FactorAxes &
   return seconds;
 }
 
-/// Where keys are cut, the largest score and the sum of each row are reduced inside.
+/// Where keys are cut, the largest score and the sum of each row are reduced inside; in a ring
+/// blocks of keys are moved.
 double AttentionOp::getCommunicationSeconds(const sharding::FactorAxes &axes,
                                             const sharding::Mesh &mesh,
                                             sharding::ReshardPlanner &planner) {
@@ -394,7 +335,7 @@ double AttentionOp::getCommunicationSeconds(const sharding::FactorAxes &axes,
     shape.push_back(parts.domain.extents[loop]);
     whole.dims[dim] = axes[factors[loop]];
   }
-  double seconds = 0;
+  double seconds = ringSeconds(*this, ruleOf(*this), axes, mesh, planner);
   if (!cut.empty())
     for (ReduceKind kind : {ReduceKind::max, ReduceKind::sum}) {
       TensorSharding contributed = whole;
@@ -434,6 +375,8 @@ static std::optional<SmallVector<Value>> wholePart(Part &part, dist::PartitionCo
 
 FailureOr<SmallVector<Value>> AttentionOp::partition(dist::PartitionContext &context) {
   Part part(context);
+  if (part.ring)
+    return writeRing(part, *this);
   unsigned key = part.parts.domain.key;
   bool isKeyCut = !context.getFactorAxes()[part.parts.factors()[key]].empty();
   if (!isKeyCut)
@@ -451,6 +394,8 @@ FailureOr<SmallVector<Value>> AttentionOp::partition(dist::PartitionContext &con
 
 FailureOr<SmallVector<Value>> AttentionBackwardOp::partition(dist::PartitionContext &context) {
   Part part(context);
+  if (part.ring)
+    return writeRing(part, *this);
   if (std::optional<SmallVector<Value>> whole = wholePart(part, context))
     return *whole;
   SmallVector<Value> results =

@@ -55,6 +55,11 @@ AffineMap AttentionWriter::over(ArrayRef<unsigned> loops, AffineMap map) const {
   return AffineMap::get(loops.size(), 0, exprs, b.getContext());
 }
 
+SmallVector<unsigned> AttentionWriter::loopsOf(AffineMap map) {
+  return llvm::map_to_vector(
+      map.getResults(), [](AffineExpr expr) { return cast<AffineDimExpr>(expr).getPosition(); });
+}
+
 SmallVector<int64_t> AttentionWriter::shapeOver(ArrayRef<unsigned> loops) const {
   return llvm::map_to_vector(loops, [&](unsigned loop) { return domain.extents[loop]; });
 }
@@ -191,7 +196,7 @@ Value AttentionWriter::writeScores(Value products, ArrayRef<Value> operands,
     return convert(products, scoreLoops, type);
   SmallVector<Value> inputs{products};
   SmallVector<AffineMap> inputMaps{b.getMultiDimIdentityMap(scoreLoops.size())};
-  for (unsigned extra = parts.firstExtra; extra < operands.size(); ++extra) {
+  for (unsigned extra = parts.firstExtra; extra < numOperands(); ++extra) {
     inputs.push_back(operands[extra]);
     inputMaps.push_back(over(scoreLoops, operandMap(extra)));
   }
@@ -243,10 +248,11 @@ SmallVector<int64_t> AttentionWriter::chooseBlocks() const {
       result *= blocks[loop];
     return result;
   };
-  if (bytes() <= kSmallBytes)
+  if (bytes() <= kSmallBytes && !isTurn)
     return blocks;
+  int64_t most = isTurn ? std::min(kBlockBytes, bytes() / 2) : kBlockBytes;
   auto shrink = [&](unsigned loop, int64_t least) {
-    while (bytes() > kBlockBytes && blocks[loop] > least)
+    while (bytes() > most && blocks[loop] > least)
       blocks[loop] = std::max(least, sharding::ceilDiv(blocks[loop], 2));
     blocks[loop] = evenBlock(domain.extents[loop], blocks[loop]);
   };
@@ -263,8 +269,8 @@ SmallVector<int64_t> AttentionWriter::chooseBlocks() const {
 
 SmallVector<Value> AttentionWriter::writeInBlocks(ArrayRef<Value> operands,
                                                   ArrayRef<Result> results) {
-  domain.extents =
-      loopExtents(ArrayRef(parts.maps).take_front(operands.size()), ValueRange(operands));
+  domain.extents = loopExtents(ArrayRef(parts.maps).take_front(numOperands()),
+                               ValueRange(operands.take_front(numOperands())));
   findVisibleKeys();
   return walk(rows, chooseBlocks(), operands, SmallVector<Value>(domain.extents.size()), results);
 }

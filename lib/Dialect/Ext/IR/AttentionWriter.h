@@ -44,7 +44,12 @@ protected:
   virtual llvm::SmallVector<mlir::Value> write(llvm::ArrayRef<mlir::Value> operands,
                                                llvm::ArrayRef<mlir::Value> offsets) = 0;
 
-  mlir::AffineMap operandMap(unsigned index) const { return parts.maps[index]; }
+  unsigned numOperands() const { return parts.op->getNumOperands(); }
+  mlir::AffineMap operandMap(unsigned index) const {
+    return index < numOperands() ? parts.maps[index] : before[index - numOperands()];
+  }
+  /// The map's loops in the order of its results.
+  static llvm::SmallVector<unsigned> loopsOf(mlir::AffineMap map);
   /// The map of a tensor over loops.
   mlir::AffineMap mapOf(llvm::ArrayRef<unsigned> loops) const;
   /// A map of the domain as one of the given loops alone.
@@ -74,6 +79,8 @@ protected:
   /// The product of two tensors, summed over the loops that the result lacks.
   mlir::Value contract(mlir::Value lhs, mlir::AffineMap lhsMap, mlir::Value rhs,
                        mlir::AffineMap rhsMap, mlir::AffineMap resultMap, mlir::Type element);
+  /// `sum` with `part` added to it, of one shape.
+  mlir::Value addTo(mlir::Value sum, mlir::Value part);
   mlir::Value convert(mlir::Value x, llvm::ArrayRef<unsigned> loops, mlir::Type element);
   mlir::Value zeros(llvm::ArrayRef<int64_t> shape, mlir::Type element);
   llvm::SmallVector<int64_t> shapeOver(llvm::ArrayRef<unsigned> loops) const;
@@ -85,6 +92,11 @@ protected:
   AttentionDomain &domain;                ///< of `parts`, with the extents of the block in hand
   llvm::ArrayRef<unsigned> rows;          ///< of `parts`
   llvm::SmallVector<unsigned> scoreLoops; ///< the rows, then the keys
+  /// Of one turn of several: blocks are small, and always a loop, so that the kernels of a turn
+  /// stay apart from those of others. Operands behind those of the op are results of the turns
+  /// before.
+  bool isTurn = false;
+  llvm::SmallVector<mlir::AffineMap> before; ///< of these
 
 private:
   llvm::SmallVector<int64_t> chooseBlocks() const;
@@ -109,7 +121,6 @@ private:
   /// Dimension of a tensor over the results of a map that a loop runs over.
   unsigned dimOf(mlir::AffineMap map, unsigned loop) const;
   mlir::Value insert(mlir::Value part, mlir::Value whole, unsigned dim, mlir::OpFoldResult begin);
-  mlir::Value addTo(mlir::Value sum, mlir::Value part);
 
   llvm::SmallVector<mlir::Value>
   putBlock(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
