@@ -88,6 +88,19 @@ static bool isOrdered(Operation *op) {
   return !isa<CollectiveOpInterface>(op) && !isa<linalg::LinalgOp>(op) && !isMemoryEffectFree(op);
 }
 
+/// Whether what is received takes memory beside what is sent: results are larger, or others send or
+/// read the operand later, as of the blocks of keys that go round a ring.
+static bool addsMemory(Operation *op) {
+  if (bytesOf(op->getResultTypes()) > bytesOf(op->getOperandTypes()))
+    return true;
+  return isa<ExchangeOp>(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+           return llvm::any_of(operand.getUsers(), [&](Operation *user) {
+             Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
+             return here && op->isBeforeInBlock(here);
+           });
+         });
+}
+
 /// Seconds of one execution with all that its regions hold, one after the other.
 double BlockSteps::secondsOf(Operation *op) const {
   double seconds = 0;
@@ -112,7 +125,7 @@ OverlapStep BlockSteps::describe(ArrayRef<Operation *> members, bool keepsOrder)
   if (succeeded(cost) && !cost->isLocal()) {
     step.queue = queueOf(collective, *cost);
     step.seconds = cost->timing.seconds;
-    step.grows = bytesOf(first->getResultTypes()) > bytesOf(first->getOperandTypes());
+    step.grows = addsMemory(first);
     step.isOrdered = keepsOrder;
     ++numCollectives;
     return step;

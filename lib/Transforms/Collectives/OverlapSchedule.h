@@ -33,7 +33,7 @@ namespace tessera::dist {
 struct OverlapStep {
   double seconds = 0;
   int queue = -1;         ///< of a collective that may start and be waited for later; -1: computing
-  bool grows = false;     ///< a collective whose result has more bytes than its operand
+  bool grows = false;     ///< a collective whose result takes more bytes than it frees
   bool isOrdered = false; ///< keeps its order among the ordered steps
   std::vector<unsigned> sources; ///< earlier steps whose results it reads
   std::vector<int> uses; ///< queues of the collectives in a loop: it starts when they are free
