@@ -183,24 +183,39 @@ LogicalResult Compilation::runPhases(Phase to) {
   }
   pipeline.objective = options.objective;
   pipeline.narrowReductions = options.narrowReductions;
+  if (!isAttentionSequence(options.attentionSequence)) {
+    errors() << "error: attention sequence '" << options.attentionSequence
+             << "' is neither auto, gather nor ring\n";
+    return failure();
+  }
+  pipeline.attentionSequence = options.attentionSequence;
   pipeline.schedule = options.schedule;
   pipeline.overlaps = options.overlaps;
   pipeline.topology = options.topology;
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
   pipeline.search = options.search;
+  if (options.attentionSequence == "auto" && to == Phase::scheduled && *from < Phase::propagated &&
+      (options.overlaps || search.memoryBudget ||
+       (!search.mode.empty() && search.minimise == "memory")))
+    return chooseAttention(pipeline, *from);
+  return compile(pipeline, *from, to);
+}
+
+LogicalResult Compilation::compile(const PipelineOptions &pipeline, Phase from, Phase to) {
+  const SearchWish &search = pipeline.search;
   bool minimises = !search.mode.empty() && search.minimise == "memory";
   bool isLimited = search.memoryBudget.has_value() != minimises; // both: the search refuses
   if (!search.mode.empty() && search.minimise == "time" && to == Phase::scheduled &&
-      *from < Phase::propagated)
-    return keepBetter(pipeline, *from);
-  if (isLimited && to == Phase::scheduled && *from < Phase::scheduled) {
-    Phase start = std::max(*from, Phase::normalized);
-    if (failed(runPhases(pipeline, *from, start)))
+      from < Phase::propagated)
+    return keepBetter(pipeline, from);
+  if (isLimited && to == Phase::scheduled && from < Phase::scheduled) {
+    Phase start = std::max(from, Phase::normalized);
+    if (failed(runPhases(pipeline, from, start)))
       return failure();
     return fitMemory(pipeline, start, false);
   }
-  return runPhases(pipeline, *from, to);
+  return runPhases(pipeline, from, to);
 }
 
 LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase to) {

@@ -65,6 +65,10 @@ static LogicalResult readFusion(Pass &pass, StringRef text) {
   return pass.initializeOptions(text, [&](const Twine &detail) { return refuse(detail.str()); });
 }
 
+bool tessera::isAttentionSequence(StringRef name) {
+  return llvm::is_contained({"auto", "gather", "ring"}, name);
+}
+
 void tessera::addLocalOrder(OpPassManager &manager, const PipelineOptions &options) {
   dist::DistSchedulePipelineOptions pipeline;
   pipeline.memoryBudget = options.search.memoryBudget.value_or(0);
@@ -101,15 +105,28 @@ void tessera::addOverlap(OpPassManager &manager, const PipelineOptions &options)
 }
 
 LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  if (!isAttentionSequence(options.attentionSequence)) {
+    llvm::errs() << "error: attention sequence '" << options.attentionSequence
+                 << "' is neither auto, gather nor ring\n";
+    return failure();
+  }
   auto leadsTo = [&](Phase phase) { return options.from < phase && phase <= options.to; };
   if (leadsTo(Phase::normalized)) {
     manager.addPass(dist::createDistGuard());
     manager.addPass(dist::createDistNormalize());
-    manager.addPass(dist::createDistRecognizeAttentionBackward());
+    dist::DistRecognizeAttentionBackwardOptions recognize;
+    if (options.attentionSequence == "ring")
+      recognize.recomputedScores = 0; // kept ones would be those of all keys
+    manager.addPass(dist::createDistRecognizeAttentionBackward(recognize));
     manager.addPass(dist::createDistRecognizeAttention());
   }
   if (options.narrowReductions && options.from < Phase::resharded && options.to > Phase::normalized)
     manager.addPass(dist::createDistNarrowPartials());
+  if (leadsTo(Phase::propagated) && options.attentionSequence == "ring") {
+    dist::DistRingAttentionOptions ring;
+    ring.remarks = options.remarks;
+    manager.addPass(dist::createDistRingAttention(ring));
+  }
   if (leadsTo(Phase::propagated) && !options.search.mode.empty()) {
     dist::DistSearchOptions search;
     search.mode = options.search.mode;
@@ -168,6 +185,10 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                                 llvm::cl::init("time")};
   Option<bool> narrowReductions{*this, "narrow-reductions",
                                 llvm::cl::desc("Reduce 16-bit floats in 16 bits")};
+  Option<std::string> attentionSequence{
+      *this, "attention-sequence",
+      llvm::cl::desc("Keys of a cut sequence: gather, ring; auto gathers here"),
+      llvm::cl::init("auto")};
   Option<bool> overlap{*this, "overlap", llvm::cl::desc("Overlap collectives with computation"),
                        llvm::cl::init(false)};
   Option<std::string> topology{*this, "topology", llvm::cl::desc("Topology file (JSON)")};
@@ -206,6 +227,7 @@ void tessera::registerPipeline() {
         options.to = *to;
         options.objective = text.objective;
         options.narrowReductions = text.narrowReductions;
+        options.attentionSequence = text.attentionSequence;
         options.overlaps = text.overlap;
         options.topology = text.topology;
         options.search.mode = text.mode;

@@ -36,6 +36,7 @@ struct Options {
   bool fullyUseDevices; ///< of a search
   bool overlap;
   bool narrowReductions;
+  std::string attentionSequence; ///< auto, gather or ring
 };
 
 } // namespace
@@ -59,6 +60,7 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.remarks = options.remarks;
   program.search.fullyUseDevices = options.fullyUseDevices;
   program.overlaps = options.overlap;
+  program.attentionSequence = options.attentionSequence;
   program.narrowReductions = options.narrowReductions;
   program.messages = &messages;
 }
@@ -95,7 +97,8 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
              "search"_a = "", "minimise"_a = "time", "fusion"_a = "", "memory_budget"_a = 0.0,
              "time_limit"_a = SearchWish().timeLimit, "devices"_a = 0, "remarks"_a = false,
-             "fully_use_devices"_a = true, "overlap"_a = false, "narrow_reductions"_a = false, doc);
+             "fully_use_devices"_a = true, "overlap"_a = false, "narrow_reductions"_a = false,
+             "attention_sequence"_a = "auto", doc);
 }
 
 /// The buffer of a tensor is the memoryview that its method `_buffered` gives.
@@ -131,11 +134,12 @@ NB_MODULE(_core, m) {
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
          std::string search, std::string minimise, std::string fusion, double budget,
-         double seconds, int64_t devices, bool remarks, bool fully, bool overlap, bool narrow) {
+         double seconds, int64_t devices, bool remarks, bool fully, bool overlap, bool narrow,
+         std::string attention) {
         return compiled<ProgramOptions>(
             text,
             {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
-             seconds, devices, remarks, fully, overlap, narrow},
+             seconds, devices, remarks, fully, overlap, narrow, attention},
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
@@ -144,11 +148,12 @@ NB_MODULE(_core, m) {
          [](const std::string &text, std::string name, std::string function, std::string from,
             std::string objective, std::string topology, std::string passes, std::string search,
             std::string minimise, std::string fusion, double budget, double seconds,
-            int64_t devices, bool remarks, bool fully, bool overlap, bool narrow) {
+            int64_t devices, bool remarks, bool fully, bool overlap, bool narrow,
+            std::string attention) {
            return compiled<ExplainOptions>(text,
                                            {name, function, from, objective, topology, passes,
                                             search, minimise, fusion, budget, seconds, devices,
-                                            remarks, fully, overlap, narrow},
+                                            remarks, fully, overlap, narrow, attention},
                                            reportTexts);
          });
   define(
@@ -159,11 +164,11 @@ NB_MODULE(_core, m) {
          std::string name, std::string function, std::string from, std::string objective,
          std::string topology, std::string passes, std::string search, std::string minimise,
          std::string fusion, double budget, double seconds, int64_t devices, bool remarks,
-         bool fully, bool overlap, bool narrow) {
+         bool fully, bool overlap, bool narrow, std::string attention) {
         auto [artifact, messages] = compiled<CompileOptions>(
             text,
             {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
-             seconds, devices, remarks, fully, overlap, narrow},
+             seconds, devices, remarks, fully, overlap, narrow, attention},
             [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
               program.target = target;
               if (!arch.empty())

@@ -104,7 +104,7 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
-        time_limit: float | None = None, overlap: bool = False, narrow_reductions: bool = False, backend: str = "threads", devices: int = 0, **unknown) -> Jitted:
+        time_limit: float | None = None, overlap: bool = False, narrow_reductions: bool = False, attention_sequence: str = "auto", backend: str = "threads", devices: int = 0, **unknown) -> Jitted:
     """Compiles a function of tensors, and trees of them, into one program for all devices of their meshes.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, dtype or placement.
@@ -125,6 +125,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     overlap: compute while collectives run (docs/report.md); else devices wait for each collective.
     narrow_reductions: send terms of sums with 16-bit float results in 16 bits, which halves the bytes and adds one
         rounding per device (docs/numerics.md).
+    attention_sequence: if the sequence of an attention is cut, "gather" brings all keys and values to each device, "ring"
+        one block after the other; "auto" takes the better for memory_budget and overlap (docs/training.md).
     backend: what executes the program, as in `load`: "threads", all devices in this process; "mpi", one process per
         device, all running the same script and reading results collectively (docs/launch.md).
     devices: of backend "tcp", the number of devices per process; process p has those from p * devices on.
@@ -150,6 +152,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         raise refuse(ArgumentError, f"topology {topology!r} of jit is not a path of a file")
     if objective not in ("time", "bytes"):
         raise refuse(ArgumentError, f"objective '{objective}' of jit; there are time and bytes")
+    if attention_sequence not in ("auto", "gather", "ring"):
+        raise refuse(ArgumentError, f"attention_sequence '{attention_sequence}' of jit; there are auto, gather and ring")
     if search is not None and search not in SEARCHES:
         raise refuse(ArgumentError, f"search '{search}' of jit; there are {', '.join(SEARCHES)}")
     if mesh is not None and not isinstance(mesh, ProcessMesh):
@@ -160,9 +164,10 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         raise refuse(ArgumentError, f"devices {devices!r} of jit is a number of devices of each process, of backend 'tcp'")
     if function is None:
         return functools.partial(jit, mesh=mesh, backend=backend, devices=devices, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
-                                 minimise=minimise, memory_budget=memory_budget, time_limit=time_limit, overlap=overlap, narrow_reductions=narrow_reductions)
+                                 minimise=minimise, memory_budget=memory_budget, time_limit=time_limit, overlap=overlap, narrow_reductions=narrow_reductions,
+                                 attention_sequence=attention_sequence)
     options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget, time_limit=time_limit,
-                   overlap=overlap, narrow_reductions=narrow_reductions)
+                   overlap=overlap, narrow_reductions=narrow_reductions, attention_sequence=attention_sequence)
     return Jitted(function, mesh, feeds, donate, backend, devices, **options)
 
 

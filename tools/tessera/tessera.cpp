@@ -109,6 +109,12 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
   addInputOptions(command, options);
   command->add_flag("--narrow-reductions", options.narrowReductions,
                     "Reduce 16-bit floats in 16 bits: sends half the bytes, less accurate");
+  command
+      ->add_option(
+          "--attention-sequence", options.attentionSequence,
+          "Keys and values where an attention's sequence is cut: gather, ring (blocks that "
+          "arrive in turn), auto (the better by --overlap and --memory-budget); default auto")
+      ->check(tessera::oneOf({"auto", "gather", "ring"}));
   command->add_flag("--overlap", options.overlaps,
                     "Overlap collectives with computation where the model predicts a gain");
   command->add_option(

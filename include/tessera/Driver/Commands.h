@@ -46,11 +46,13 @@ struct ProgramOptions {
   std::string compileFrom = "input"; ///< phase that the file is in
   std::string objective = "time";    ///< of reshard plans
   bool narrowReductions = false;     ///< reduce 16-bit floats in 16 bits
-  std::string schedule;              ///< of a pipeline's micro-batches; empty: the program's
-  bool overlaps = false;             ///< compute while collectives are under way
-  std::string topology;              ///< file of the machine, empty for the default
-  std::string fusion;                ///< options of dist-fuse-collectives
-  bool remarks = false;              ///< print what the compiler chose and why
+  std::string attentionSequence =
+      "auto";            ///< keys of a cut sequence: gather, ring; auto: the better
+  std::string schedule;  ///< of a pipeline's micro-batches; empty: the program's
+  bool overlaps = false; ///< compute while collectives are under way
+  std::string topology;  ///< file of the machine, empty for the default
+  std::string fusion;    ///< options of dist-fuse-collectives
+  bool remarks = false;  ///< print what the compiler chose and why
   std::vector<std::string> dialectPlugins; ///< shared objects with dialects of the program
   SearchWish search;
 };

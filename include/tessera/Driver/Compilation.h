@@ -65,6 +65,11 @@ private:
   /// What the passes that are left out (--compile-from) would have seen to.
   mlir::LogicalResult checkNormalized();
   mlir::LogicalResult runPhases(Phase to = Phase::scheduled);
+  /// The same by the options of the pipeline: the search, the memory budget or the phases alone.
+  mlir::LogicalResult compile(const PipelineOptions &pipeline, Phase from, Phase to);
+  /// The phases up to `scheduled`, with keys of cut sequences gathered or in a ring, whichever fits
+  /// into the memory budget and has the shorter modelled step.
+  mlir::LogicalResult chooseAttention(PipelineOptions pipeline, Phase from);
   /// Some phases, with the options of the pipeline.
   mlir::LogicalResult runPhases(PipelineOptions pipeline, Phase from, Phase to);
   /// From `start` up to `scheduled`, with choices that keep the planned arena within the memory budget,
@@ -82,6 +87,7 @@ private:
   /// The phases up to `scheduled`, of the plan that is searched or of a plain one: whichever program
   /// takes least time by the report, of those within the memory budget if there is one.
   mlir::LogicalResult keepBetter(const PipelineOptions &pipeline, Phase from);
+  friend class AttentionChooser;
   friend class MemoryFitter;
   friend class PlanComparison;
 

@@ -40,14 +40,18 @@ struct PipelineOptions {
   Phase to = Phase::scheduled;
   std::string objective = "time"; ///< of reshard plans: time or bytes
   bool narrowReductions = false;  ///< 16-bit contributions are rounded before they are added
-  std::string schedule;           ///< of a pipeline's micro-batches, empty: the program's
-  bool overlaps = false;          ///< computes while collectives are under way
-  std::string topology;           ///< file of the machine, empty for the default
-  bool remarks = false;           ///< of what was chosen and why
-  SearchWish search;              ///< without a mode annotations decide
-  bool takeLeast = false;         ///< over the memory budget, in place of an error
-  std::string fusion = "";        ///< options of dist-fuse-collectives, empty for its defaults
+  std::string attentionSequence = "auto"; ///< gather, ring; auto: gather, the driver tries both
+  std::string schedule;                   ///< of a pipeline's micro-batches, empty: the program's
+  bool overlaps = false;                  ///< computes while collectives are under way
+  std::string topology;                   ///< file of the machine, empty for the default
+  bool remarks = false;                   ///< of what was chosen and why
+  SearchWish search;                      ///< without a mode annotations decide
+  bool takeLeast = false;                 ///< over the memory budget, in place of an error
+  std::string fusion = ""; ///< options of dist-fuse-collectives, empty for its defaults
 };
+
+/// Whether this is auto, gather or ring.
+bool isAttentionSequence(llvm::StringRef name);
 
 /// The parts of the phases `fused` and `scheduled`: the order of the ops before collectives are
 /// joined, the joins, and the overlap.
