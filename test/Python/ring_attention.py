@@ -101,7 +101,7 @@ class Rings(JaxCase):
             self.compare(attention(sees), length=24, dtype=jnp.bfloat16, s=4)
 
     def test_bytes_and_memory(self):
-        """All keys: the bytes of gathered keys and values, back the gradients of these. A causal mask leaves out no block of the last device."""
+        """The bytes of gathered keys and values, and of their gradients. A causal mask leaves out no block of the last device."""
         q = array(1, 1024, 3, 16)
         part = 1024 * 3 * 16 * 4 // 8
         for sees in None, causal:
@@ -112,6 +112,8 @@ class Rings(JaxCase):
             self.assertEqual(ring["wire_bytes_total"], gather["wire_bytes_total"])
             self.assertLess(ring["peak_memory_bytes"], gather["peak_memory_bytes"])
             ring, gather = (both.explain(attention_sequence=way) for way in ("ring", "gather"))
+            self.assertEqual(ring["wire_bytes_total"], 4 * 7 * part)
+            self.assertLessEqual(ring["wire_bytes_total"], gather["wire_bytes_total"])
             self.assertLess(ring["peak_memory_bytes"], gather["peak_memory_bytes"])
 
     def test_chosen_for_memory(self):
