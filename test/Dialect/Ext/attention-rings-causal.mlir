@@ -4,6 +4,8 @@
 // RUN: tessera run %s --check
 // RUN: tessera run %s --function near --check
 // RUN: sed 's/\[4\]/[3]/' %s > %t.mlir && tessera run %t.mlir --check && tessera run %t.mlir --function near --check
+// RUN: tessera-opt %s --dist-autodiff="function=main seed=argument recomputed-scores=0" -o %t.grad.mlir
+// RUN: tessera run %t.grad.mlir --function main_grad --check
 // RUN: tessera-fuzz --gradients --check %s
 
 dist.process_mesh @m(shape = [4], dim_names = ["s"])
