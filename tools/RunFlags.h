@@ -49,6 +49,11 @@ public:
                         "Directory to which a process writes its last 1024 collective calls when a "
                         "process fails; default: TESSERA_DUMP_DIR, or none");
     command
+        ->add_option("--precision", options.precision,
+                     "Precision of f32 products on GPUs: highest (f32) or high (TF32); default: "
+                     "highest")
+        ->check(CLI::IsMember({"highest", "high"}));
+    command
         ->add_option("--guard", options.guard,
                      "What processes compare: the program when it is loaded, or (full) also every "
                      "collective call before data moves")

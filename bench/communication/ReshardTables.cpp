@@ -26,10 +26,7 @@ using namespace tessera::sharding;
 using nlohmann::json;
 
 static Mesh makeMesh(std::vector<int64_t> shape) {
-  Mesh mesh{"m", shape, {"x", "y"}, {}};
-  for (int64_t id = 0, n = shape[0] * shape[1]; id < n; ++id)
-    mesh.processIds.push_back(id);
-  return mesh;
+  return {"m", shape, {"x", "y"}, DeviceIds::range(shape[0] * shape[1])};
 }
 
 static json load(const std::string &directory, const char *name) {

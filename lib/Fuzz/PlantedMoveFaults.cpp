@@ -47,10 +47,10 @@ template <typename Op> static bool rotateResults(ModuleOp local) {
   for (Op op : ops)
     for (auto [index, result] : llvm::enumerate(op->getResults())) {
       auto target = cast<dist::ShardingAttr>(op.getTargetsAttr()[index]);
-      TensorSharding target = dist::resolveVerified(
+      TensorSharding sharding = dist::resolveVerified(
           target, meshes, cast<TypeAttr>(op.getGlobalTypesAttr()[index]).getValue());
       AxisList cut;
-      for (const AxisList &axes : target.dims)
+      for (const AxisList &axes : sharding.dims)
         cut.insert(cut.end(), axes.begin(), axes.end());
       any |= rotate(result, target.getMesh(), meshes.get(target.getMesh()), cut);
     }

@@ -27,10 +27,10 @@ class Jitted:
     """The result of `jit`. Called while another function is recorded, it becomes a part of that one."""
 
     def __init__(self, function: Callable, mesh: ProcessMesh | None = None, feeds: bool = True, donate: bool = False,
-                 backend: str = "threads", devices: int = 0, **options):
+                 backend: str = "threads", devices: int = 0, precision: str = "highest", **options):
         functools.update_wrapper(self, function)
         self._function, self._feeds, self._mesh, self._donate, self._backend, self._devices = function, feeds, mesh, donate, backend, devices
-        self._options = options
+        self._precision, self._options = precision, options
         self._merged: tuple = (None, {}, ())
         self._parameters = parameters_of(function)
         self._recorded: dict = {}
@@ -46,7 +46,7 @@ class Jitted:
             if known not in self._recorded:
                 self._warn_of_numbers(arguments, known)
                 self._recorded[known] = Recorded(self._function, arguments, self._feeds, options, self._mesh, self._donate,
-                                                 backend=self._backend, devices=self._devices)
+                                                 backend=self._backend, devices=self._devices, precision=self._precision)
             return self._recorded[known]
 
     def _arguments(self, args, kwargs) -> Arguments:
@@ -99,12 +99,14 @@ class Jitted:
 
 _MANY = 8  # programs of one function that differ only in a number, before the warning
 
+PRECISIONS = ("highest", "high")  # of float32 products on GPUs
 SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programming", "exact")
 
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
-        time_limit: float | None = None, overlap: bool = False, narrow_reductions: bool = False, attention_sequence: str = "auto", backend: str = "threads", devices: int = 0, **unknown) -> Jitted:
+        time_limit: float | None = None, overlap: bool = False, narrow_reductions: bool = False, attention_sequence: str = "auto", backend: str = "threads", devices: int = 0,
+        precision: str = "highest", **unknown) -> Jitted:
     """Compiles a function of tensors, and trees of them, into one program for all devices of their meshes.
 
     The function is recorded at its first call, and again for arguments of another structure, shape, dtype or placement.
@@ -130,6 +132,7 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     backend: what executes the program, as in `load`: "threads", all devices in this process; "mpi", one process per
         device, all running the same script and reading results collectively (docs/launch.md).
     devices: of backend "tcp", the number of devices per process; process p has those from p * devices on.
+    precision: of float32 products on GPUs, "highest" (float32) or "high" (operands rounded to TF32; docs/gpu.md).
 
     Raises ArgumentError for an unknown option, an invalid value, or if `function` is not callable.
     """
@@ -139,7 +142,7 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     if function is not None and not callable(function):
         raise refuse(ArgumentError, f"jit takes a function, not {function!r}")
     if minimise not in ("time", "memory"):
-        raise refuse(ArgumentError, f"minimise '{minimise}' of jit; there are time and memory")
+        raise refuse(ArgumentError, f"minimise '{minimise}' of jit is not valid; expected time or memory")
     for name, value, unit in (("memory_budget", memory_budget, "GiB"), ("time_limit", time_limit, "seconds")):
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < math.inf):
             raise refuse(ArgumentError, f"{name} {value!r} of jit is not a positive number of {unit}")
@@ -151,24 +154,26 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     if topology is not None and not isinstance(topology, (str, os.PathLike)):
         raise refuse(ArgumentError, f"topology {topology!r} of jit is not a path of a file")
     if objective not in ("time", "bytes"):
-        raise refuse(ArgumentError, f"objective '{objective}' of jit; there are time and bytes")
+        raise refuse(ArgumentError, f"objective '{objective}' of jit is not valid; expected time or bytes")
     if attention_sequence not in ("auto", "gather", "ring"):
-        raise refuse(ArgumentError, f"attention_sequence '{attention_sequence}' of jit; there are auto, gather and ring")
+        raise refuse(ArgumentError, f"attention_sequence '{attention_sequence}' of jit is not valid; expected auto, gather or ring")
     if search is not None and search not in SEARCHES:
-        raise refuse(ArgumentError, f"search '{search}' of jit; there are {', '.join(SEARCHES)}")
+        raise refuse(ArgumentError, f"search '{search}' of jit is not valid; expected one of {', '.join(SEARCHES)}")
     if mesh is not None and not isinstance(mesh, ProcessMesh):
-        raise refuse(ArgumentError, f"mesh {mesh!r} of jit is no ProcessMesh")
+        raise refuse(ArgumentError, f"mesh {mesh!r} of jit is not a ProcessMesh")
     if not isinstance(backend, str):
         raise refuse(ArgumentError, f"backend {backend!r} of jit is not a name")
     if type(devices) is not int or devices < 0 or devices > 1 and backend.lower() != "tcp":
         raise refuse(ArgumentError, f"devices {devices!r} of jit is a number of devices of each process, of backend 'tcp'")
+    if precision not in PRECISIONS:
+        raise refuse(ArgumentError, f"precision {precision!r} of jit is not valid; expected {' or '.join(PRECISIONS)}")
     if function is None:
-        return functools.partial(jit, mesh=mesh, backend=backend, devices=devices, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
+        return functools.partial(jit, mesh=mesh, backend=backend, devices=devices, precision=precision, search=search, feeds=feeds, donate=donate, objective=objective, topology=topology,
                                  minimise=minimise, memory_budget=memory_budget, time_limit=time_limit, overlap=overlap, narrow_reductions=narrow_reductions,
                                  attention_sequence=attention_sequence)
     options = dict(objective=objective, topology=topology, search=search or "", minimise=minimise, memory_budget=memory_budget, time_limit=time_limit,
                    overlap=overlap, narrow_reductions=narrow_reductions, attention_sequence=attention_sequence)
-    return Jitted(function, mesh, feeds, donate, backend, devices, **options)
+    return Jitted(function, mesh, feeds, donate, backend, devices, precision, **options)
 
 
 def explain(function: Callable, *args, **kwargs) -> Report:

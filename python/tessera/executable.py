@@ -106,13 +106,17 @@ class Executable:
 
 
 @entry
-def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0) -> Executable:
+def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0,
+         precision: str = "highest") -> Executable:
     """Loads an artifact of `tessera compile` or `Program.compile`: a path, or bytes.
 
     backend: "threads", "mpi", "tcp", "cuda", ...; devices: number to offer, 0: as many as needed; cores: worker
-    threads, 0: all; seed: 64 bits, of the random values of arguments that are never given. Raises tessera.Error if the
-    artifact is damaged, of another version, or needs features that the backend lacks.
+    threads, 0: all; seed: 64 bits, of the random values of arguments that are never given; precision: of float32
+    products on GPUs, "highest" (float32) or "high" (TF32). Raises tessera.Error if the artifact is damaged, of another
+    version, or needs features that the backend lacks.
     """
+    if precision not in ("highest", "high"):
+        raise refuse(Error, f"precision {precision!r} is not valid; expected highest or high")
     if isinstance(artifact, (bytearray, memoryview)):
         artifact = bytes(artifact)
     place = ""
@@ -122,7 +126,7 @@ def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices:
         artifact = os.fspath(artifact)
         place = f"{artifact}: "
     try:
-        return Executable(Session(artifact, backend, devices, cores, seed))
+        return Executable(Session(artifact, backend, devices, cores, seed, precision))
     except OSError as error:
         raise refuse(Error, f"cannot read the artifact: {error}") from error
     except Error as error:

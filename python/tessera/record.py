@@ -57,9 +57,10 @@ class Recorded:
 
     def __init__(self, function: Callable, arguments: Arguments, feeds: bool = True, options: dict | None = None,
                  mesh: ProcessMesh | None = None, donate: bool = False, eager: bool = False,
-                 backend: str = "threads", devices: int = 0):
+                 backend: str = "threads", devices: int = 0, precision: str = "highest"):
         self.trace = trace = Trace()
         self._options, self._donate, self._eager, self._backend, self._devices = options or {}, donate, eager, backend, devices
+        self._precision = precision
         if mesh is not None:
             trace.symbol(mesh)
         self.name, self.names = getattr(function, "__name__", "program"), arguments.names
@@ -193,7 +194,7 @@ class Recorded:
             target = {"cuda": "cuda", "vdev": "cuda", "stub": "stub"}.get(self._backend, "cpu")
             artifact = self.program.compile(target=target, **self._options)
             try:
-                self._session = Session(artifact, self._backend, self._devices)
+                self._session = Session(artifact, self._backend, self._devices, precision=self._precision)
             except Error as error:
                 raise error if ": error: " in str(error) else refuse(type(error), str(error)) from None
             self._steps = Steps(self._session, self.name, self._donate, self._whole is not None, self._lock)

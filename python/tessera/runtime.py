@@ -51,7 +51,8 @@ class Session:
     tessera.Error.
     """
 
-    def __init__(self, artifact: bytes | str, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0):
+    def __init__(self, artifact: bytes | str, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0,
+                 precision: str = ""):
         if not isinstance(artifact, bytes):
             with open(artifact, "rb") as file:
                 artifact = file.read()
@@ -60,7 +61,7 @@ class Session:
         numbers = (core.whole("devices", devices, 0, core.MOST_DEVICES), core.whole("cores", cores, 0, 2**31 - 1),
                    core.whole("seed", seed, 0, 2**64 - 1))
         with core.errors() as module:
-            self._session = module.Session(artifact, backend, *numbers)
+            self._session = module.Session(artifact, backend, *numbers, precision)
         if backend.lower() in ("mpi", "tcp"):
             _end_with_errors()
         self.arguments, self.results = self._session.arguments, self._session.results

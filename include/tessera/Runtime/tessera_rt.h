@@ -65,6 +65,8 @@ typedef struct tessera_open_options {
   int64_t devices;     ///< devices to offer; 0: as many as the program needs
   int64_t cores;       ///< workers; 0: as many as the machine has
   uint64_t seed;       ///< of arguments that are never set
+  /// Precision of f32 products on GPUs: null or "highest" (f32), or "high" (TF32).
+  const char *precision;
 } tessera_open_options;
 
 /// An argument or result.

@@ -210,7 +210,7 @@ private:
     SessionOptions session{options.backend,
                            {options.devices, options.cores, !options.tracePath.empty(),
                             options.scheduleSeed, options.timeout, options.dumpFolder,
-                            options.guard == "full"},
+                            options.guard == "full", options.precision},
                            options.seed};
     auto opened = Session::open(artifact, session);
     if (!opened)

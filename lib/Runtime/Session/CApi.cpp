@@ -26,6 +26,9 @@ SessionOptions optionsFrom(const tessera_open_options *options) {
   result.devices.devices = options->devices;
   result.devices.cores = options->cores;
   result.seed = options->seed;
+  // A caller that was compiled before the option existed has a smaller struct.
+  if (options->struct_size >= sizeof(tessera_open_options) && options->precision)
+    result.devices.precision = options->precision;
   return result;
 }
 
@@ -33,7 +36,7 @@ tessera_status openSession(Expected<Artifact> artifact, const tessera_open_optio
                            tessera_session **session) {
   if (!artifact)
     return fail(TESSERA_INVALID_ARTIFACT, artifact.message());
-  if (options && options->struct_size < sizeof(tessera_open_options))
+  if (options && options->struct_size < offsetof(tessera_open_options, precision))
     return fail(TESSERA_INVALID_ARGUMENT, "tessera_open_options: struct_size is not set");
   auto opened =
       Session::open(std::make_shared<const Artifact>(std::move(*artifact)), optionsFrom(options));

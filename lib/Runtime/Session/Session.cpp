@@ -65,6 +65,10 @@ Status checkDevices(const Program &program, int64_t devices) {
 
 Expected<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Artifact> artifact,
                                                  const SessionOptions &options) {
+  const std::string &precision = options.devices.precision;
+  if (!precision.empty() && precision != "highest" && precision != "high")
+    return Status::error("precision '" + precision +
+                         "' is not valid: expected highest (f32) or high (TF32)");
   auto found = findBackend(options.backend);
   if (!found)
     return found.status();

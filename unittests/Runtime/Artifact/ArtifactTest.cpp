@@ -156,7 +156,7 @@ TEST(Artifact, EveryWrongReferenceIsRefused) {
       {"out of range", [](Program &p) { p.parts[0].arenaBytes = -1; }},
       {"process ids",
        [](Program &p) {
-         p.meshes[0].processIds = sharding::DeviceIds::range(p.meshes[0].numDevices() - 1);
+         p.meshes[0].processIds = tessera::sharding::DeviceIds::range(p.meshes[0].numDevices() - 1);
        }},
       {"duplicate",
        [](Program &p) {

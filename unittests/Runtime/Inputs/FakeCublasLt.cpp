@@ -204,10 +204,10 @@ EXPORT int cublasLtMatmul(void *, void *object, const void *alpha, const void *a
                         c,
                         d};
   if (std::getenv("FAKE_CUBLAS_TRACE"))
-    std::fprintf(stderr, "cublas: %ld x %ld x %ld, epilogue %u%s\n",
+    std::fprintf(stderr, "cublas: %ld x %ld x %ld, epilogue %u%s, compute %d\n",
                  static_cast<long>(call->layoutD.rows), static_cast<long>(call->layoutD.columns),
                  static_cast<long>(operation.transA ? call->layoutA.rows : call->layoutA.columns),
-                 operation.epilogue, hasBias ? ", bias" : "");
+                 operation.epilogue, hasBias ? ", bias" : "", operation.compute);
   using Issue = void (*)(void *, void (*)(void *), void *);
   auto issue = reinterpret_cast<Issue>(::dlsym(RTLD_DEFAULT, "fake_cuda_issue"));
   if (issue)

@@ -33,6 +33,7 @@ struct DriverOptions {
   double timeout = 0;            ///< BackendOptions::timeoutSeconds
   std::string dumpFolder;        ///< BackendOptions::dumpFolder
   std::string guard = "program"; ///< "full": BackendOptions::guardsCalls
+  std::string precision;         ///< BackendOptions::precision
   bool quiet = false;            ///< print nothing (a reference run)
 };
 

@@ -32,6 +32,8 @@ struct BackendOptions {
   /// TESSERA_DUMP_DIR, else none.
   std::string dumpFolder = {};
   bool guardsCalls = false; ///< processes compare every call before data moves
+  /// Precision of f32 products on GPUs: "highest" (f32) or "high" (TF32); empty means "highest".
+  std::string precision = {};
 };
 
 /// What a collective or transfer has moved so far. Bytes are counted by the routines that move

@@ -13,7 +13,7 @@ namespace tessera::runtime::gpu {
 
 // From the reference of cuBLASLt: the values that are used here.
 constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kBrain16 = 14;
-constexpr int kCompute32 = 68, kCompute64 = 70;
+constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;
 constexpr int kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8; ///< of an operation
 constexpr uint32_t kEpilogueRelu = 2, kEpilogueBias = 4, kEpilogueGelu = 32;
 constexpr int kBatchCount = 5, kBatchStride = 6; ///< attributes of a layout
@@ -78,8 +78,8 @@ int CublasLt::dataTypeOf(DType dtype) {
   }
 }
 
-int CublasLt::computeOf(DType dtype) {
-  return dtype == DType::f64 ? kCompute64 : kCompute32;
+int CublasLt::computeOf(DType dtype) const {
+  return dtype == DType::f64 ? kCompute64 : dtype == DType::f32 && tf32 ? kComputeTf32 : kCompute32;
 }
 
 bool CublasLt::multiplies(DType dtype) {

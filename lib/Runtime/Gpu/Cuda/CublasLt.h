@@ -24,8 +24,11 @@ public:
   Status open();
   /// Frees what was made; nothing runs any more.
   void close();
+  /// Lets products of f32 round their operands to TF32 (10 bits of mantissa), which tensor cores
+  /// multiply; sums are f32. Call it before products are prepared.
+  void useTf32() { tf32 = true; }
   /// cublasComputeType_t of products of a dtype, and cudaDataType of a dtype.
-  static int computeOf(DType dtype);
+  int computeOf(DType dtype) const;
   static int dataTypeOf(DType dtype);
   /// Whether it has products of a dtype: those of floats.
   static bool multiplies(DType dtype);
@@ -66,6 +69,7 @@ private:
   Status setEpilogue(const GemmStep &step, const void *bias, Product &product);
 
   SharedLibrary library;
+  bool tf32 = false;
   void *handle = nullptr;
   std::map<const GemmStep *, Product> products; ///< found; iterated to free them
   Status_t (*create)(void **) = nullptr;

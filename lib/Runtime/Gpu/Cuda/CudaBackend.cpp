@@ -98,6 +98,8 @@ Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> art
                                              const BackendOptions &given, const void *) {
   auto driver = std::make_unique<CudaDriver>();
   TESSERA_RETURN_IF_ERROR(driver->open(0));
+  if (given.precision == "high")
+    driver->useTf32();
   CudaDriver &cuda = *driver;
   ExecutorOptions options;
   options.driver = std::move(driver);
@@ -127,6 +129,8 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
       rank->size > 1 && (hasStep<CollectiveStep>(program) || hasStep<TransferStep>(program));
   auto openHere = [&]() -> Status {
     TESSERA_RETURN_IF_ERROR(driver->open(rank->local));
+    if (given.precision == "high")
+      driver->useTf32();
     return needsNccl ? nccl->open() : Status();
   };
   Status opened = openHere();

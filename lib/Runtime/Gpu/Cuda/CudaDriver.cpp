@@ -300,11 +300,10 @@ Expected<bool> CudaDriver::gemmGroup(Issue issue, const GemmStep &step,
   bool done = false;
   TESSERA_RETURN_IF_ERROR(timed(issue, [&]() -> Status {
     auto count = static_cast<int64_t>(operands.size()) * step.batch;
-    auto issued =
-        batched.multiply(step, known->second, count, CublasLt::dataTypeOf(step.dtype),
-                         CublasLt::dataTypeOf(step.resultDType.value_or(step.dtype)),
-                         CublasLt::computeOf(step.dtype), workspace,
-                         static_cast<size_t>(CublasLt::kWorkspaceBytes), cu(issue.stream));
+    auto issued = batched.multiply(
+        step, known->second, count, CublasLt::dataTypeOf(step.dtype),
+        CublasLt::dataTypeOf(step.resultDType.value_or(step.dtype)), blas.computeOf(step.dtype),
+        workspace, static_cast<size_t>(CublasLt::kWorkspaceBytes), cu(issue.stream));
     done = issued && *issued;
     return issued.status();
   }));

@@ -91,6 +91,11 @@ public:
   /// "NVIDIA H200", 90 for compute capability 9.0, and what tells GPUs of a cluster apart.
   std::string gpuName() const { return name; }
   int capability() const { return major * 10 + minor; }
+  /// As CublasLt::useTf32; nothing on a GPU without TF32.
+  void useTf32() {
+    if (major >= 8)
+      blas.useTf32();
+  }
   const CuUuid &uuid() const { return id; }
   const CudaApi &functions() const { return api; }
 
