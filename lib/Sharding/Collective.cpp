@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Overlaps.h"
+
 #include "tessera/Sharding/Buffers.h"
 #include "tessera/Sharding/CollectiveTraits.h"
 
@@ -155,11 +157,16 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Buffers &buffers
   return traffic;
 }
 
-/// What is sent between layouts, in bytes where sizes of elements are given, by device. On one mesh
-/// the devices are those of a mesh of the axes that any of the layouts uses.
-static ExchangeTraffic boxesSent(const Mesh &sourceMesh, const std::vector<const Layout *> &sources,
-                                 const Mesh &targetMesh, const std::vector<const Layout *> &targets,
-                                 const std::vector<int64_t> &bytesPerElement) {
+/// Beyond this an exchange, which may have a box for each pair of devices, is sized in closed form.
+static constexpr int64_t kMaxDevicesByBoxes = 1024;
+
+/// The size of one exchange of several tensors, in bytes (in elements of 1 byte). Axes that no
+/// layout uses are left out of a common mesh.
+static ExchangeSize exchangeSizeOf(const Mesh &sourceMesh,
+                                   const std::vector<const Layout *> &sources,
+                                   const Mesh &targetMesh,
+                                   const std::vector<const Layout *> &targets,
+                                   const std::vector<int64_t> &bytesPerElement) {
   if (sourceMesh == targetMesh) {
     std::vector<const Layout *> all = sources;
     all.insert(all.end(), targets.begin(), targets.end());
@@ -170,23 +177,32 @@ static ExchangeTraffic boxesSent(const Mesh &sourceMesh, const std::vector<const
         ownSources.push_back(&used.layouts[i]);
         ownTargets.push_back(&used.layouts[sources.size() + i]);
       }
-      return boxesSent(used.mesh, ownSources, used.mesh, ownTargets, bytesPerElement);
+      return exchangeSizeOf(used.mesh, ownSources, used.mesh, ownTargets, bytesPerElement);
     }
   }
+  auto isReduced = [&](size_t i) { return sources[i]->partial != targets[i]->partial; };
+  ExchangeSize size;
   ExchangeTraffic total{std::vector<int64_t>(targetMesh.numDevices()),
                         std::vector<int64_t>(sourceMesh.numDevices()),
                         {}};
   for (size_t i = 0; i < sources.size(); ++i) {
+    if (sourceMesh == targetMesh && sourceMesh.numDevices() > kMaxDevicesByBoxes && !isReduced(i)) {
+      ExchangeSize own =
+          exchangeSizeOf(sourceMesh, overlapsOf(sourceMesh, *sources[i], *targets[i]));
+      size.elements += own.elements * bytesPerElement[i];
+      size.messages = std::max(size.messages, own.messages);
+      continue;
+    }
     ExchangeTraffic boxes = exchangeTraffic(
         sourceMesh, targetMesh, redistribute(sourceMesh, *sources[i], targetMesh, *targets[i]));
     for (size_t d = 0; d < total.received.size(); ++d)
       total.received[d] += boxes.received[d] * bytesPerElement[i];
     for (size_t d = 0; d < total.sent.size(); ++d)
       total.sent[d] += boxes.sent[d] * bytesPerElement[i];
-    if (sources.size() == 1)
-      total.messages = std::move(boxes.messages);
+    size.messages = std::max(size.messages, boxes.busiestMessages());
   }
-  return total;
+  size.elements += total.busiest();
+  return size;
 }
 
 Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElement,
@@ -206,14 +222,14 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElemen
       buffers.gathered = gatheredElements(sourceMesh, source, target);
     return trafficOf(kind, groupSize, buffers);
   }
-  ExchangeTraffic sent = boxesSent(sourceMesh, {&source}, targetMesh, {&target}, {1});
+  ExchangeSize sent = exchangeSizeOf(sourceMesh, {&whole}, targetMesh, {&target}, {1});
   // What every device already holds is no communication.
   bool isHalo = kind == CollectiveKind::halo_exchange;
   Traffic traffic;
-  traffic.count = sent.busiest() == 0 ? 0 : isHalo ? 2 : 1;
-  traffic.wireBytes = sent.busiest() * bytesPerElement;
+  traffic.count = sent.elements == 0 ? 0 : isHalo ? 2 : 1;
+  traffic.wireBytes = sent.elements * bytesPerElement;
   traffic.bytes = isHalo ? traffic.wireBytes : buffers.operand * bytesPerElement;
-  traffic.messages = sent.busiestMessages();
+  traffic.messages = sent.messages;
   // Where every device has what it needs an exchange is a slice.
   if (traffic.count > 0 || (kind == CollectiveKind::exchange && source != target))
     traffic.setCopies(kind, bytesPerElement, sourceShape, targetShape);
@@ -242,7 +258,7 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Mesh &sourceMesh
       bytesPerElement.push_back(tensor.bytesPerElement);
     }
     total.wireBytes =
-        boxesSent(sourceMesh, sources, targetMesh, targets, bytesPerElement).busiest();
+        exchangeSizeOf(sourceMesh, sources, targetMesh, targets, bytesPerElement).elements;
   }
   return total;
 }

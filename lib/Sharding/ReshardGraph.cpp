@@ -7,6 +7,8 @@
 
 #include "ReshardGraph.h"
 
+#include "Overlaps.h"
+
 #include "tessera/Sharding/Buffers.h"
 
 #include <algorithm>
@@ -33,6 +35,9 @@ bool ReshardGraph::endsMeet(const TensorSharding &a, const TensorSharding &b) co
 bool ReshardGraph::isPermutation(const Move &move) const {
   Layout source = makeLayout(move.source, shape), target = makeLayout(move.target, shape);
   MeshLayouts used = withoutIdleAxes(mesh, {&source, &target});
+  for (const Overlap &overlap : overlapsOf(used.mesh, used.layouts[0], used.layouts[1]))
+    if (overlap.parts > (overlap.both > 0 ? 2 : 1))
+      return false;
   Redistribution boxes = redistribute(used.mesh, used.layouts[0], used.mesh, used.layouts[1]);
   std::vector<int64_t> sends(used.mesh.numDevices());
   for (const Piece &piece : boxes.pieces)
@@ -46,40 +51,6 @@ bool ReshardGraph::isPermutation(const Move &move) const {
 //===----------------------------------------------------------------------===//
 // Boxes
 //===----------------------------------------------------------------------===//
-
-namespace {
-
-/// How a dimension is cut before and after a move, in the indices of what is moved.
-struct Cut {
-  DimLayout had, wants;
-  int64_t extent; ///< of what is moved
-  int64_t chunk;  ///< of the parts before
-
-  std::pair<int64_t, int64_t> rangeOf(const DimLayout &dim, int64_t part) const {
-    auto [first, last] = dim.span(part);
-    int64_t begin = std::max<int64_t>(0, first);
-    return {begin, std::max(begin, std::min(extent, last))};
-  }
-  /// Of parts that do not overlap, how many have something of [begin, end).
-  int64_t partsIn(int64_t begin, int64_t end) const {
-    if (begin >= end)
-      return 0;
-    int64_t first = had.begin + begin * had.stride, last = had.begin + (end - 1) * had.stride;
-    return last / chunk - first / chunk + 1;
-  }
-};
-
-} // namespace
-
-static std::vector<Cut> cutsOf(const TensorSharding &from, const TensorSharding &to,
-                               const std::vector<int64_t> &shape) {
-  Layout wants = makeLayout(to, shape), had = selectLike(makeLayout(from, shape), wants);
-  std::vector<Cut> cuts;
-  for (size_t d = 0; d < shape.size(); ++d)
-    cuts.push_back({had.dims[d], wants.dims[d], wants.globalShape[d],
-                    std::max<int64_t>(1, ceilDiv(shape[d], sizeOf(from.dims[d])))});
-  return cuts;
-}
 
 /// The buffers under a sharding, and the largest number of valid elements in one.
 static std::pair<std::vector<int64_t>, int64_t> buffersOf(const TensorSharding &sharding,
@@ -106,76 +77,9 @@ bool ReshardGraph::isEven(const TensorSharding &sharding) const {
   return true;
 }
 
-/// Dimensions that have an axis in common, directly or by way of others, are looked at together;
-/// what differs in others is independent. So a gather takes time with the devices along one
-/// dimension, and not with all of them.
-std::vector<ReshardGraph::Overlap> ReshardGraph::overlaps(const TensorSharding &from,
-                                                          const TensorSharding &to) const {
-  std::vector<Overlap> all{{}};
-  const std::vector<Cut> allCuts = cutsOf(from, to, shape);
-  int64_t looked = 1; // devices along the axes that were looked at
-  std::vector<char> isDone(shape.size());
-  for (size_t first = 0; first < shape.size(); ++first) {
-    if (isDone[first])
-      continue;
-    std::vector<size_t> dims{first};
-    std::vector<int64_t> axes; // of the mesh
-    isDone[first] = 1;
-    for (size_t next = 0; next < dims.size(); ++next)
-      for (const TensorSharding *sharding : {&from, &to})
-        for (const AxisRef &axis : sharding->dims[dims[next]]) {
-          if (std::find(axes.begin(), axes.end(), axis.axis) != axes.end())
-            continue;
-          axes.push_back(axis.axis);
-          for (size_t d = 0; d < shape.size(); ++d)
-            for (const TensorSharding *other : {&from, &to})
-              for (const AxisRef &its : other->dims[d])
-                if (its.axis == axis.axis && !isDone[d]) {
-                  dims.push_back(d);
-                  isDone[d] = 1;
-                }
-        }
-    int64_t devices = 1;
-    for (int64_t axis : axes)
-      devices *= mesh.shape[axis];
-    looked *= devices;
-    std::vector<Overlap> own;
-    std::vector<int64_t> coordinate(mesh.shape.size(), 0);
-    for (int64_t n = 0; n < devices; ++n) {
-      int64_t rest = n;
-      for (int64_t axis : axes) {
-        coordinate[axis] = rest % mesh.shape[axis];
-        rest /= mesh.shape[axis];
-      }
-      Overlap here;
-      for (size_t d : dims) {
-        const Cut &cut = allCuts[d];
-        auto [heldFrom, heldTo] = cut.rangeOf(cut.had, linearIndex(mesh, cut.had.axes, coordinate));
-        auto [begin, end] = cut.rangeOf(cut.wants, linearIndex(mesh, cut.wants.axes, coordinate));
-        here.wanted *= end - begin;
-        here.held *= heldTo - heldFrom;
-        here.both *= std::max<int64_t>(0, std::min(end, heldTo) - std::max(begin, heldFrom));
-        here.parts *= from.windows.empty() ? cut.partsIn(begin, end) : 1;
-      }
-      auto same = std::find_if(own.begin(), own.end(), [&](const Overlap &known) {
-        return known.wanted == here.wanted && known.held == here.held && known.both == here.both &&
-               known.parts == here.parts;
-      });
-      if (same == own.end())
-        own.push_back(here);
-      else
-        ++same->devices;
-    }
-    std::vector<Overlap> joined;
-    for (const Overlap &a : all)
-      for (const Overlap &b : own)
-        joined.push_back({a.wanted * b.wanted, a.held * b.held, a.both * b.both, a.parts * b.parts,
-                          a.devices * b.devices});
-    all = std::move(joined);
-  }
-  for (Overlap &overlap : all)
-    overlap.devices *= mesh.numDevices() / looked;
-  return all;
+std::vector<Overlap> ReshardGraph::overlaps(const TensorSharding &from,
+                                            const TensorSharding &to) const {
+  return overlapsOf(mesh, makeLayout(from, shape), makeLayout(to, shape));
 }
 
 //===----------------------------------------------------------------------===//

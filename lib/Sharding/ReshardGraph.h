@@ -20,6 +20,8 @@
 #ifndef TESSERA_LIB_SHARDING_RESHARDGRAPH_H
 #define TESSERA_LIB_SHARDING_RESHARDGRAPH_H
 
+#include "Overlaps.h"
+
 #include "tessera/Sharding/ReshardPlanner.h"
 
 #include <functional>
@@ -55,8 +57,7 @@ public:
   using Visitor = std::function<void(Move)>;
   /// Calls `visit` with the moves from a placement, in a fixed order. Whether a move of kind
   /// `permute` is one is left to `isPermutation`, which takes long to find out.
-  void forEachMove(const TensorSharding &from, const ReshardWalk &walk,
-                   const Visitor &visit) const;
+  void forEachMove(const TensorSharding &from, const ReshardWalk &walk, const Visitor &visit) const;
   /// Whether each device sends its part to at most one other: otherwise it is an exchange.
   bool isPermutation(const Move &move) const;
 
@@ -73,12 +74,6 @@ public:
 
 private:
   friend class MovesFrom;
-  /// Sizes of boxes that devices have in common: wanted, held, and both; and how many devices'
-  /// parts have something of what is wanted.
-  struct Overlap {
-    int64_t wanted = 1, held = 1, both = 1, parts = 1;
-    int64_t devices = 1; ///< that have such boxes
-  };
   std::vector<Overlap> overlaps(const TensorSharding &from, const TensorSharding &to) const;
   bool isEven(const TensorSharding &sharding) const;
 

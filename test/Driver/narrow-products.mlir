@@ -2,8 +2,8 @@
 // RUN: tessera explain %s --function wide | FileCheck %s --check-prefix=WIDE
 
 // Products of bf16 are modelled at the rate of bf16, though they are summed in f32.
-// NARROW: modelled on 8gpu: 2.17 µs a step
-// WIDE: modelled on 8gpu: 16 µs a step
+// NARROW: modelled on 8gpu: 2.17 µs per step
+// WIDE: modelled on 8gpu: 16 µs per step
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 
 func.func @narrow(%a: tensor<1024x1024xbf16> {dist.sharding = #dist.sharding<@m, [shard(0)]>},

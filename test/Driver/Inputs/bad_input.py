@@ -152,8 +152,8 @@ def meshes():
             ("zero extent", 'shape = [2, 0], dim_names = ["x", "y"]', "0"),
             ("negative extent", 'shape = [2, -2], dim_names = ["x", "y"]', "-2"),
             ("no axis", "shape = [], dim_names = []", "m"),
-            ("huge", 'shape = [65536, 65536], dim_names = ["x", "y"]', "4096"),
-            ("overflow", 'shape = [4294967296, 4294967296], dim_names = ["x", "y"]', "4096"),
+            ("huge", 'shape = [65536, 65536], dim_names = ["x", "y"]', "1048576"),
+            ("overflow", 'shape = [4294967296, 4294967296], dim_names = ["x", "y"]', "1048576"),
             ("id too large", 'shape = [2, 1], dim_names = ["x", "y"], process_ids = [0, 9223372036854775807]', "9223372036854775807")]:
         everywhere(f"mesh {what}", GOOD.replace('shape = [2, 2], dim_names = ["x", "y"]', mesh), ":1:", expected)
     everywhere("mesh twice", GOOD.splitlines()[0] + "\n" + GOOD, ":2:", "m")

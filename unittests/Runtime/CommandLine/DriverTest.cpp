@@ -164,7 +164,7 @@ TEST_F(Driver, ErrorsNameWhatIsWrong) {
     std::vector<const char *> expected;
   } table[] = {
       {[](DriverOptions &o) { o.inputs.emplace_back("q", "q.npy"); }, {"--input q", "x, ones, w"}},
-      {[&](DriverOptions &o) { o.inputs.emplace_back("w", file("w.npy")); }, {"given twice"}},
+      {[&](DriverOptions &o) { o.inputs.emplace_back("w", file("w.npy")); }, {"duplicate value"}},
       {[](DriverOptions &o) { o.inputs.emplace_back("x", "/no/such.npy"); },
        {"--input x", "/no/such.npy", "No such file"}},
       {[&](DriverOptions &o) { o.inputs.emplace_back("x", file("w.npy")); },

@@ -1,0 +1,42 @@
+//===- Overlaps.h - What devices have and need of a tensor ------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Sizes of a move on one mesh, in time linear in the devices and without the
+// boxes of pairs of devices, of which there may be n^2.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_SHARDING_OVERLAPS_H
+#define TESSERA_LIB_SHARDING_OVERLAPS_H
+
+#include "tessera/Sharding/Layout.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace tessera::sharding {
+
+/// Elements of a tensor that `devices` devices each hold before a move and want after it, and
+/// in how many of the parts before it (windows count as 1) the wanted ones are.
+struct Overlap {
+  int64_t wanted = 1, held = 1, both = 1, parts = 1, devices = 1;
+};
+
+/// The overlaps of a move between layouts of one tensor, without regard to partial axes.
+std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const Layout &target);
+
+/// Max over devices of the elements that one sends or receives in an exchange, and of its messages.
+/// Exact for what is received; a sender is taken to have an equal share of what is sent, or as much
+/// as it holds for all that want it.
+struct ExchangeSize {
+  int64_t elements = 0, messages = 0;
+};
+ExchangeSize exchangeSizeOf(const Mesh &mesh, const std::vector<Overlap> &overlaps);
+
+} // namespace tessera::sharding
+
+#endif // TESSERA_LIB_SHARDING_OVERLAPS_H
