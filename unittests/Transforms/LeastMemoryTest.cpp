@@ -155,7 +155,7 @@ TEST(LeastMemory, EqualToBruteForce) {
   MLIRContext context(MLIRContext::Threading::DISABLED);
   context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
                       math::MathDialect, scf::SCFDialect, tensor::TensorDialect, DistDialect>();
-  constexpr int kPrograms = 40;
+  constexpr int kPrograms = 160;
   int compared = 0, proved = 0;
   for (unsigned seed = 0; seed < 3000 && compared < kPrograms; ++seed) {
     std::string text = Generator(seed).program();
