@@ -8,12 +8,12 @@
 #include "tessera/Runtime/Execution/Contract.h"
 
 #include "ContractKernels.h"
+#include "WorkerMemory.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 
 namespace tessera::runtime {
@@ -155,27 +155,6 @@ struct Contraction::Block {
 };
 
 namespace {
-/// Memory that a worker keeps between calls, aligned to cache lines.
-class Scratch {
-public:
-  float *get(int64_t elements) {
-    if (elements > size) {
-      memory.reset(static_cast<float *>(
-          std::aligned_alloc(64, static_cast<size_t>((elements * 4 + 63) / 64 * 64))));
-      std::fill_n(memory.get(), elements, 0.0f);
-      size = elements;
-    }
-    return memory.get();
-  }
-
-private:
-  struct Free {
-    void operator()(float *pointer) const { std::free(pointer); }
-  };
-  std::unique_ptr<float, Free> memory;
-  int64_t size = 0;
-};
-
 float widened(const float *from) {
   return *from;
 }
@@ -350,7 +329,7 @@ void Contraction::write(const Block &block, const float *tile, int64_t row, int6
 }
 
 void Contraction::multiply(const Block &block) const {
-  thread_local Scratch packing, widening;
+  thread_local WorkerMemory packing, widening;
   const TileKernels &set = tileKernels();
   const int64_t width = vectors * set.lanes;
   const int64_t blocks = std::max<int64_t>(1, (sums.size() + kDepth - 1) / kDepth);

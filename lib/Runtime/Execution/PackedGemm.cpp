@@ -15,36 +15,16 @@
 
 #include "PackedGemm.h"
 
+#include "WorkerMemory.h"
+
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 
 namespace tessera::runtime {
 
 static constexpr int64_t kDepth = 384, kColumns = 256, kRows = 96;
 
 namespace {
-
-/// Memory that a worker keeps between calls, aligned to cache lines.
-class Panels {
-public:
-  float *get(int64_t elements) {
-    if (elements > size) {
-      memory.reset(static_cast<float *>(
-          std::aligned_alloc(4096, static_cast<size_t>((elements * 4 + 4095) / 4096 * 4096))));
-      size = elements;
-    }
-    return memory.get();
-  }
-
-private:
-  struct Free {
-    void operator()(float *pointer) const { std::free(pointer); }
-  };
-  std::unique_ptr<float, Free> memory;
-  int64_t size = 0;
-};
 
 /// Rows of A or columns of B: `count` lines of `depth` elements each.
 struct Lines {
@@ -138,7 +118,7 @@ static void pack(const Lines &lines, int64_t width, int64_t unit, float *to) {
 
 void multiplyPacked(const GemmKernels &kernels, const GemmProblem &p, const float *a,
                     const float *b, float *c) {
-  thread_local Panels left, right;
+  thread_local WorkerMemory left, right;
   const int64_t lanes = kernels.lanes, width = kMostGemmVectors * lanes;
   // Panels of equal height: the last one is not much lower than the others.
   const int64_t panels = (p.m + kernels.rows - 1) / kernels.rows;
