@@ -188,7 +188,8 @@ static ExchangeSize exchangeSizeOf(const Mesh &sourceMesh,
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sourceMesh == targetMesh && sourceMesh.numDevices() > kMaxDevicesByBoxes && !isReduced(i)) {
       ExchangeSize own =
-          exchangeSizeOf(sourceMesh, overlapsOf(sourceMesh, *sources[i], *targets[i]));
+          exchangeSizeOf(sourceMesh, overlapsOf(sourceMesh, *sources[i], *targets[i]),
+                         selectLike(*sources[i], *targets[i]).maxValidElements());
       size.elements += own.elements * bytesPerElement[i];
       size.messages = std::max(size.messages, own.messages);
       continue;

@@ -125,22 +125,20 @@ std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const La
   return all;
 }
 
-ExchangeSize exchangeSizeOf(const Mesh &mesh, const std::vector<Overlap> &overlaps) {
+ExchangeSize exchangeSizeOf(const Mesh &mesh, const std::vector<Overlap> &overlaps, int64_t held) {
   ExchangeSize size;
-  int64_t sent = 0, holders = 0, most = 1, messages = 0;
-  for (const Overlap &overlap : overlaps)
-    most = std::max(most, overlap.held);
+  int64_t sent = 0, holders = 0, messages = 0;
+  held = std::max<int64_t>(1, held);
   for (const Overlap &overlap : overlaps) {
     int64_t lacking = overlap.wanted - overlap.both;
     int64_t others = overlap.parts - (overlap.both > 0 ? 1 : 0);
-    size.elements = std::max(size.elements, lacking);
+    size.received = std::max(size.received, lacking);
     sent += lacking * overlap.devices;
     holders += overlap.held > 0 ? overlap.devices : 0;
     if (lacking > 0)
-      messages += overlap.devices * std::max(ceilDiv(lacking, most), others);
+      messages += overlap.devices * std::max(ceilDiv(lacking, held), others);
   }
-  if (holders > 0)
-    size.elements = std::max(size.elements, ceilDiv(sent, holders));
+  size.elements = std::max(size.received, holders > 0 ? ceilDiv(sent, holders) : 0);
   size.messages = ceilDiv(messages, mesh.numDevices());
   return size;
 }

@@ -29,13 +29,14 @@ struct Overlap {
 /// The overlaps of a move between layouts of one tensor, without regard to partial axes.
 std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const Layout &target);
 
-/// Max over devices of the elements that one sends or receives in an exchange, and of its messages.
-/// Exact for what is received; a sender is taken to have an equal share of what is sent, or as much
-/// as it holds for all that want it.
+/// The size of an exchange, in elements per device.
 struct ExchangeSize {
-  int64_t elements = 0, messages = 0;
+  int64_t received = 0; ///< by the device that lacks most
+  int64_t elements = 0; ///< sent or received by the busiest; senders are assumed to share equally
+  int64_t messages = 0; ///< sent by a device on average
 };
-ExchangeSize exchangeSizeOf(const Mesh &mesh, const std::vector<Overlap> &overlaps);
+/// `held`: elements of the largest part before the move.
+ExchangeSize exchangeSizeOf(const Mesh &mesh, const std::vector<Overlap> &overlaps, int64_t held);
 
 } // namespace tessera::sharding
 

@@ -118,18 +118,11 @@ Traffic ReshardGraph::leastTrafficOf(const Move &move) const {
   Traffic least{0, 0, 1, 1};
   if (move.target.partial != move.source.partial)
     return least; // contributions are sent as well
-  int64_t held = std::max<int64_t>(1, buffers.operand), most = 0, messages = 0;
-  for (const Overlap &overlap : overlaps(move.source, move.target)) {
-    int64_t lacking = overlap.wanted - overlap.both;
-    most = std::max(most, lacking);
-    int64_t others = overlap.parts - (overlap.both > 0 ? 1 : 0);
-    if (lacking > 0)
-      messages += overlap.devices * std::max(ceilDiv(lacking, held), others);
-  }
-  least.wireBytes = most * bytesPerElement;
-  least.count = most > 0 ? 1 : 0;
+  ExchangeSize size = exchangeSizeOf(mesh, overlaps(move.source, move.target), buffers.operand);
+  least.wireBytes = size.received * bytesPerElement;
+  least.count = size.received > 0 ? 1 : 0;
   least.setCopies(move.kind, bytesPerElement, had, has);
-  least.messages = ceilDiv(messages, mesh.numDevices());
+  least.messages = size.messages;
   return least;
 }
 

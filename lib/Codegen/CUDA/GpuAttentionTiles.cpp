@@ -334,17 +334,6 @@ void AttentionTiles::store(SharedTile tile, ArrayRef<Fragment> fragments, Value 
 // Scores
 //===----------------------------------------------------------------------===//
 
-Value AttentionTiles::convert(Value x, Type type) {
-  unsigned from = x.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
-  if (x.getType() == type)
-    return x;
-  if (from < to)
-    return arith::ExtFOp::create(b, loc, type, x);
-  if (from == to) // f16 and bf16
-    x = arith::ExtFOp::create(b, loc, b.getF32Type(), x);
-  return arith::TruncFOp::create(b, loc, type, x);
-}
-
 Value AttentionTiles::evaluate(Region &region, Value product, Value queryIndex, Value keyIndex,
                                Value derivative) {
   Block &block = region.front();

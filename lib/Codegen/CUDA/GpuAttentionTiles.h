@@ -20,6 +20,7 @@
 #include "GpuEmitter.h"
 #include "GpuLaunchBuilder.h"
 #include "tessera/Dialect/Ext/IR/AttentionDomain.h"
+#include "tessera/Dialect/Ext/IR/ConvertFloat.h"
 
 namespace tessera::codegen {
 
@@ -96,7 +97,7 @@ public:
   /// A region of the op on one element.
   mlir::Value evaluate(mlir::Region &region, mlir::Value product, mlir::Value queryIndex,
                        mlir::Value keyIndex, mlir::Value derivative = {});
-  mlir::Value convert(mlir::Value x, mlir::Type type);
+  mlir::Value convert(mlir::Value x, mlir::Type type) { return ext::convertFloat(b, loc, x, type); }
   /// Combines a value of all lanes that have the same rows.
   mlir::Value acrossColumns(mlir::Value x,
                             llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> body);

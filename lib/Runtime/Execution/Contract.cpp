@@ -8,6 +8,7 @@
 #include "tessera/Runtime/Execution/Contract.h"
 
 #include "ContractKernels.h"
+#include "TransposeFour.h"
 #include "WorkerMemory.h"
 
 #include <algorithm>
@@ -209,8 +210,6 @@ void packStrip(const T *from, const int64_t *columns, int64_t count, const int64
 /// Four columns whose summands lie together, four summands after the other: transposes 4 x 4.
 void packTransposed(const float *from, const int64_t *columns, int64_t count, const int64_t *sums,
                     int64_t depth, int64_t width, float *to) {
-  typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
-  auto load = [](const float *at) { return *reinterpret_cast<const Four *>(at); };
   for (int64_t k = 0; k < depth;) {
     const float *base = from + sums[k];
     float *row = to + k * width;
@@ -222,18 +221,9 @@ void packTransposed(const float *from, const int64_t *columns, int64_t count, co
     }
     int64_t i = 0;
     for (; i + 4 <= count; i += 4) {
-      Four x = load(base + columns[i]), y = load(base + columns[i + 1]),
-           z = load(base + columns[i + 2]), w = load(base + columns[i + 3]);
-      Four lowXY = __builtin_shufflevector(x, y, 0, 4, 1, 5),
-           highXY = __builtin_shufflevector(x, y, 2, 6, 3, 7),
-           lowZW = __builtin_shufflevector(z, w, 0, 4, 1, 5),
-           highZW = __builtin_shufflevector(z, w, 2, 6, 3, 7);
-      Four rows[] = {__builtin_shufflevector(lowXY, lowZW, 0, 1, 4, 5),
-                     __builtin_shufflevector(lowXY, lowZW, 2, 3, 6, 7),
-                     __builtin_shufflevector(highXY, highZW, 0, 1, 4, 5),
-                     __builtin_shufflevector(highXY, highZW, 2, 3, 6, 7)};
-      for (int64_t j = 0; j < 4; ++j)
-        *reinterpret_cast<Four *>(row + j * width + i) = rows[j];
+      transposeFour(loadFour(base + columns[i]), loadFour(base + columns[i + 1]),
+                    loadFour(base + columns[i + 2]), loadFour(base + columns[i + 3]), row + i,
+                    width);
     }
     for (; i < count; ++i)
       for (int64_t j = 0; j < 4; ++j)

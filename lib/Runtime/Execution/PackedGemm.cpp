@@ -15,6 +15,7 @@
 
 #include "PackedGemm.h"
 
+#include "TransposeFour.h"
 #include "WorkerMemory.h"
 
 #include <algorithm>
@@ -34,24 +35,6 @@ struct Lines {
 };
 
 } // namespace
-
-typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
-
-/// Four elements of four lines at once: transposes 4 x 4.
-static void transposeFour(const float *from, int64_t line, float *to, int64_t width) {
-  auto load = [&](int64_t i) { return *reinterpret_cast<const Four *>(from + i * line); };
-  Four x = load(0), y = load(1), z = load(2), w = load(3);
-  Four lowXY = __builtin_shufflevector(x, y, 0, 4, 1, 5),
-       highXY = __builtin_shufflevector(x, y, 2, 6, 3, 7),
-       lowZW = __builtin_shufflevector(z, w, 0, 4, 1, 5),
-       highZW = __builtin_shufflevector(z, w, 2, 6, 3, 7);
-  Four rows[] = {__builtin_shufflevector(lowXY, lowZW, 0, 1, 4, 5),
-                 __builtin_shufflevector(lowXY, lowZW, 2, 3, 6, 7),
-                 __builtin_shufflevector(highXY, highZW, 0, 1, 4, 5),
-                 __builtin_shufflevector(highXY, highZW, 2, 3, 6, 7)};
-  for (int64_t i = 0; i < 4; ++i)
-    *reinterpret_cast<Four *>(to + i * width) = rows[i];
-}
 
 /// Copies fours; the last ones overlap where the width is no multiple.
 static void copyRow(const float *from, int64_t width, float *to) {
@@ -78,8 +61,12 @@ static void packPanel(const Lines &lines, int64_t begin, int64_t count, int64_t 
     for (; done + 16 <= lines.depth; done += 16) {
       int64_t line = 0;
       for (; line + 4 <= count; line += 4)
-        for (int64_t i = done; i < done + 16; i += 4)
-          transposeFour(from + line * lines.line + i, lines.line, to + i * width + line, width);
+        for (int64_t i = done; i < done + 16; i += 4) {
+          const float *first = from + line * lines.line + i;
+          transposeFour(loadFour(first), loadFour(first + lines.line),
+                        loadFour(first + 2 * lines.line), loadFour(first + 3 * lines.line),
+                        to + i * width + line, width);
+        }
       for (; line < count; ++line)
         for (int64_t i = done; i < done + 16; ++i)
           to[i * width + line] = from[line * lines.line + i];

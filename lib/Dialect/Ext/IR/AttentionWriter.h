@@ -10,14 +10,12 @@
 
 #include "AttentionLoops.h"
 #include "tessera/Dialect/Ext/IR/AttentionBand.h"
+#include "tessera/Dialect/Ext/IR/ConvertFloat.h"
 
 namespace tessera::ext {
 
 using ScalarBody =
     llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
-
-/// A float as one of another type, rounded once.
-mlir::Value convertFloat(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Type type);
 
 /// Writes the parts of an attention, forward or backward, as linalg ops over loops of its domain.
 /// A tensor over loops has a dimension for each, in their order.
