@@ -119,6 +119,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
       recognize.recomputedScores = 0; // kept ones would be those of all keys
     manager.addPass(dist::createDistRecognizeAttentionBackward(recognize));
     manager.addPass(dist::createDistRecognizeAttention());
+    manager.addPass(dist::createDistFactorSums());
   }
   if (options.narrowReductions && options.from < Phase::resharded && options.to > Phase::normalized)
     manager.addPass(dist::createDistNarrowPartials());

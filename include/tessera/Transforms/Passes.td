@@ -52,6 +52,18 @@ def DistRecognizeAttention : Dist_Pass<"dist-recognize-attention"> {
                            "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
 }
 
+def DistFactorSums : Dist_Pass<"dist-factor-sums"> {
+  let summary = "Compute sums that differ by an invariant factor once";
+  let description = [{
+    Of sums of f32 or f64 that add up the same product but for factors that do not depend on the summed loops, the product
+    alone is summed, once; the other factors multiply the result. The derivatives of batch norms by their input, scale and
+    offset are such sums. If propagation cuts a summed loop, the sum is reduced once. A sum of deviations from their own
+    mean is zero. Sums are regrouped, so results differ by rounding. Annotated sums are left alone.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
 def DistRingAttention : Dist_Pass<"dist-ring-attention"> {
   let summary = "Let keys and values be cut like the queries";
   let description = [{
@@ -124,16 +136,12 @@ def DistSearch : Dist_Pass<"dist-search"> {
 def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
   let summary = "Delay reductions of partial values where that sends fewer bytes";
   let description = [{
-    Of sums over a cut dimension that add up the same product but for factors which do not depend on it, the product alone
-    is summed, once; what is left of each sum multiplies the result. The derivatives of batch and layer norms by their
-    input, scale and offset are such sums. A sum of deviations from their own mean is zero.
-
     Partial values pass through every op that is linear in them. For each mesh axis, a minimum cut over the values finds
     where reducing them sends the fewest bytes: the partial sums of several branches are added before one reduction, a
     gradient is reduced where it is smallest. Of equal cuts the pass takes the earliest. A second cut shards ops behind a
     reduction over its axis where that sends less than an all-reduce: partial values are reduce-scattered, and what such
-    ops make is gathered if it is narrower, or not at all if no user needs it whole. But for sums that are factored, the
-    pass changes `dist.op_sharding` and `dist.shardings` only; `dist-insert-reshards` then reduces partial values for users
+    ops make is gathered if it is narrower, or not at all if no user needs it whole. The pass changes `dist.op_sharding`
+    and `dist.shardings` only; `dist-insert-reshards` then reduces partial values for users
     that need them whole.
   }];
 }

@@ -26,7 +26,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "FactorSums.h"
 #include "OpenResults.h"
 #include "ScatterPartials.h"
 
@@ -387,9 +386,6 @@ private:
 struct DistSinkPartials : dist::impl::DistSinkPartialsBase<DistSinkPartials> {
   void runOnOperation() override {
     MeshTable meshes(getOperation());
-    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-      if (!isLocalView(function))
-        factorSums(function, meshes);
     OpShardings shardings(meshes);
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))

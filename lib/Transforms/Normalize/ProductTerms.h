@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TRANSFORMS_RESHARD_PRODUCTTERMS_H
-#define TESSERA_LIB_TRANSFORMS_RESHARD_PRODUCTTERMS_H
+#ifndef TESSERA_LIB_TRANSFORMS_NORMALIZE_PRODUCTTERMS_H
+#define TESSERA_LIB_TRANSFORMS_NORMALIZE_PRODUCTTERMS_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
@@ -44,4 +44,4 @@ std::optional<Product> elementsOf(mlir::Value tensor, llvm::ArrayRef<int64_t> lo
 
 } // namespace tessera::dist
 
-#endif // TESSERA_LIB_TRANSFORMS_RESHARD_PRODUCTTERMS_H
+#endif // TESSERA_LIB_TRANSFORMS_NORMALIZE_PRODUCTTERMS_H

@@ -9,42 +9,49 @@
 //
 //   sum over i of a[c] * x[i, c] * y[i, c] = a[c] * (sum over i of x[i, c] * y[i, c])
 //
-// Where several sums over a cut loop are left with the same products, these are
-// summed, and reduced, once. A sum over more loops may be what is left of one over
-// fewer: sum over n of (b[n, c] * (sum over i of x[n, i, c])).
+// Where several sums are left with the same products, these are summed once; if
+// propagation cuts a summed loop, they are also reduced once. A sum over more loops
+// may be what is left of one over fewer:
+//
+//   sum over n of (b[n, c] * (sum over i of x[n, i, c]))
+//
+// The pass runs before propagation, so that estimates and plans see what is left.
+// Values that meet in an op lie on one mesh, hence so do the factors of sums.
 //
 //===----------------------------------------------------------------------===//
 
-#include "FactorSums.h"
-
 #include "ProductTerms.h"
 
+#include "tessera/Transforms/Passes.h"
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
-#include "tessera/Dialect/Dist/Rules/OpShardings.h"
-#include "tessera/Dialect/Dist/Rules/Rules.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <cmath>
 #include <map>
 
+namespace tessera::dist {
+#define GEN_PASS_DEF_DISTFACTORSUMS
+#include "tessera/Transforms/Passes.h.inc"
+} // namespace tessera::dist
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Of sums over more loops that are whole, none of these is kept for later.
-static constexpr size_t kMostWholeLoops = 3;
+/// Sums over more loops than these are not split into a sum of sums.
+static constexpr size_t kMaxSplitLoops = 3;
 
 namespace {
 
-/// A sum over a cut loop.
 struct Sum {
   mutable linalg::GenericOp op; // a handle; its methods are not const
   Product term;
-  FlatSymbolRefAttr mesh;
-  sharding::FactorAxes axes; ///< by loop
 
   bool isReduction(int64_t loop) const {
     return op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
@@ -69,8 +76,7 @@ struct Group {
 
 class Factoring {
 public:
-  Factoring(func::FuncOp function, const MeshTable &meshes)
-      : function(function), meshes(meshes), shardings(meshes) {}
+  explicit Factoring(func::FuncOp function) : function(function) {}
 
   void run();
 
@@ -81,20 +87,16 @@ private:
   bool vanishes(const Sum &sum);
   std::vector<Reading> readingsOf(size_t sum);
   std::optional<Reading> read(size_t sum, llvm::SmallDenseSet<int64_t> reduced);
-  bool liesAlike(const Factor &factor, const Sum &sum);
   void rewrite(const Group &group);
   Value writeCore(OpBuilder &b, const Reading &reading);
   Value writeRest(const Reading &reading, Value core);
   Value write(OpBuilder &b, const Sum &sum, ArrayRef<int64_t> loops, ArrayRef<int64_t> summed,
               ArrayRef<int64_t> written, ArrayRef<Factor> factors, double constant);
-  void place(Operation *op, const Sum &sum, ArrayRef<int64_t> loops);
   int64_t numberOf(const void *object) {
     return numbers.try_emplace(object, numbers.size()).first->second;
   }
 
   func::FuncOp function;
-  const MeshTable &meshes;
-  OpShardings shardings;
   std::vector<Sum> sums;                         // in program order
   llvm::DenseMap<const void *, int64_t> numbers; // by first sight; looked up only
 };
@@ -116,35 +118,15 @@ static SmallVector<int64_t> loopsOf(AffineMap map) {
 //===----------------------------------------------------------------------===//
 
 void Factoring::collect(linalg::GenericOp op) {
-  const ShardedOp &sharded = shardings.of(op);
-  if (!sharded.mesh || !sharded.sharding.forwards.empty() ||
-      sharded.sharding.factors.size() != op.getNumLoops())
+  if (op.getNumReductionLoops() == 0 || op->getNumResults() != 1 || getSharding(op->getResult(0)))
     return;
-  Sum sum{op, {}, sharded.mesh, sharded.sharding.factors};
-  bool isCut = false;
-  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
-    isCut |= sum.isReduction(loop) && !sum.axes[loop].empty();
-  if (!isCut)
-    return;
-  std::optional<Product> term = termOf(op);
-  if (!term)
-    return;
-  sum.term = std::move(*term);
-  sums.push_back(std::move(sum));
+  if (std::optional<Product> term = termOf(op))
+    sums.push_back({op, std::move(*term)});
 }
 
-/// Whether a tensor is cut as the loops of a sum are.
-bool Factoring::liesAlike(const Factor &factor, const Sum &sum) {
-  ShardingAttr attr = getSharding(factor.tensor);
-  if (!attr || attr.getMesh() != sum.mesh)
-    return false;
-  sharding::TensorSharding lies = resolveVerified(attr, meshes, factor.tensor.getType());
-  if (!lies.windows.empty() || lies.isPartial())
-    return false;
-  for (auto [dim, loop] : llvm::enumerate(factor.loops))
-    if (lies.dims[dim] != sum.axes[loop])
-      return false;
-  return typeOf(factor.tensor).getElementType() == typeOf(sum.op->getResult(0)).getElementType();
+/// Whether `op` is a product of matrices, which kernels are fast at as long as it has two operands.
+static bool isContraction(linalg::GenericOp op) {
+  return linalg::isaContractionOpInterface(cast<linalg::LinalgOp>(op.getOperation()));
 }
 
 std::optional<Reading> Factoring::read(size_t index, llvm::SmallDenseSet<int64_t> reduced) {
@@ -155,9 +137,11 @@ std::optional<Reading> Factoring::read(size_t index, llvm::SmallDenseSet<int64_t
     bool depends =
         llvm::any_of(factor.loops, [&](int64_t loop) { return reading.reduced.contains(loop); });
     (depends ? reading.core : reading.rest).push_back(factor);
-    if (!liesAlike(factor, sum))
+    if (typeOf(factor.tensor).getElementType() != typeOf(sum.op->getResult(0)).getElementType())
       return std::nullopt;
   }
+  if (reading.core.size() > 2 && isContraction(sum.op))
+    return std::nullopt;
   llvm::stable_sort(reading.core, [&](const Factor &a, const Factor &b) {
     auto key = [&](const Factor &f) {
       return std::make_tuple(numberOf(f.tensor.getAsOpaquePointer()), f.divides,
@@ -165,8 +149,7 @@ std::optional<Reading> Factoring::read(size_t index, llvm::SmallDenseSet<int64_t
     };
     return key(a) < key(b);
   });
-  reading.key = {numberOf(sum.op->getBlock()), numberOf(sum.mesh.getAsOpaquePointer()),
-                 std::ssize(reading.core)};
+  reading.key = {numberOf(sum.op->getBlock()), std::ssize(reading.core)};
   for (const Factor &factor : reading.core) {
     llvm::append_values(reading.key, numberOf(factor.tensor.getAsOpaquePointer()), factor.divides);
     for (int64_t loop : factor.loops) {
@@ -176,11 +159,8 @@ std::optional<Reading> Factoring::read(size_t index, llvm::SmallDenseSet<int64_t
         reading.loops.push_back(loop);
     }
   }
-  for (int64_t loop : reading.loops) {
-    llvm::append_values(reading.key, reading.reduced.contains(loop), std::ssize(sum.axes[loop]));
-    for (const sharding::AxisRef &axis : sum.axes[loop])
-      llvm::append_values(reading.key, axis.axis, axis.pre, axis.size);
-  }
+  for (int64_t loop : reading.loops)
+    reading.key.push_back(reading.reduced.contains(loop));
   for (int64_t loop : reading.reduced)
     if (!llvm::is_contained(reading.loops, loop))
       return std::nullopt; // what does not depend on it is added up so often
@@ -189,21 +169,20 @@ std::optional<Reading> Factoring::read(size_t index, llvm::SmallDenseSet<int64_t
   return reading;
 }
 
-/// A sum over all its loops first, then over fewer; those that are cut are among them.
+/// A sum over all its loops first, then over fewer.
 std::vector<Reading> Factoring::readingsOf(size_t index) {
   const Sum &sum = sums[index];
-  SmallVector<int64_t> cut, whole;
+  SmallVector<int64_t> loops;
   for (unsigned loop = 0; loop < sum.op.getNumLoops(); ++loop)
     if (sum.isReduction(loop))
-      (sum.axes[loop].empty() ? whole : cut).push_back(loop);
-  if (whole.size() > kMostWholeLoops)
-    whole.clear();
+      loops.push_back(loop);
+  uint64_t all = (uint64_t(1) << loops.size()) - 1;
   std::vector<Reading> readings;
-  for (uint64_t left = 0; left < uint64_t(1) << whole.size(); ++left) {
-    llvm::SmallDenseSet<int64_t> reduced(cut.begin(), cut.end());
-    for (size_t i = 0; i < whole.size(); ++i)
+  for (uint64_t left = 0; left < (loops.size() > kMaxSplitLoops ? 1 : all); ++left) {
+    llvm::SmallDenseSet<int64_t> reduced;
+    for (size_t i = 0; i < loops.size(); ++i)
       if (!(left >> i & 1))
-        reduced.insert(whole[i]);
+        reduced.insert(loops[i]);
     if (std::optional<Reading> reading = read(index, std::move(reduced)))
       readings.push_back(std::move(*reading));
   }
@@ -271,18 +250,6 @@ bool Factoring::vanishes(const Sum &sum) {
 // Writing
 //===----------------------------------------------------------------------===//
 
-/// Distributes an op whose loops are those of a sum.
-void Factoring::place(Operation *op, const Sum &sum, ArrayRef<int64_t> loops) {
-  const sharding::Mesh &mesh = meshes.get(sum.mesh);
-  sharding::OpSharding own;
-  for (int64_t loop : loops)
-    own.factors.push_back(sum.axes[loop]);
-  setOpSharding(op, sum.mesh, mesh, own);
-  sharding::TensorSharding result = resultSharding(shardings.of(op).rule, 0, own);
-  setSharding(op->getResult(0),
-              ShardingAttr::get(sum.mesh, mesh, sharding::canonical(result), op->getContext()));
-}
-
 /// An op over some loops of a sum, of which those in `summed` are added up: the product of factors,
 /// written at the loops `written`.
 Value Factoring::write(OpBuilder &b, const Sum &sum, ArrayRef<int64_t> loops,
@@ -306,10 +273,6 @@ Value Factoring::write(OpBuilder &b, const Sum &sum, ArrayRef<int64_t> loops,
   Operation *init = summed.empty()
                         ? tensor::EmptyOp::create(b, loc, shape, element).getOperation()
                         : arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(type)));
-  setSharding(init->getResult(0),
-              ShardingAttr::get(sum.mesh, meshes.get(sum.mesh),
-                                sharding::TensorSharding::replicated(type.getRank()),
-                                b.getContext()));
   SmallVector<Value> inputs;
   SmallVector<AffineMap> maps;
   SmallVector<utils::IteratorType> iterators;
@@ -342,10 +305,8 @@ Value Factoring::write(OpBuilder &b, const Sum &sum, ArrayRef<int64_t> loops,
       product = arith::AddFOp::create(body, loc, elements.back(), product);
     linalg::YieldOp::create(body, loc, product);
   };
-  auto made =
-      linalg::GenericOp::create(b, loc, type, inputs, init->getResult(0), maps, iterators, body);
-  place(made, sum, loops);
-  return made.getResult(0);
+  return linalg::GenericOp::create(b, loc, type, inputs, init->getResult(0), maps, iterators, body)
+      .getResult(0);
 }
 
 Value Factoring::writeCore(OpBuilder &b, const Reading &reading) {
@@ -392,9 +353,6 @@ bool Factoring::dropVanishing(const Sum &sum) {
   linalg::GenericOp op = sum.op;
   RankedTensorType type = typeOf(op->getResult(0));
   auto zero = arith::ConstantOp::create(b, op.getLoc(), cast<TypedAttr>(b.getZeroAttr(type)));
-  setSharding(zero, ShardingAttr::get(sum.mesh, meshes.get(sum.mesh),
-                                      sharding::TensorSharding::replicated(type.getRank()),
-                                      b.getContext()));
   op->getResult(0).replaceAllUsesWith(zero);
   return true;
 }
@@ -404,7 +362,7 @@ bool Factoring::dropVanishing(const Sum &sum) {
 void Factoring::leaveOutVanishing(Sum &sum) {
   SmallVector<Product> kept, addends = addendsOf(sum.op);
   for (Product &addend : addends)
-    if (!vanishes(Sum{sum.op, addend, sum.mesh, sum.axes}))
+    if (!vanishes(Sum{sum.op, addend}))
       kept.push_back(std::move(addend));
   if (addends.size() > 1 && kept.size() == 1)
     sum.term = std::move(kept.front());
@@ -459,6 +417,14 @@ void Factoring::run() {
       op->erase();
 }
 
-void dist::factorSums(func::FuncOp function, const MeshTable &meshes) {
-  Factoring(function, meshes).run();
-}
+namespace {
+struct DistFactorSums : dist::impl::DistFactorSumsBase<DistFactorSums> {
+  void runOnOperation() override {
+    if (MeshTable(getOperation()).empty())
+      return;
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (!isLocalView(function))
+        Factoring(function).run();
+  }
+};
+} // namespace
