@@ -270,10 +270,10 @@ std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sou
 /// it is sent to them.
 double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSharding &target,
                                    bool isHurried) {
-  ReshardGraph graph(mesh, shape, bytesPerElement);
-  Move move;
   if (std::any_of(target.windows.begin(), target.windows.end(),
                   [](const Window &window) { return window.isSelection(); })) {
+    ReshardGraph graph(mesh, shape, bytesPerElement);
+    Move move;
     // Contributions that the target alone has are made of what was moved, locally.
     TensorSharding reduced = source;
     std::erase_if(reduced.partial, [&](const PartialAxis &part) {
@@ -291,8 +291,17 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
   TensorSharding shard = target;
   shard.windows.clear();
   shard = canonical(shard);
-  double sum = price(source, shard, isHurried);
+  return price(source, shard, isHurried) + haloSeconds(shard, target);
+}
+
+double ReshardTable::haloSeconds(const TensorSharding &shard, const TensorSharding &target) {
+  auto [known, isNew] = halos.try_emplace(target, 0);
+  if (!isNew)
+    return known->second;
+  ReshardGraph graph(mesh, shape, bytesPerElement);
+  Move move;
   move.kind = CollectiveKind::halo_exchange;
+  double sum = 0;
   for (const Window &window : target.windows) {
     move.axes = target.dims[window.dim];
     if (sizeOf(move.axes) == 1)
@@ -304,7 +313,7 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
     traffic.messages = std::max<int64_t>(traffic.messages, 2); // a border on either side
     sum += links.seconds(mesh, move.axes, move.kind, traffic);
   }
-  return sum;
+  return known->second = sum;
 }
 
 /// Fails for windows, parts of axes, and more axes or dimensions than there is room for.

@@ -80,6 +80,7 @@ private:
 
   double price(const TensorSharding &source, const TensorSharding &target, bool isHurried);
   double windowSeconds(const TensorSharding &source, const TensorSharding &target, bool isHurried);
+  double haloSeconds(const TensorSharding &shard, const TensorSharding &target);
   double plainSeconds(const TensorSharding &source, const AxisPlaces &a, const AxisPlaces &b,
                       bool isHurried);
   double gatherSeconds(const TensorSharding &source) const;
@@ -98,6 +99,7 @@ private:
   std::map<std::vector<int64_t>, std::unique_ptr<ReshardSpace>> spaces;
   std::map<std::pair<ByAxis, ByAxis>, ReshardSpace *> bySignature;
   std::mutex mutex;
+  std::map<TensorSharding, double> halos; ///< what windows have beyond their shards
   std::map<TensorSharding, size_t> numbers;
   using Rows = std::vector<std::vector<double>>;
   Rows known, hurried; ///< by source and target; NaN: not asked for yet

@@ -277,34 +277,46 @@ StrategyProblem::ReshardPrices &StrategyProblem::pricesOf(size_t tensor) {
                                           bytesPerElement(state.type.getElementType()));
     std::unique_ptr<ReshardPrices> &own = reshardsOfTable[table];
     if (!own)
-      own.reset(new ReshardPrices{table, {}, {}});
+      own.reset(new ReshardPrices{table});
     known = own.get();
   }
   return *known;
+}
+
+size_t StrategyProblem::ReshardPrices::placeOf(size_t number) {
+  if (places.size() <= number)
+    places.resize(number + 1, -1);
+  if (places[number] < 0)
+    places[number] = size++;
+  return places[number];
 }
 
 /// Appends the seconds of one reshard from each distinct source to each distinct target. Hurried
 /// prices are taken where the exact one is not known.
 void StrategyProblem::price(ReshardPrices &known, const ShardingList &from, const ShardingList &to,
                             bool hurries, std::vector<double> &result) {
-  auto rowOf = [&](ReshardPrices::Rows &rows, size_t source) -> std::vector<double> & {
-    if (rows.size() < numbers.size())
-      rows.resize(numbers.size());
-    rows[source].resize(numbers.size(), std::numeric_limits<double>::quiet_NaN());
-    return rows[source];
+  auto placesOf = [&](const ShardingList &list) {
+    return llvm::map_to_vector(list.numbers, [&](size_t number) { return known.placeOf(number); });
+  };
+  SmallVector<size_t> rows = placesOf(from), columns = placesOf(to);
+  auto rowOf = [&](ReshardPrices::Rows &table, size_t row) -> std::vector<double> & {
+    if (std::ssize(table) < known.size)
+      table.resize(known.size);
+    table[row].resize(known.size, std::numeric_limits<double>::quiet_NaN());
+    return table[row];
   };
   result.reserve(result.size() + from.distinct.size() * to.distinct.size());
   for (size_t s = 0; s < from.distinct.size(); ++s) {
     const TensorSharding &source = *from.distinct[s];
-    std::vector<double> &exact = rowOf(known.exact, from.numbers[s]);
-    std::vector<double> &own = hurries ? rowOf(known.hurried, from.numbers[s]) : exact;
+    std::vector<double> &exact = rowOf(known.exact, rows[s]);
+    std::vector<double> &own = hurries ? rowOf(known.hurried, rows[s]) : exact;
     for (size_t t = 0; t < to.distinct.size(); ++t) {
       const TensorSharding &target = *to.distinct[t];
-      size_t number = to.numbers[t];
-      double seconds = std::isnan(exact[number]) ? own[number] : exact[number];
+      size_t column = columns[t];
+      double seconds = std::isnan(exact[column]) ? own[column] : exact[column];
       if (std::isnan(seconds)) {
         bool isSent = &source != &target && !hasSelection(source, target);
-        seconds = own[number] =
+        seconds = own[column] =
             isSent ? prices.ofReshard + known.table->seconds(source, target, hurries) : 0;
       }
       result.push_back(seconds);

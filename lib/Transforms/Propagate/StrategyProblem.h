@@ -171,7 +171,12 @@ private:
   struct ReshardPrices {
     using Rows = std::vector<std::vector<double>>;
     sharding::ReshardTable *table = nullptr;
-    Rows exact, hurried;
+    Rows exact = {}, hurried = {};
+    /// Rows and columns count the shardings that this table was asked for: by number, or -1.
+    std::vector<int32_t> places = {};
+    int32_t size = 0;
+
+    size_t placeOf(size_t number);
   };
 
   void addHomes(StrategySource &source);
