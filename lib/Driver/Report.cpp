@@ -138,6 +138,7 @@ private:
         send ? reportSend(send) : describe(cast<CollectiveOpInterface>(entry.op), entry.cost);
     made.trips = entry.trips;
     made.bounded = entry.isBounded;
+    made.modelledTrips = entry.modelledTrips;
     made.isOverlapped = entry.isOverlapped;
     made.exposedSeconds = entry.exposedSeconds;
     return made;

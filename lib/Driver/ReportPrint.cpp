@@ -32,14 +32,14 @@ int64_t Report::collectiveCountTotal() const {
 double Report::communicationSeconds() const {
   double seconds = 0;
   for (const CollectiveReport &entry : collectives)
-    seconds += static_cast<double>(entry.trips) * entry.timing.seconds;
+    seconds += static_cast<double>(entry.modelledTrips) * entry.timing.seconds;
   return seconds;
 }
 
 double Report::exposedSeconds() const {
   double seconds = 0;
   for (const CollectiveReport &entry : collectives)
-    seconds += static_cast<double>(entry.trips) * entry.exposedSeconds;
+    seconds += static_cast<double>(entry.modelledTrips) * entry.exposedSeconds;
   return seconds;
 }
 

@@ -40,12 +40,11 @@ int64_t dist::operationsOf(Operation *op) {
 }
 
 double dist::tripsOf(Operation *op) {
-  constexpr double kUnknown = 4;
   double trips = 1;
   for (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop;
        loop = loop->getParentOfType<LoopLikeOpInterface>()) {
     std::optional<llvm::APInt> count = loop.getStaticTripCount();
-    trips *= count ? std::max(1.0, count->roundToDouble()) : kUnknown;
+    trips *= count ? std::max(1.0, count->roundToDouble()) : static_cast<double>(kUnknownTrips);
   }
   return trips;
 }

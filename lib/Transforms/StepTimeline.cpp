@@ -21,13 +21,8 @@ LogicalResult StepTimeline::run(Block &block, Context context) {
 }
 
 LogicalResult StepTimeline::run(Operation &op, Context context) {
-  if (auto loop = dyn_cast<scf::ForOp>(op))
+  if (auto loop = dyn_cast<LoopLikeOpInterface>(op))
     return runLoop(loop, context);
-  if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    context.isBounded = false;
-    return failure(failed(run(*loop.getBeforeBody(), context)) ||
-                   failed(run(*loop.getAfterBody(), context)));
-  }
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return runDearer(branch, context);
   if (auto start = dyn_cast<StartOp>(op)) {
@@ -36,16 +31,17 @@ LogicalResult StepTimeline::run(Operation &op, Context context) {
     if (failed(cost))
       return failure();
     started[start] = {clock.begin(collective, *cost), context.into.size()};
-    context.into.push_back({collective, *cost, context.trips, context.isBounded, true, 0});
+    context.into.push_back(context.entryOf(collective, *cost));
+    context.into.back().isOverlapped = true;
   } else if (auto wait = dyn_cast<WaitOp>(op)) {
     auto [done, entry] = started.lookup(wait.getStart());
     context.into[entry].exposedSeconds = clock.waitUntil(done);
   } else if (auto send = dyn_cast<SendOp>(op)) {
-    context.into.push_back({send, {}, context.trips, context.isBounded, false, 0});
+    context.into.push_back(context.entryOf(send, {}));
   } else if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
     return runCollective(collective, context);
   } else {
-    compute(costs.computeSeconds(&op), context.trips);
+    compute(costs.computeSeconds(&op), context.modelledTrips);
   }
   return success();
 }
@@ -55,33 +51,40 @@ LogicalResult StepTimeline::runCollective(CollectiveOpInterface op, Context cont
   if (failed(cost))
     return failure();
   if (cost->isLocal()) {
-    compute(cost->timing.seconds, context.trips);
+    compute(cost->timing.seconds, context.modelledTrips);
     return success();
   }
   double exposed = clock.waitUntil(clock.begin(op, *cost));
-  context.into.push_back({op, *cost, context.trips, context.isBounded, false, exposed});
+  context.into.push_back(context.entryOf(op, *cost));
+  context.into.back().exposedSeconds = exposed;
   return success();
 }
 
 /// The first execution of a loop's body may wait for what was started before the loop; the others
 /// take what the second one does.
-LogicalResult StepTimeline::runLoop(scf::ForOp loop, Context context) {
+LogicalResult StepTimeline::runLoop(LoopLikeOpInterface loop, Context context) {
   std::optional<llvm::APInt> count = loop.getStaticTripCount();
   // What does not fit counts as the most that does, and is no longer bounded.
-  int64_t inner = !count ? 1 : count->getActiveBits() > 63 ? kMost : count->getSExtValue();
-  int64_t product = times(context.trips, inner);
+  int64_t known = !count ? 1 : count->getActiveBits() > 63 ? kMost : count->getSExtValue();
+  int64_t inner = count ? known : kUnknownTrips;
+  int64_t product = times(context.trips, known), modelled = times(context.modelledTrips, inner);
   bool isBounded = context.isBounded && count && product < kMost;
   std::vector<Entry> first, others;
-  Block &body = *loop.getBody();
+  auto runBody = [&](std::vector<Entry> &into) -> LogicalResult {
+    for (Region *region : loop.getLoopRegions())
+      if (failed(run(region->front(), {product, isBounded, modelled, into})))
+        return failure();
+    return success();
+  };
   if (clock.isBusy() && inner > 1) {
     double computed = computeSeconds;
-    if (failed(run(body, {product, isBounded, first})))
+    if (failed(runBody(first)))
       return failure();
     computeSeconds = computed;
     --inner;
   }
   double begin = clock.now();
-  if (failed(run(body, {product, isBounded, others})))
+  if (failed(runBody(others)))
     return failure();
   clock.repeat(begin, inner);
   for (size_t i = 0; i < first.size(); ++i) // the mean of all
@@ -96,12 +99,13 @@ LogicalResult StepTimeline::runDearer(scf::IfOp branch, Context context) {
   DeviceClock before = clock;
   double computed = computeSeconds;
   std::vector<Entry> arms[2];
-  if (failed(run(*branch.thenBlock(), {context.trips, context.isBounded, arms[0]})))
+  if (failed(run(*branch.thenBlock(),
+                 {context.trips, context.isBounded, context.modelledTrips, arms[0]})))
     return failure();
   DeviceClock afterThen = std::exchange(clock, before);
   double computedThen = std::exchange(computeSeconds, computed);
-  if (branch.elseBlock() &&
-      failed(run(*branch.elseBlock(), {context.trips, context.isBounded, arms[1]})))
+  if (branch.elseBlock() && failed(run(*branch.elseBlock(), {context.trips, context.isBounded,
+                                                             context.modelledTrips, arms[1]})))
     return failure();
   if (afterThen.now() > clock.now()) {
     clock = afterThen;

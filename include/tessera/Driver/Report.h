@@ -39,7 +39,8 @@ struct CollectiveReport {
   /// What the backends `mpi` and `tcp` take, of each of its calls: "direct", "ring", …, "exchange".
   std::vector<std::string> processAlgorithms;
   int64_t trips = 1;
-  bool bounded = true; ///< whether the number of trips is known
+  bool bounded = true;       ///< whether the number of trips is known
+  int64_t modelledTrips = 1; ///< those that times are for: four for a loop of an unknown number
 };
 
 struct Report {

@@ -96,9 +96,11 @@ bool hasCost(mlir::Operation *op);
 bool combinesTensors(mlir::Operation *op);
 /// Arithmetic operations of one iteration of an op's loops; none of an op without a rule.
 int64_t operationsOf(mlir::Operation *op);
-/// How often an op runs in one execution of its function: the product over the loops around it. A
-/// loop of a known count runs that often, at least once; one of an unknown count (computed bounds,
-/// `scf.while`) is taken to run four times, since what is moved out of it is saved more than once.
+/// Iterations of a loop whose count is data (computed bounds, `scf.while`), for times: more than one,
+/// since what is moved out of a loop is saved in each iteration.
+inline constexpr int64_t kUnknownTrips = 4;
+/// How often an op runs in one execution of its function: the product over the loops around it, at
+/// least one for each and `kUnknownTrips` where the count is not known.
 double tripsOf(mlir::Operation *op);
 
 } // namespace tessera::dist

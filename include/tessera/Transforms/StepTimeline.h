@@ -25,8 +25,10 @@ public:
   struct Entry {
     mlir::Operation *op = nullptr;
     CommunicationCost cost;
-    int64_t trips = 1;         ///< how often it is executed
-    bool isBounded = true;     ///< whether `trips` is known
+    int64_t trips = 1;     ///< how often it is executed, at least
+    bool isBounded = true; ///< whether `trips` is known
+    int64_t modelledTrips =
+        1; ///< the same with `kUnknownTrips` for loops of unknown counts: for times
     bool isOverlapped = false; ///< started, and waited for later
     double exposedSeconds = 0; ///< of one execution for which the device waits, the mean
   };
@@ -36,7 +38,7 @@ public:
 
   /// Goes on behind an op. Fails, with an error on the op, where its axes or layouts are not those
   /// of its mesh.
-  mlir::LogicalResult run(mlir::Operation &op) { return run(op, {1, true, entries}); }
+  mlir::LogicalResult run(mlir::Operation &op) { return run(op, {1, true, 1, entries}); }
 
   DeviceClock clock;
   double computeSeconds = 0; ///< of all executions
@@ -47,11 +49,16 @@ private:
   struct Context {
     int64_t trips;
     bool isBounded;
+    int64_t modelledTrips;
     std::vector<Entry> &into;
+
+    Entry entryOf(mlir::Operation *op, const CommunicationCost &cost) const {
+      return {op, cost, trips, isBounded, modelledTrips};
+    }
   };
   mlir::LogicalResult run(mlir::Operation &op, Context context);
   mlir::LogicalResult run(mlir::Block &block, Context context);
-  mlir::LogicalResult runLoop(mlir::scf::ForOp loop, Context context);
+  mlir::LogicalResult runLoop(mlir::LoopLikeOpInterface loop, Context context);
   mlir::LogicalResult runDearer(mlir::scf::IfOp branch, Context context);
   mlir::LogicalResult runCollective(CollectiveOpInterface op, Context context);
   void compute(double seconds, int64_t trips);
