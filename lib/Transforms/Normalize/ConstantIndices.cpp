@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ops are folded element by element, so that values are those that the program
-// would compute, floats included (positions of an interpolation, rounded down).
+// Ops are folded element by element with the program's arithmetic, including floats
+// (the rounded-down positions of an interpolation).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,23 +22,23 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Ops behind each other that are looked at.
+/// Limit on the length of a chain of ops.
 static constexpr int kMostSteps = 64;
 
 namespace {
 
 using Indices = std::vector<std::optional<int64_t>>;
-/// Elements of tensors that are known, or known not to be. Looked up only.
+/// Known elements of tensors; null if known not to be constant. Looked up only.
 using Elements = std::map<std::pair<Operation *, Indices>, Attribute>;
 
 /// Folds the values of a body for one iteration.
 class Iteration {
 public:
-  /// `indices`: of the loops; those without a number must not matter.
+  /// `indices`: of the loops; results must not depend on loops without a number.
   Iteration(linalg::GenericOp op, Indices indices, int steps, Elements &elements)
       : op(op), indices(std::move(indices)), steps(steps), elements(elements) {}
 
-  /// Null where it is not known.
+  /// Null if it is unknown.
   Attribute of(Value value) {
     auto [known, isNew] = values.try_emplace(value);
     if (!isNew)
@@ -65,7 +65,7 @@ private:
       return constant;
     if (!isMemoryEffectFree(made) || made->getNumResults() != 1 || made->getNumRegions() > 0)
       return {};
-    // Of a choice, the value that is not chosen need not be known.
+    // The operand of a select that is not chosen may be unknown.
     if (auto select = dyn_cast<arith::SelectOp>(made)) {
       auto condition = dyn_cast_or_null<IntegerAttr>(of(select.getCondition()));
       if (!condition)

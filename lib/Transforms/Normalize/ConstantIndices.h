@@ -14,9 +14,9 @@
 
 namespace tessera::dist {
 
-/// The values of an integer of an op's body for each iteration of `loop`, computed from constants
-/// and iteration numbers alone, in the arithmetic of the program. Nothing where it depends on data
-/// or on another loop, or is one of more values than `most`.
+/// The values of an integer in an op's body for each iteration of `loop`, computed from constants
+/// and loop indices with the program's arithmetic. Nothing if it depends on data or on another
+/// loop, or if there are more than `most` values.
 std::optional<llvm::SmallVector<int64_t>> valuesOver(mlir::linalg::GenericOp op, mlir::Value value,
                                                      unsigned loop, int64_t most);
 

@@ -49,7 +49,7 @@ void dist::elementwiseToGeneric(Operation *op) {
         Operation *scalar = body.create(state);
         linalg::YieldOp::create(body, loc, scalar->getResults());
       });
-  // What the user wrote about the results, shardings above all, stays with them.
+  // Keeps the user's annotations of the results, such as shardings.
   for (NamedAttribute attribute : op->getDiscardableAttrs())
     generic->setAttr(attribute.getName(), attribute.getValue());
   op->replaceAllUsesWith(generic->getResults());
@@ -58,7 +58,7 @@ void dist::elementwiseToGeneric(Operation *op) {
 
 void dist::dropDerivativeMarks(Operation *function) {
   SmallVector<Operation *> marks;
-  function->walk([&](Operation *op) { // what is inside comes first
+  function->walk([&](Operation *op) { // inner ops first
     if (isa<CheckpointOp, StopGradientOp>(op))
       marks.push_back(op);
   });

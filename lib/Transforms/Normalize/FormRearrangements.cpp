@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op that moves elements along one dimension is a list of segments: runs of an
-// operand, in steps, that are runs of the result. Lists compose: a segment of a
-// result that is itself made of segments is made of what both have in common. A sum of
-// two that are zero where the other is not has the segments of both; a derivative of a roll
-// is written so. The sign of a zero may differ from that of the sum.
+// An op that moves elements along one dimension is a list of segments: strided ranges of an
+// operand that become strided ranges of the result. Lists compose by intersecting segments.
+// A sum of two values with disjoint nonzero elements has the segments of both; derivatives
+// of rolls have this form. The sign of a zero may differ from that of the sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +31,7 @@ using namespace tessera;
 using namespace tessera::dist;
 using sharding::Segment;
 
-/// More segments than this are left to the ops that they come from.
+/// Ops with more segments are left as they are.
 static constexpr size_t kMostSegments = 16;
 
 namespace {
@@ -41,7 +40,7 @@ namespace {
 struct Pieces {
   int64_t dim = -1;
   SmallVector<std::pair<Value, Segment>> segments;
-  TypedAttr fill; ///< of what no segment writes; null where there is nothing
+  TypedAttr fill; ///< of elements outside of all segments; null if there are none
 };
 
 } // namespace
@@ -69,7 +68,7 @@ static bool coversResult(const Pieces &pieces, int64_t extent) {
   return covered == extent;
 }
 
-/// The only dimension for which `isMoved`; -1 where there is none, or another.
+/// The only dimension for which `isMoved`; -1 if there are none or several.
 static int64_t onlyDim(int64_t rank, llvm::function_ref<bool(int64_t)> isMoved) {
   int64_t found = -1;
   for (int64_t d = 0; d < rank; ++d)
@@ -126,8 +125,8 @@ static Pieces piecesOf(tensor::PadOp op) {
   return pieces;
 }
 
-/// Of elements with gaps between them: each is padded in a dimension of its own, which is then
-/// joined with the one that they were in.
+/// Elements spread with gaps: each is padded in a separate dimension, which is then merged with
+/// their own.
 static Pieces piecesOf(tensor::CollapseShapeOp op) {
   Pieces pieces;
   Attribute fill;
@@ -194,7 +193,7 @@ static Pieces piecesOf(linalg::GenericOp op) {
   AffineExpr expr = read.getResult(pieces.dim),
              loop = getAffineDimExpr(pieces.dim, op.getContext());
   int64_t size = extentOf(op->getResult(0), pieces.dim);
-  // Two values of an affine function of one loop say it all; the third is the test.
+  // Two values determine an affine function of one loop; the third one verifies it.
   auto valueAt = [&](int64_t i) -> std::optional<int64_t> {
     auto constant =
         dyn_cast<AffineConstantExpr>(expr.replace(loop, getAffineConstantExpr(i, op.getContext())));
@@ -255,7 +254,7 @@ static bool isSum(linalg::GenericOp op) {
          body.getTerminator()->getOperands() == sum.getResults();
 }
 
-/// Of an addition of two that nothing else reads.
+/// The segments of a sum whose operands have no other readers.
 static Pieces piecesOfSum(linalg::GenericOp op) {
   Pieces sum;
   for (Value operand : op.getInputs()) {
@@ -272,7 +271,7 @@ static Pieces piecesOfSum(linalg::GenericOp op) {
   return fits ? sum : Pieces();
 }
 
-/// No segments where the op moves nothing, or along several dimensions.
+/// No segments if the op moves nothing, or moves along several dimensions.
 static Pieces read(Operation *op) {
   if (!op || op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()) ||
       !cast<RankedTensorType>(op->getResult(0).getType()).hasStaticShape())
@@ -298,8 +297,8 @@ static Pieces read(Operation *op) {
 // Composition
 //===----------------------------------------------------------------------===//
 
-/// The segment between the ends of two, one after the other: the elements that `inner` writes among
-/// those that `outer` reads. Empty where there are none.
+/// The composition of two segments: the elements written by `inner` and read by `outer`. Empty if
+/// there are none.
 static Segment through(const Segment &outer, const Segment &inner) {
   // outer.from + i * outer.fromStep = inner.to + k * inner.toStep, solved for the least i.
   int64_t a = outer.fromStep, b = inner.toStep, g = std::gcd(a, std::abs(b));
@@ -342,7 +341,7 @@ static Segment through(const Segment &outer, const Segment &inner) {
   return result;
 }
 
-/// Replaces segments of values that are made of segments themselves. Whether any was.
+/// Replaces segments of values that consist of segments themselves. Returns whether there were any.
 static bool compose(Pieces &pieces, int64_t extent) {
   bool changed = false;
   for (size_t n = 0; n < pieces.segments.size(); ++n) {
@@ -383,7 +382,7 @@ static bool compose(Pieces &pieces, int64_t extent) {
   return changed;
 }
 
-/// Joins segments that continue each other.
+/// Joins adjacent segments.
 static void join(Pieces &pieces) {
   for (size_t n = 0; n + 1 < pieces.segments.size();) {
     auto &[value, first] = pieces.segments[n];
@@ -432,13 +431,13 @@ static Value write(OpBuilder &b, Location loc, RankedTensorType type, const Piec
 void dist::formRearrangements(func::FuncOp function) {
   SmallVector<Operation *> moves;
   function.walk([&](Operation *op) {
-    bool isAnnotated = !op->getDiscardableAttrDictionary().empty(); // the user means this op
+    bool isAnnotated = !op->getDiscardableAttrDictionary().empty(); // annotated by the user
     if (!isAnnotated && !read(op).segments.empty())
       moves.push_back(op);
   });
   for (Operation *op : moves) {
     Pieces pieces = read(op);
-    if (pieces.segments.empty()) // of a sum, whose operands are no moves any more
+    if (pieces.segments.empty()) // a sum whose operands are no longer moves
       continue;
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     bool isComposed = compose(pieces, type.getDimSize(pieces.dim));

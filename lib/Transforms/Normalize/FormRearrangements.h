@@ -12,10 +12,10 @@
 
 namespace tessera::dist {
 
-/// Writes what concatenations, slices, pads, insertions into constants and reversals along one
-/// dimension make together as one `dist.rearrange`, or as one slice: a roll of two slices and a
-/// concatenation, for example, or its derivative, a sum of two pads. Moves that stand alone stay as
-/// they are, except for reversals.
+/// Composes concatenations, slices, pads, insertions into constants and reversals along one
+/// dimension into one `dist.rearrange`, or one slice: for example a roll, which is a concatenation
+/// of two slices, or its derivative, a sum of two pads. Single moves stay as they are, except for
+/// reversals.
 void formRearrangements(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

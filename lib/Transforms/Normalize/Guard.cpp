@@ -1,4 +1,4 @@
-//===- Guard.cpp - Stop at what the pipeline cannot take -------------------===//
+//===- Guard.cpp - Reject programs that the pipeline does not support -----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -36,7 +36,7 @@ static bool isElementType(Type type) {
   return type.isF64() || type.isF32() || type.isF16() || type.isBF16() || type.isIndex();
 }
 
-/// Checks one type of a value that `describe` names; `op` is where it stands.
+/// Checks one type of a value, named by `describe`, at `op`.
 static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
   if (isa<dist::TokenType>(type))
     return success();
@@ -69,8 +69,7 @@ static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
   return success();
 }
 
-/// A window is a buffer of the local view: in the global view it would leave some elements to
-/// nobody.
+/// A window is a buffer of the local view; in the global view no device might hold some elements.
 static LogicalResult guardWindows(func::FuncOp function) {
   if (dist::isLocalView(function))
     return success();
@@ -98,8 +97,8 @@ static LogicalResult guardWindows(func::FuncOp function) {
   return failure(result.wasInterrupted());
 }
 
-/// What a single device holds is not a value of the global view: collectives and coordinates stand
-/// in functions of the local view.
+/// Values of a single device are not part of the global view: collectives and coordinates are valid
+/// only in functions of the local view.
 static LogicalResult guardDistOp(Operation *op) {
   if (isa<dist::ProcessMeshOp, dist::ShardTensorOp, dist::ReshardOp, dist::StopGradientOp,
           dist::CheckpointOp>(op) ||
@@ -113,8 +112,8 @@ static LogicalResult guardDistOp(Operation *op) {
                          << "write dist.reshard, or mark the function dist.view = \"local\"";
 }
 
-/// Holds the constant offsets and strides of a slice to the tensor that it is of: with a negative
-/// stride MLIR's verifier misses what lies before the first element.
+/// Checks the constant offsets and strides of a slice against the bounds of its tensor: with a
+/// negative stride MLIR's verifier misses accesses before the first element.
 static LogicalResult guardSlice(OffsetSizeAndStrideOpInterface slice, RankedTensorType whole) {
   for (auto [dim, extent] : llvm::enumerate(whole.getShape())) {
     int64_t offset = slice.getStaticOffsets()[dim], size = slice.getStaticSizes()[dim];
@@ -132,8 +131,8 @@ static LogicalResult guardSlice(OffsetSizeAndStrideOpInterface slice, RankedTens
   return success();
 }
 
-/// Offsets and strides may be known when the program runs; how much is written, and that there is
-/// something to read, when it is compiled. (What is read has a static type.)
+/// Offsets and strides may be dynamic; the size of a write must be static, and a read tensor must
+/// not be empty. (Results of reads have static types.)
 static LogicalResult guardPlaces(Operation *op) {
   if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
     for (auto [dim, size] : llvm::enumerate(insert.getStaticSizes()))
@@ -174,8 +173,8 @@ static LogicalResult guardPlaces(Operation *op) {
       .Default([](Operation *) { return success(); });
 }
 
-/// An op of another dialect says itself how it is distributed. The pipeline moves, copies and drops
-/// it like any other, so it has no effects.
+/// An op of another dialect provides its own sharding rule. The pipeline moves, copies and erases
+/// it, so it must have no side effects.
 static LogicalResult guardForeignOp(Operation *op) {
   if (isMemoryEffectFree(op))
     return success();
@@ -184,7 +183,7 @@ static LogicalResult guardForeignOp(Operation *op) {
                          << "ShardingRuleOpInterface is marked Pure";
 }
 
-/// Ops of the listed dialects that have effects or structure no later pass takes.
+/// Ops of the listed dialects with effects or structure that later passes do not support.
 static LogicalResult guardOp(Operation *op) {
   if (isa<check::CheckDialect>(op->getDialect()))
     return success();
@@ -202,7 +201,7 @@ static LogicalResult guardOp(Operation *op) {
     return guardForeignOp(op);
   if (!isListed && op->hasTrait<OpTrait::IsTerminator>() &&
       isa_and_nonnull<dist::ShardingRuleOpInterface>(op->getParentOp()))
-    return success(); // the end of such an op's region
+    return success(); // terminator of such an op's region
   if (isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::YieldOp, scf::ConditionOp>(op))
     return success();
   if (!isListed || op->getName().getStringRef() == "tensor.parallel_insert_slice" ||

@@ -1,4 +1,4 @@
-//===- HoistInvariants.cpp - What a loop does alike every time -------------===//
+//===- HoistInvariants.cpp - Hoist loop-invariant ops ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace tessera;
 
-/// Whether an op may be executed although the program would not: it has no effect, and neither it
-/// nor its body can divide by zero or read beyond an edge.
+/// Whether an op may be executed speculatively: it has no side effects, and neither it nor its body
+/// can divide by zero or read out of bounds.
 static bool isHarmless(Operation *op) {
   if (!isMemoryEffectFree(op) || isa<LoopLikeOpInterface>(op))
     return false;
@@ -29,7 +29,7 @@ static bool isHarmless(Operation *op) {
 }
 
 void dist::hoistInvariants(func::FuncOp function) {
-  // Inner loops first, so that what is invariant in several leaves them all.
+  // Inner loops first, so that an op leaves all loops in which it is invariant.
   function.walk([](LoopLikeOpInterface loop) {
     moveLoopInvariantCode(
         loop.getLoopRegions(),

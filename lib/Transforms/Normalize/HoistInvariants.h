@@ -1,4 +1,4 @@
-//===- HoistInvariants.h - What a loop does alike every time ----*- C++ -*-===//
+//===- HoistInvariants.h - Hoist loop-invariant ops -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace tessera::dist {
 
-/// Moves what does not depend on the iteration in front of its loop, so that it is computed, and
-/// what it needs is sent, once. A loop may run zero times: nothing that could fail is moved.
+/// Moves loop-invariant ops before their loop, so that they, and the communication of their
+/// operands, run once. A loop may run zero times: ops that could fail are not moved.
 void hoistInvariants(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

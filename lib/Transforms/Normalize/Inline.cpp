@@ -1,4 +1,4 @@
-//===- Inline.cpp - Calls become copies of what they call ------------------===//
+//===- Inline.cpp - Inline all calls --------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,7 +23,7 @@ class Inliner {
 public:
   Inliner(ModuleOp module, bool keepCustom) : symbols(module), keepCustom(keepCustom) {}
 
-  /// Inlines every call of a function, and those of what it calls before.
+  /// Inlines every call in a function, callees first.
   LogicalResult run(func::FuncOp function) {
     if (failed(count(function)))
       return failure();
@@ -43,8 +43,8 @@ private:
     return calls;
   }
 
-  /// Checks the calls that a function leads to, and counts its operations once they are copies:
-  /// calls of calls double, so that a page of text may ask for more than there is memory.
+  /// Checks the transitive calls of a function, and counts its operations after inlining: nested
+  /// calls multiply, so that a short program may exceed the memory.
   LogicalResult count(func::FuncOp function) {
     if (State state = states[function]; state != State::fresh) {
       if (state == State::counting)

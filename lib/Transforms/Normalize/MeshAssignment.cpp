@@ -1,4 +1,4 @@
-//===- MeshAssignment.cpp - Which mesh a value lies on ---------------------===//
+//===- MeshAssignment.cpp - The mesh of each value ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@ using namespace tessera::dist;
 
 FailureOr<MeshAssignment> MeshAssignment::compute(func::FuncOp function, const MeshTable &meshes) {
   MeshAssignment result;
-  if (FlatSymbolRefAttr single = meshes.single()) { // no two meshes can meet
+  if (FlatSymbolRefAttr single = meshes.single()) { // a single mesh
     result.single = single;
     result.results.assign(function.getNumResults(), single);
     return result;

@@ -1,4 +1,4 @@
-//===- MeshAssignment.h - Which mesh a value lies on ------------*- C++ -*-===//
+//===- MeshAssignment.h - The mesh of each value ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,11 +15,11 @@
 
 namespace tessera::dist {
 
-/// The mesh of every tensor of a function. Values that an op ties together lie on one mesh: the one
-/// that an annotation names, else the first declared. Meshes meet only through dist.reshard.
+/// The mesh of every tensor of a function. Values connected by an op are on the same mesh: that of
+/// an annotation, else the first declared one. Meshes meet only through dist.reshard.
 class MeshAssignment {
 public:
-  /// Fails, naming both meshes, when operands that meet lie on different ones.
+  /// Fails, naming both meshes, if connected operands are on different meshes.
   static mlir::FailureOr<MeshAssignment> compute(mlir::func::FuncOp function,
                                                  const MeshTable &meshes);
 
@@ -29,13 +29,13 @@ public:
   mlir::FlatSymbolRefAttr lookupResult(unsigned index) const { return results[index]; }
 
 private:
-  mlir::FlatSymbolRefAttr single; ///< of every value, where the module declares one mesh
+  mlir::FlatSymbolRefAttr single; ///< of every value, if the module declares one mesh
   llvm::DenseMap<mlir::Value, mlir::FlatSymbolRefAttr> assigned;
   mlir::SmallVector<mlir::FlatSymbolRefAttr> results;
 };
 
-/// Gives an unannotated argument that is used on several meshes one copy a mesh (`dist.argument`
-/// says whose), so that each copy lies on one.
+/// Splits an unannotated argument that is used on several meshes into one copy per mesh
+/// (`dist.argument` has its index).
 void splitSharedArguments(mlir::func::FuncOp function, const MeshTable &meshes);
 
 } // namespace tessera::dist

@@ -1,4 +1,4 @@
-//===- MeshClasses.cpp - Values that lie on one mesh -----------------------===//
+//===- MeshClasses.cpp - Classes of values on the same mesh ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -29,7 +29,7 @@ void dist::collectTied(Operation *op, SmallVectorImpl<Value> &tied) {
   add(op->getOperands());
   add(op->getResults());
   if (isControlFlow(op)) {
-    // Values that only pass through a loop's body need not lie where its carries do.
+    // Values that a loop's body only captures may be on other meshes than its carries.
     for (Region &region : op->getRegions())
       for (Block &block : region)
         add(block.getArguments());
@@ -40,7 +40,7 @@ void dist::collectTied(Operation *op, SmallVectorImpl<Value> &tied) {
   add(captured.getArrayRef());
 }
 
-/// Control flow ties value by value: two carries of a loop may lie on two meshes.
+/// Control flow ties each value separately: two carries of a loop may be on two meshes.
 static LogicalResult tieHandovers(RegionBranchOpInterface op, MeshClasses &classes) {
   LogicalResult result = success();
   forEachHandover(op, [&](OpOperand &use, Value receiver) {

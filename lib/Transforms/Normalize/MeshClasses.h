@@ -1,4 +1,4 @@
-//===- MeshClasses.h - Values that lie on one mesh --------------*- C++ -*-===//
+//===- MeshClasses.h - Classes of values on the same mesh -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 
 namespace tessera::dist {
 
-/// Union-find over values; a class knows the mesh that an annotation gave it and where.
+/// Union-find over values; a class has the mesh and the location of its annotation.
 class MeshClasses {
 public:
   unsigned of(mlir::Value value) {
@@ -64,11 +64,12 @@ private:
   std::vector<mlir::FlatSymbolRefAttr> mesh;
 };
 
-/// All tensors that an op ties to one mesh: operands, results, what its regions read and yield.
+/// All tensors that an op ties to one mesh: operands, results, values read and yielded by its
+/// regions.
 void collectTied(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &tied);
 
-/// Ties the values of a function. Those for which `isLoose` holds are left out. Fails with an error
-/// at the op where two meshes meet.
+/// Ties the values of a function. Skips ops for which `isLoose` holds. Fails with an error at the
+/// op where two meshes meet.
 mlir::LogicalResult classify(mlir::func::FuncOp function, MeshClasses &classes,
                              llvm::function_ref<bool(mlir::Value)> isLoose);
 

@@ -1,4 +1,4 @@
-//===- Normalize.cpp - The form that the other passes read -----------------===//
+//===- Normalize.cpp - The canonical form of the global view --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -38,8 +38,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Whether each use should have its own copy: making it costs nothing, sharing it would tie
-/// together users that lie differently.
+/// Whether each use should have its own copy: computing it is free, and sharing it would tie the
+/// shardings of its users together.
 static bool isCheap(Operation *op) {
   if (isa<tensor::EmptyOp>(op))
     return true;
@@ -52,7 +52,7 @@ static bool isCheap(Operation *op) {
   return false;
 }
 
-/// The op itself, or the linalg op or pad in whose body it stands.
+/// The op itself, or the linalg op or pad whose body contains it.
 static Operation *outOfBodies(Operation *op) {
   Operation *result = op;
   for (Operation *parent = op->getParentOp(); parent; parent = parent->getParentOp())
@@ -73,8 +73,8 @@ static void copyCheapOps(func::FuncOp function) {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : op->getResult(0).getUses())
       uses.push_back(&use);
-    // Uses are listed last first; the first in the program keeps the original, unless it stands in
-    // a loop or branch: what is made there need not live outside.
+    // Uses are listed last first; the first one in the program keeps the original, unless it is in
+    // a loop or branch, so that the copy is not live outside.
     if (!uses.empty() && outOfBodies(uses.back()->getOwner())->getBlock() == op->getBlock())
       uses.pop_back();
     for (OpOperand *use : uses) {
@@ -122,7 +122,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     return success();
   }
 
-  /// A constraint that nobody uses does nothing: the user meant something else.
+  /// An unused constraint has no effect, which is probably not what the user intended.
   LogicalResult checkUnusedConstraints(func::FuncOp function) {
     function.walk([](ShardTensorOp op) {
       if (op.getResult().use_empty())
@@ -146,15 +146,15 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       FailureOr<SmallVector<Value>> parts =
           cast<linalg::AggregatedOpInterface>(op).decomposeOperation(builder);
       if (failed(parts))
-        continue; // it has a rule as it is, or the guard has refused it
+        continue; // it has a rule, or the guard has rejected it
       op->replaceAllUsesWith(*parts);
       op->erase();
     }
     llvm::for_each(elementwise, elementwiseToGeneric);
   }
 
-  /// Every sharding in the one spelling that says what it means, all dimensions non-negative, every
-  /// mesh axis named (axes not written are `?`).
+  /// Every sharding in canonical form: dimensions are not negative, and every mesh axis has a
+  /// placement (omitted axes become `?`).
   void canonicalizeSpelling(func::FuncOp function, const MeshTable &meshes,
                             const MeshAssignment &assignment) {
     auto spell = [&](ShardingAttr attr, Type type) {

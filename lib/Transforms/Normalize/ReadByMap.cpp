@@ -1,13 +1,13 @@
-//===- ReadByMap.cpp - Look-ups at indices that follow a rule --------------===//
+//===- ReadByMap.cpp - Look-ups at computable indices ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The indices of a look-up are computed by ops on index tensors. Where these are made
-// of iotas and constants, an element is an affine function of its place: comparisons
-// and clamps are decided by its range, everything else is arithmetic on functions.
+// Ops on index tensors compute the indices of a look-up. If they start from iotas and
+// constants, an element is an affine function of its position: its range decides
+// comparisons and clamps, everything else is arithmetic on affine functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +27,13 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// How many ops lie behind the indices of a look-up at most.
+/// Limit on the depth of the ops that compute indices.
 static constexpr int kMostSteps = 24;
-/// Beyond this nothing is known of a value: sums of such values do not overflow.
+/// Larger values are treated as unknown, so that sums of values do not overflow.
 static constexpr int64_t kFar = int64_t(1) << 40;
-/// Of more indices than this, each is computed when the program runs.
+/// Limit on the number of indices evaluated at compile time.
 static constexpr int64_t kMostIndices = 4096;
-/// Runs of indices with one step that are read one by one, at most.
+/// Limit on the number of strided runs that are read one by one.
 static constexpr size_t kMostRuns = 16;
 
 namespace {
@@ -48,16 +48,16 @@ public:
   explicit Functions(linalg::GenericOp op, int steps)
       : op(op), context(op.getContext()), steps(steps), extents(op.getStaticLoopRanges()) {}
 
-  /// Null where a value is not known to be one. A condition that is always true is 1, one that is
+  /// Null if a value is not known to be affine. A condition that is always true is 1, one that is
   /// always false 0.
   AffineExpr of(Value value);
-  /// Nothing where it is not known, or reaches far.
+  /// Nothing if it is unknown or too large.
   std::optional<Interval> rangeOf(AffineExpr expr) const;
 
 private:
   AffineExpr compute(Value value);
   AffineExpr compare(arith::CmpIOp compare);
-  /// The function, where no value of it is beyond what the type holds.
+  /// The function, if all its values fit the type.
   AffineExpr within(AffineExpr expr, Type type) const;
   AffineExpr constant(int64_t value) const { return getAffineConstantExpr(value, context); }
 
@@ -70,7 +70,7 @@ private:
 
 } // namespace
 
-/// The elements of a tensor as a function of their indices; null where they are none.
+/// The elements of a tensor as an affine function of their indices; null if they are not.
 static AffineExpr elementsOf(Value tensor, int steps) {
   DenseElementsAttr elements;
   if (matchPattern(tensor, m_Constant(&elements)) && elements.isSplat() &&
@@ -214,7 +214,7 @@ AffineExpr Functions::compute(Value value) {
 // Look-ups
 //===----------------------------------------------------------------------===//
 
-/// The input whose selected element the op yields: a sum, from zero, of one of its elements and
+/// The input from which the op selects an element: a sum, from zero, of one of its elements and
 /// zeros. Null for other ops.
 static BlockArgument lookedUp(linalg::GenericOp op) {
   Operation *sum = op.getBody()->getTerminator()->getOperand(0).getDefiningOp();
@@ -239,8 +239,8 @@ static BlockArgument lookedUp(linalg::GenericOp op) {
              : BlockArgument();
 }
 
-/// Indices as runs of a table, in steps. The runs alternate where the indices have a period, as
-/// those of an interpolation by 3/2 have: 0, 0, 1, 2, 2, 3, ... Empty where they are too many.
+/// Indices as strided runs of a table. The runs interleave if the indices are periodic, as in an
+/// interpolation by 3/2: 0, 0, 1, 2, 2, 3, ... Empty if there are too many.
 static SmallVector<sharding::Segment> runsOf(ArrayRef<int64_t> indices) {
   int64_t count = std::ssize(indices);
   auto run = [&](int64_t first, int64_t every, int64_t length, int64_t step) {
@@ -273,7 +273,7 @@ static SmallVector<sharding::Segment> runsOf(ArrayRef<int64_t> indices) {
   return runs;
 }
 
-/// How often each element is repeated, where nothing else happens to a run of them; else 1.
+/// The repetition count of each element if all are repeated equally; else 1.
 static int64_t repetitionsOf(ArrayRef<int64_t> indices) {
   int64_t count = std::ssize(indices), times = 1;
   while (times < count && indices[times] == indices[0])
@@ -323,14 +323,14 @@ static Value repeat(OpBuilder &b, Location loc, Value table, int64_t dim, int64_
   return tensor::CollapseShapeOp::create(b, loc, repeated.getResult(0), groups);
 }
 
-/// Reads a table at indices that are known: as repeated elements, or as a few runs. `element` is
-/// the look-up's of the table, `index` what it compares with the selected loop.
+/// Reads a table at constant indices: as repeated elements, or as a few runs. `element` is the
+/// look-up's argument for the table, `index` is compared with the selected loop.
 static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index, unsigned loop) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap read = maps[element.getArgNumber()], written = maps.back();
   AffineExpr searched = getAffineDimExpr(loop, op.getContext());
   for (auto [dim, expr] : llvm::enumerate(written.getResults())) {
-    // The result is the table with another dimension in place of the one that is looked up.
+    // The result is the table with another dimension instead of the indexed one.
     if (!isa<AffineDimExpr>(expr) || read.getNumResults() != written.getNumResults() ||
         read.getResult(dim) != searched ||
         read.replace(searched, expr, op.getNumLoops(), 0) != written)
@@ -377,7 +377,7 @@ static void readByMap(linalg::GenericOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap read = maps[element.getArgNumber()];
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
-  // The table is read at the loop itself, once; the result has all others, in order.
+  // The table is indexed by the loop itself, once; the result has all other loops, in order.
   AffineExpr searched = getAffineDimExpr(loop, op.getContext());
   int64_t uses = llvm::count(read.getResults(), searched);
   bool isPlain =

@@ -1,4 +1,4 @@
-//===- ReadByMap.h - Look-ups at indices that follow a rule -----*- C++ -*-===//
+//===- ReadByMap.h - Look-ups at computable indices -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,9 @@
 
 namespace tessera::dist {
 
-/// Reads tables by an indexing map where the program looks them up at indices that are affine in
-/// the iteration: windows by `x[arange(n)[:, None] + arange(k)]`, every second row, and the like.
-/// Then what a device needs is known, and no row is searched for.
+/// Replaces look-ups at indices that are affine in the iteration by reads through an indexing map:
+/// windows by `x[arange(n)[:, None] + arange(k)]`, every second row, and the like. The elements
+/// that a device needs are then static.
 void readByMap(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

@@ -15,8 +15,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// The tensor that a value extends element by element; the value itself where it does no such
-/// thing.
+/// The tensor that a value extends element by element; the value itself if it is not an extension.
 static Value withoutExtension(Value value) {
   auto op = value.getDefiningOp<linalg::GenericOp>();
   if (!op || op.getNumDpsInputs() != 1 || op.getNumResults() != 1 ||

@@ -12,9 +12,9 @@
 
 namespace tessera::dist {
 
-/// Where a contraction multiplies a 16-bit float with one of the same type that was extended, it
-/// reads the latter as it was before: the products are the same, half as much is read and sent, and
-/// libraries have such products. Derivatives of computations in 16 bits are full of them.
+/// If a contraction multiplies a 16-bit float by an extended value of the same type, it reads the
+/// latter without the extension: the products are equal, half of the bytes are read and sent, and
+/// libraries support such products. They are frequent in derivatives of 16-bit computations.
 void readNarrow(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

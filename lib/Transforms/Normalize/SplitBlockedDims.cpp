@@ -1,15 +1,16 @@
-//===- SplitBlockedDims.cpp - Products that make equal blocks --------------===//
+//===- SplitBlockedDims.cpp - Products with results of equal blocks -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// From a dimension that is sliced into blocks, or made of blocks, the values that
-// have it are followed along the loops of linalg ops, as far as the next product.
-// They are a region: its border are the slices and concatenations, the operands of
-// products and smaller operands (weights, biases), and what products and sums of
-// its values leave (their gradients). A region that ends elsewhere stays as it is.
+// Starting at a dimension that is sliced into blocks, or concatenated from blocks,
+// a region collects the values with this dimension, along the loops of linalg ops,
+// up to the next product. Its border consists of the slices and concatenations, the
+// operands of products and smaller operands (weights, biases), and the results of
+// products and sums of its values (their gradients). A region with another border
+// is left as it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +45,7 @@ ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// What a slice takes a block of.
+/// The blocks of which a slice takes one.
 std::optional<Blocks> blocksOf(tensor::ExtractSliceOp op) {
   if (isAnnotated(op) || op.getDroppedDims().any() || !op.getOffsets().empty() ||
       !op.getSizes().empty() || !op.getStrides().empty() ||
@@ -62,7 +63,7 @@ std::optional<Blocks> blocksOf(tensor::ExtractSliceOp op) {
   return found;
 }
 
-/// What a concatenation makes of blocks.
+/// The blocks that a concatenation joins.
 std::optional<Blocks> blocksOf(tensor::ConcatOp op) {
   auto dim = static_cast<int64_t>(op.getDim());
   auto isEqual = [&](Value input) {
@@ -89,7 +90,7 @@ public:
       findBorder();
   }
 
-  /// Whether it ends where regions do.
+  /// Whether its border is valid.
   bool isComplete() const { return isClosed && !entries.empty(); }
   bool contains(Dim dim) const {
     auto found = members.find(dim.first);
@@ -97,8 +98,8 @@ public:
   }
   const llvm::MapVector<Value, int64_t> &operandsOfProducts() const { return entries; }
 
-  /// Elements that would be sent if devices had contiguous parts. Slices are sent one by one, which
-  /// costs the busiest device about twice as much as one exchange.
+  /// Elements sent if devices have contiguous parts. Slices are sent one by one, which costs the
+  /// busiest device about twice as much as one exchange.
   int64_t elementsOfBlocks() const {
     int64_t elements = 0;
     for (Value value : sliced)
@@ -115,7 +116,7 @@ public:
     return elements;
   }
 
-  /// Rewrites the region; `split` has what operands were made before.
+  /// Rewrites the region; `split` has the operands split before.
   void rewrite(llvm::DenseMap<Dim, Value> &split) {
     SmallVector<Operation *> ordered;
     Operation *function =
@@ -144,12 +145,12 @@ private:
     if (isNew)
       work.push_back(dim);
     else if (known->second != dim.second)
-      isClosed = false; // twice in one value
+      isClosed = false; // in one value twice
   }
 
   static bool sums(linalg::LinalgOp op) { return op.getNumReductionLoops() > 0; }
 
-  /// An op runs over the dimension in `loop`.
+  /// Adds an op that iterates over the dimension in `loop`.
   void include(linalg::LinalgOp op, int64_t loop) {
     auto [known, isNew] = loopOf.try_emplace(op, loop);
     if (!isNew || !canSplitLoop(op, loop)) {
@@ -158,7 +159,7 @@ private:
     }
     if (sums(op))
       return;
-    // What is as large as the result has the dimension, too; the rest is read at the border.
+    // Operands as large as the result have the dimension, too; the others are at the border.
     auto result = cast<RankedTensorType>(op->getResult(0).getType());
     forEachDim(op, loop, [&](Value value, int64_t dim, bool isOperand) {
       auto type = cast<RankedTensorType>(value.getType());
@@ -248,7 +249,7 @@ private:
     return type.clone(shape);
   }
 
-  /// How a tensor of `rank` dimensions is one with the blocks at `dim`.
+  /// The reassociation between a tensor of `rank` dimensions and one with the blocks at `dim`.
   static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim) {
     SmallVector<ReassociationIndices> groups;
     for (int64_t d = 0; d < rank; ++d) {
@@ -265,7 +266,7 @@ private:
   Value splitValue(Dim dim, llvm::DenseMap<Dim, Value> &split) {
     if (Value known = replacement.lookup(dim.first))
       return known;
-    bool isNew = isRemade(dim.first); // made for each reader
+    bool isNew = isRemade(dim.first); // computed for each reader
     Value &made = isNew ? remade[dim.first] : split[dim];
     if (made)
       return made;
@@ -361,8 +362,8 @@ private:
   llvm::DenseMap<Value, Value> replacement, remade; // looked up only
 };
 
-/// The number of devices over which an argument is cut along a dimension; 1 where it is not, or the
-/// value is none.
+/// The number of devices over which an argument is cut along a dimension; 1 for whole and other
+/// values.
 int64_t partsOf(Dim dim, const MeshTable &meshes) {
   for (int steps = 0; steps < 8; ++steps) {
     auto [value, index] = dim;
@@ -427,7 +428,7 @@ void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
   });
   llvm::erase_if(regions, [](auto &region) { return !region->isComplete(); });
 
-  // Regions that read the same weight share what its exchange costs.
+  // Regions that read the same weight share the cost of its exchange.
   llvm::EquivalenceClasses<size_t> groups;
   llvm::DenseMap<Value, size_t> readers; // looked up only
   for (auto [index, region] : llvm::enumerate(regions)) {
@@ -453,13 +454,13 @@ void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
   llvm::DenseMap<Dim, Value> split; // looked up only
   for (auto [index, region] : llvm::enumerate(regions)) {
     Total &total = totals[groups.getLeaderValue(index)];
-    // Where nobody cuts the weight, nobody exchanges anything; parts of blocks must be equal.
+    // A weight that is not cut needs no exchange; parts of blocks must be equal.
     if (total.parts == 1 || region->elementsOfBlock() % total.parts != 0)
       continue;
     double exchanged = total.leaving;
     for (auto [value, dim] : total.read)
       exchanged += static_cast<double>(cast<RankedTensorType>(value.getType()).getNumElements());
-    // The devices among which the weight is not cut are taken to cut the batch.
+    // Assumes that the devices that do not cut the weight cut the batch.
     double devices =
         static_cast<double>(meshes.begin()->second.numDevices()) / static_cast<double>(total.parts);
     if (total.moved / devices >= exchanged)

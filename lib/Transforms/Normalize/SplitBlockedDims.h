@@ -1,4 +1,4 @@
-//===- SplitBlockedDims.h - Products that make equal blocks -----*- C++ -*-===//
+//===- SplitBlockedDims.h - Products with results of equal blocks -*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,15 +14,15 @@
 
 namespace tessera::dist {
 
-/// Where a product makes several things of one size along one dimension, as q, k and v of one
-/// weight, lets it make them along two: which one, and the elements. Each may then be cut.
+/// If a product computes several blocks of equal size along one dimension, such as q, k and v of
+/// one weight, splits the dimension in two, block and element. Each may then be cut.
 ///
 ///   contract (t, c) x (c, 192) -> (t, 192)        contract (t, c) x (c, 3, 64) -> (t, 3, 64)
 ///   extract_slice [0, 64 i] [t, 64]         =>    extract_slice [0, i, 0] [t, 1, 64]
 ///
-/// Concatenations of equal blocks in front of a product, which derivatives of slices are, become
-/// two dimensions, too. Weights keep their dimension: what an argument is cut into parts for, is
-/// exchanged (BlockReshapes.h). That is done where it is fewer bytes than the slices would be.
+/// Concatenations of equal blocks before a product, the derivatives of slices, become two
+/// dimensions, too. Weights keep their dimension, and are exchanged if they are cut
+/// (BlockReshapes.h). The rewrite applies where this sends fewer bytes than the slices.
 void splitBlockedDims(mlir::func::FuncOp function, const MeshTable &meshes);
 
 } // namespace tessera::dist

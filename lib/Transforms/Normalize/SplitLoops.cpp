@@ -1,4 +1,4 @@
-//===- SplitLoops.cpp - Loops of linalg ops as several ---------------------===//
+//===- SplitLoops.cpp - Split loops of linalg ops -------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

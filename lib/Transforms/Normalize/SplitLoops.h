@@ -1,4 +1,4 @@
-//===- SplitLoops.h - Loops of linalg ops as several ------------*- C++ -*-===//
+//===- SplitLoops.h - Split loops of linalg ops -----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,14 +12,14 @@
 
 namespace tessera::dist {
 
-/// Whether an op just runs over a loop: it could as well run over several in its place.
+/// Whether a loop of an op can be replaced by several.
 bool canSplitLoop(mlir::linalg::LinalgOp op, int64_t loop);
 
-/// Whether the user wrote something about an op, which stays with it.
+/// Whether an op has annotations of the user.
 bool isAnnotated(mlir::Operation *op);
 
-/// The op with loops for which `isSplit`, which can be split, as one loop for each of `extents`,
-/// over tensors whose dimensions are split alike. Stands in front of the op.
+/// Rewrites the op, in front of it, with each loop for which `isSplit` as one loop per entry of
+/// `extents`, over tensors with equally split dimensions. These loops must be splittable.
 mlir::Operation *splitLoops(mlir::linalg::LinalgOp op, llvm::function_ref<bool(int64_t)> isSplit,
                             llvm::ArrayRef<int64_t> extents, mlir::ValueRange inputs,
                             mlir::ValueRange inits);

@@ -5,13 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The merged dimension is followed from value to value: along the loop of a linalg
-// op that runs over it, and through reshapes that leave it alone. The values that
-// have it are a region. At its border stand reshapes that merge or split the
-// dimension in the same way, which disappear, reshapes that merge it with more
-// dimensions, which change, and other ops and arguments, in front of which a
-// reshape must be inserted. The region is rewritten where more disappear than are
-// inserted.
+// The values with a merged dimension form a region, collected along the loops of
+// linalg ops and through reshapes that do not change the dimension. At its border
+// are reshapes that merge or split the dimension in the same way, which disappear,
+// reshapes that merge it with more dimensions, which change, and other ops and
+// arguments, which need a new reshape. The region is rewritten if more reshapes
+// disappear than are inserted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +35,7 @@ namespace {
 
 using Groups = SmallVector<ReassociationIndices>;
 
-/// A reshape between a tensor and one in which groups of its dimensions are merged.
+/// A reshape between a tensor and the same with groups of its dimensions merged.
 struct Reshape {
   Operation *op = nullptr;
   Value large, small; ///< the tensor with more dimensions, and the other
@@ -93,7 +92,7 @@ public:
 
   /// Whether more reshapes disappear than must be inserted.
   bool isWorthSplitting() const {
-    bool isMixed = // one dimension of a value is split at an op, and another one is not
+    bool isMixed = // an op would split only one of two dimensions of a value
         llvm::any_of(entries,
                      [&](Value value) { return followed.contains(value.getDefiningOp()); });
     for (auto &[value, uses] : leaving)
@@ -103,7 +102,7 @@ public:
     return !isMixed && removed > static_cast<int64_t>(entries.size() + leaving.size());
   }
 
-  /// Rewrites the region. `erased` is told of every op that goes.
+  /// Rewrites the region; calls `erased` for every erased op.
   void split(llvm::function_ref<void(Operation *)> erased) {
     for (Operation *op : followed)
       rewriteBehindOperands(op);
@@ -138,7 +137,7 @@ private:
     }
   }
 
-  /// Follows a loop of an op through all its tensors; false where the op does not just run over it.
+  /// Follows a loop of an op through all its tensors; false if the loop cannot be split.
   bool followLoop(linalg::LinalgOp op, int64_t loop) {
     auto [known, isNew] = canFollow.try_emplace({op, loop}, false);
     if (isNew)
@@ -171,7 +170,7 @@ private:
     return loop && followLoop(op, loop.getPosition());
   }
 
-  /// Follows a dimension through a reshape, or notes the reshape as one of the border.
+  /// Follows a dimension through a reshape, or adds the reshape to the border.
   void followReshape(const Reshape &reshape, Value value, int64_t dim) {
     bool isSmall = value == reshape.small;
     int64_t group = isSmall ? dim : reshape.groupOf(dim);
@@ -186,11 +185,11 @@ private:
         merges.push_back(reshape.longExtents(group));
       return;
     }
-    // What merges it with more, or splits more than it, does so with the factors.
+    // Reshapes that merge or split further dimensions use the factors instead.
     followed.insert(reshape.op);
   }
 
-  /// The factors are the coarsest of which every reshape at the border merges or splits some:
+  /// The factors are the coarsest common refinement of all reshapes at the border:
   ///   (b, kv, g) -> 64 -> (b, h)    b, kv, g
   void refine() {
     std::set<int64_t> ends; // of factors, counted from the outermost
@@ -240,7 +239,7 @@ private:
 
   bool isSplit(Value value, int64_t dim) const { return seen.contains({value, dim}); }
 
-  /// By dimension of a value, its dimensions once it is split.
+  /// By dimension of a value, its dimensions after the split.
   Groups splitGroups(Value value) const {
     Groups groups;
     int64_t next = 0;
@@ -263,7 +262,7 @@ private:
     return type.clone(shape);
   }
 
-  /// Rewrites an op behind what it reads.
+  /// Rewrites an op after its operands.
   void rewriteBehindOperands(Operation *op) {
     SmallVector<Operation *> stack{op};
     while (!stack.empty()) {
@@ -318,7 +317,7 @@ private:
     replace(op, rewriteReshape(reshape));
   }
 
-  /// What has the dimension is split in its users, too; for the rest nothing changes.
+  /// Results with the dimension are also split in their users; others do not change.
   void replace(Operation *op, ValueRange made) {
     for (auto [old, result] : llvm::zip(op->getResults(), made))
       if (dimsOf.contains(old))
@@ -327,8 +326,8 @@ private:
         old.replaceAllUsesWith(result);
   }
 
-  /// The factors of which a dimension of the larger tensor of a reshape consists, as a range; empty
-  /// where it has nothing to do with what is split.
+  /// The range of factors in a dimension of the larger tensor of a reshape; empty if it is not part
+  /// of the split dimension.
   std::pair<int64_t, int64_t> factorsOf(const Reshape &reshape, int64_t dim) const {
     if (isSplit(reshape.large, dim))
       return {0, std::ssize(factors)};
@@ -346,14 +345,14 @@ private:
     return {first, last};
   }
 
-  /// The groups of a reshape once the dimension is split on both sides.
+  /// The groups of a reshape after the dimension is split on both sides.
   Groups groupsOf(const Reshape &reshape) const {
     Groups result;
     int64_t next = 0;
     for (auto [small, group] : llvm::enumerate(reshape.groups)) {
       bool splitsSmall = isSplit(reshape.small, static_cast<int64_t>(small));
       result.emplace_back();
-      bool isFirst = true; // of the parts of a split dimension; those of one index stay with one
+      bool isFirst = true; // of the parts of a split dimension; those of extent 1 stay merged
       for (int64_t dim : group) {
         auto [begin, end] = factorsOf(reshape, dim);
         for (int64_t part = begin; part < std::max(end, begin + 1); ++part) {
@@ -369,14 +368,14 @@ private:
     return result;
   }
 
-  /// The reshape once the dimension is split; its operand where nothing remains to be done.
+  /// The reshape after the dimension is split; its operand if nothing remains.
   Value rewriteReshape(const Reshape &reshape) {
     OpBuilder builder(reshape.op);
     Location loc = reshape.op->getLoc();
     auto changes = [](const Groups &groups) {
       return llvm::any_of(groups, [](auto &group) { return group.size() != 1; });
     };
-    // Dimensions of the larger tensor that consist of several factors are split on their own.
+    // Dimensions of the larger tensor with several factors are split separately.
     Groups finer, groups = groupsOf(reshape);
     SmallVector<int64_t> shape;
     for (auto [dim, extent] : llvm::enumerate(reshape.shape())) {
@@ -420,18 +419,18 @@ private:
   }
 
   SmallVector<SmallVector<int64_t>> merges; ///< extents, of each reshape that merges or splits it
-  SmallVector<int64_t> factors;             ///< extents of what it is split into
+  SmallVector<int64_t> factors;             ///< extents after the split
   llvm::SetVector<Dim> seen;
   SmallVector<Dim> work;
   llvm::DenseMap<Value, SmallVector<int64_t>> dimsOf;              // looked up only
   llvm::DenseMap<std::pair<Operation *, int64_t>, bool> canFollow; // looked up only
-  llvm::SetVector<Operation *> followed;                     ///< ops that get the dimension split
-  llvm::DenseMap<Operation *, SmallVector<int64_t>> loopsOf; // looked up only
-  llvm::SetVector<Value> entries, remade;                    ///< values that something else makes
-  llvm::MapVector<Value, SmallVector<OpOperand *>> leaving;  ///< uses that need it merged
-  llvm::DenseMap<Value, Value> replacement;                  // looked up only
-  llvm::DenseSet<Operation *> done;                          // looked up only
-  SmallVector<Operation *> rewritten;                        ///< in the order of their operands
+  llvm::SetVector<Operation *> followed;                           ///< ops that split the dimension
+  llvm::DenseMap<Operation *, SmallVector<int64_t>> loopsOf;       // looked up only
+  llvm::SetVector<Value> entries, remade;                          ///< computed outside
+  llvm::MapVector<Value, SmallVector<OpOperand *>> leaving;        ///< uses that need it merged
+  llvm::DenseMap<Value, Value> replacement;                        // looked up only
+  llvm::DenseSet<Operation *> done;                                // looked up only
+  SmallVector<Operation *> rewritten; ///< in the order of their operands
 };
 
 } // namespace

@@ -12,15 +12,15 @@
 
 namespace tessera::dist {
 
-/// Where a `tensor.collapse_shape` merges dimensions and ops merely run over the merged one until
-/// it is split again or summed, lets the ops run over the dimensions themselves. Both may then be
+/// If a `tensor.collapse_shape` merges dimensions and ops only iterate over the merged one until it
+/// is split or summed, lets the ops iterate over the original dimensions. Each of these may then be
 /// cut; of the merged one only the outer part can.
 ///
 ///   collapse (b, h, s, d) -> (bh, s, d)                contract over b, h
 ///   contract over bh                             =>
 ///   expand (bh, s, t) -> (b, h, s, t)
 ///
-/// A merge stays where splitting it takes as many reshapes elsewhere as it removes.
+/// A merge is kept if splitting it adds as many reshapes elsewhere as it removes.
 void splitMergedDims(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

@@ -1,4 +1,4 @@
-//===- SplitShared.cpp - One copy a mesh of what several meshes use --------===//
+//===- SplitShared.cpp - One copy per mesh of shared values ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,7 @@ static bool isLooseArgument(func::FuncOp function, Value value) {
   return argument && argument.getOwner() == &function.getBody().front() && !getSharding(value);
 }
 
-/// The mesh on which a use needs its value; null where nothing says it.
+/// The mesh on which a use needs its value; null if undetermined.
 static FlatSymbolRefAttr meshOfUse(func::FuncOp function, OpOperand &use, MeshClasses &classes) {
   Operation *owner = use.getOwner();
   if (isa<func::ReturnOp>(owner)) {
@@ -46,8 +46,8 @@ static FlatSymbolRefAttr meshOfUse(func::FuncOp function, OpOperand &use, MeshCl
   return {};
 }
 
-/// Ops of the function's body that compute from unannotated arguments and constants alone, in
-/// order: a step's count, a rate made of it. They may run on every mesh that uses them.
+/// Ops of the function's body that depend only on unannotated arguments and constants, in order: a
+/// step count, a learning rate derived from it. They may run on every mesh that uses them.
 static SetVector<Operation *> findLoose(func::FuncOp function) {
   SetVector<Operation *> loose;
   auto isLoose = [&](Value value) {
@@ -70,7 +70,7 @@ static SetVector<Operation *> findLoose(func::FuncOp function) {
   return loose;
 }
 
-/// Computes a loose value once a mesh where several meshes need it.
+/// Computes a loose value once per mesh if several meshes need it.
 static void splitLooseValues(func::FuncOp function, const MeshTable &meshes) {
   SetVector<Operation *> loose = findLoose(function);
   MeshClasses classes;
@@ -79,7 +79,7 @@ static void splitLooseValues(func::FuncOp function, const MeshTable &meshes) {
                (value.getDefiningOp() && loose.contains(value.getDefiningOp()));
       })))
     return;
-  // The meshes that need an op, from its users and from what is computed of it.
+  // The meshes that need an op, from its transitive users.
   llvm::DenseMap<Operation *, SmallVector<StringAttr>> needs; // looked up, never iterated
   auto add = [&](Operation *op, StringAttr mesh) {
     if (!llvm::is_contained(needs[op], mesh))
@@ -139,7 +139,7 @@ void dist::splitSharedArguments(func::FuncOp function, const MeshTable &meshes) 
   auto isLoose = [&](Value value) { return isLooseArgument(function, value); };
   if (failed(classify(function, classes, isLoose)))
     return;
-  // What a step feeds has one home: on other meshes it is fetched in each step.
+  // A fed argument is on one mesh: other meshes fetch it in each step.
   std::set<int64_t> fed;
   for (unsigned index = 0; index < function.getNumResults(); ++index)
     if (auto feeds = function.getResultAttrOfType<IntegerAttr>(index, DistDialect::kFeeds))
