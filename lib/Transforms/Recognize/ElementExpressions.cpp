@@ -1,4 +1,4 @@
-//===- ElementExpressions.cpp - What an element is computed of -------------===//
+//===- ElementExpressions.cpp - Formulas of elements ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -200,7 +200,7 @@ bool ElementExpressions::dependsOnRoot(Value value) {
 // Evaluation
 //===----------------------------------------------------------------------===//
 
-/// Whether a tensor is a function of indices and constants alone.
+/// Whether a tensor depends only on indices and constants.
 static bool isMadeOfIndices(Value tensor, int depth = 0) {
   Operation *op = tensor.getDefiningOp();
   constexpr int kDeepest = 32;
@@ -221,8 +221,8 @@ static bool isMadeOfIndices(Value tensor, int depth = 0) {
   });
 }
 
-/// Looked into is what comes from the root, what would be a matrix over the reduced loop and
-/// others, and what is made of indices. The rest is read.
+/// Inlines values that depend on the root, matrices over the reduced loop and others, and functions
+/// of indices. Other values are leaves.
 bool ElementExpressions::isWorthInlining(Value tensor, ArrayRef<AffineExpr> indices) {
   bool overReduced = false, overOthers = false;
   for (AffineExpr index : indices)
@@ -277,8 +277,8 @@ int ElementExpressions::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {
   return element(tensor, clean);
 }
 
-/// The loops of an op at indices of a result: those that the result has, and `reduced` for a
-/// reduction. Empty where the result is not a permutation of its loops.
+/// The loops of an op at indices of a result, with `reduced` for a reduction loop. Empty if the
+/// result is not a permutation of its loops.
 static Indices loopsAt(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr> indices,
                        AffineExpr reduced) {
   MLIRContext *context = op.getContext();
@@ -302,7 +302,7 @@ static Indices loopsAt(linalg::LinalgOp op, unsigned result, ArrayRef<AffineExpr
   return exprs;
 }
 
-/// Whether a reduction is known by its combiner and its start: a sum starts from zero.
+/// Whether a reduction starts from the identity of its combiner: a sum starts from zero.
 static bool startsPlainly(linalg::LinalgOp op, Operation *combiner) {
   if (!isa<arith::AddFOp>(combiner))
     return true;
@@ -339,7 +339,7 @@ int ElementExpressions::ofLinalg(linalg::LinalgOp op, unsigned result,
                ? kNone
                : ofBody(op, op.getBlock()->getTerminator()->getOperand(result), at, body);
   }
-  // A reduction of rows: one over the loop, of something that does not depend on it outside.
+  // A reduction of rows: a single one over the loop, on which nothing outside of it depends.
   if (reductions > 1 || !isWhole || op.getNumDpsInits() != 1 ||
       llvm::any_of(indices, [&](AffineExpr index) { return index.isFunctionOfDim(reducedLoop); }))
     return kNone;

@@ -1,13 +1,13 @@
-//===- ElementExpressions.h - What an element is computed of ----*- C++ -*-===//
+//===- ElementExpressions.h - Formulas of elements --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A program of many small ops computes one scalar formula for each element. Seen
-// as formulas, spellings agree: where a scale stands, whether a mask is selected or
-// added, what is transposed, reshaped or broadcast on the way.
+// A program of many small ops computes one scalar formula per element. Formulas do
+// not depend on the spelling: the position of a scale, the selection or addition of
+// a mask, transposes, reshapes and broadcasts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,17 +23,17 @@
 
 namespace tessera::dist {
 
-/// The loops that elements are enumerated by. Indices are sums of loops with coefficients. A loop
-/// is split in two where a reshape takes an index apart.
+/// The loops that enumerate the elements. Indices are linear combinations of loops. A loop is split
+/// in two where a reshape splits an index.
 struct Loops {
   llvm::SmallVector<int64_t> extents; ///< by dimension of the affine expressions
 
-  /// `index` divided by a constant, and the rest; nothing where loops would have to be split.
+  /// `index` divided by a constant, and the remainder; nothing if loops would have to be split.
   std::optional<std::pair<mlir::AffineExpr, mlir::AffineExpr>> divide(mlir::AffineExpr index,
                                                                       int64_t divisor) const;
 };
 
-/// The terms (loop, coefficient) of an index without a constant; nothing where it is no such sum.
+/// The terms (loop, coefficient) of an index without a constant; nothing for other indices.
 using Terms = llvm::SmallVector<std::pair<unsigned, int64_t>, 2>;
 std::optional<Terms> termsOf(mlir::AffineExpr index);
 
@@ -49,10 +49,10 @@ class ElementExpressions {
 public:
   enum class Kind {
     index,   ///< of a loop
-    element, ///< of a tensor that is not looked into
+    element, ///< of a tensor that is a leaf
     op,      ///< a scalar op over others
     product, ///< an element of the product that is `root`
-    reduced, ///< of its operand, over the loop `reducedLoop`; a second one is the start, else 0
+    reduced, ///< of its operand, over the loop `reducedLoop`; a second one is the init, else 0
   };
   struct Node {
     Kind kind = Kind::op;
@@ -65,32 +65,32 @@ public:
   };
   static constexpr int kNone = -1;
 
-  /// `root` is the product that formulas end at; a reduction is one over `reducedLoop`.
+  /// `root` is the product at which formulas end; reductions are over `reducedLoop`.
   ElementExpressions(const Loops &loops, mlir::linalg::LinalgOp root, unsigned reducedLoop)
       : loops(loops), root(root), reducedLoop(reducedLoop) {}
   ~ElementExpressions();
 
-  /// The formula of an element; kNone where there is none. `wantedSplit` may say what would help.
+  /// The formula of an element, or kNone; `wantedSplit` may then have a split that would help.
   int evaluate(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
 
   const Node &operator[](int node) const { return nodes[node]; }
-  /// Whether a formula depends on the loop, other than by a reduction over it.
+  /// Whether a formula depends on the loop outside of reductions over it.
   bool dependsOn(int node, unsigned loop) const;
-  /// Whether a formula reads something of a kind.
+  /// Whether a formula contains a node of a kind.
   bool contains(int node, Kind kind) const;
-  /// The formula behind conversions between floats.
+  /// The formula without conversions between floats.
   int behindConversions(int node) const;
   /// Whether it is an op of this type.
   template <typename Op> bool isOp(int node) const {
     return nodes[node].kind == Kind::op && llvm::isa<Op>(nodes[node].op);
   }
 
-  /// Values computed from the root on the way to what was evaluated, and by which ops.
+  /// Whether a value depends on the root, and all ops that evaluation visited.
   bool dependsOnRoot(mlir::Value value);
   const llvm::SetVector<mlir::Operation *> &visited() const { return seen; }
-  /// A tensor that is read as it is although it depends on the root.
+  /// A tensor that is a leaf although it depends on the root.
   mlir::Value opaque;
-  /// What depends on the root by such values alone does not count as dependent.
+  /// Values that depend on the root only through these values do not count as dependent.
   void stopAt(llvm::ArrayRef<mlir::Value> values) {
     depends.clear();
     stops.insert(values.begin(), values.end());
@@ -118,8 +118,8 @@ private:
   std::vector<mlir::Operation *> scratch; ///< scalars that stand for splat constants
 };
 
-/// The indices of a reshape's source at indices of its result; nothing where a loop would have to
-/// be split, which `wanted` then says.
+/// The indices of a reshape's source at indices of its result; nothing if a loop would have to be
+/// split, which `wanted` then describes.
 std::optional<Indices> throughReshape(const Loops &loops, mlir::Operation *reshape,
                                       llvm::ArrayRef<mlir::AffineExpr> indices,
                                       std::optional<Split> &wanted);

@@ -1,4 +1,4 @@
-//===- RowValues.cpp - Formulas of a row, in numbers -----------------------===//
+//===- RowValues.cpp - Numerical values of a row's formulas ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,13 +20,13 @@ using Kind = ElementExpressions::Kind;
 
 RowValues::RowValues(const ElementExpressions &all, const Loops &loops, unsigned key, unsigned seed)
     : all(all), key(key), random(seed) {
-  // Few, each another one: what finds the largest by its index sees it once.
+  // Few and distinct, so that a maximum has one index.
   constexpr int64_t kMostKeys = 6;
   const int64_t numKeys = std::min(kMostKeys, loops.extents[key]);
   // Not std::uniform_int_distribution, which differs between libraries.
   for (int64_t extent : loops.extents)
     positions.emplace_back(numKeys, static_cast<int64_t>(random() % extent));
-  // Keys around the row's own position first: a window may let it see no others.
+  // Keys around the row's own position first: a window may hide all others.
   SmallVector<int64_t, 8> keys;
   auto add = [&](int64_t position) {
     if (position >= 0 && position < loops.extents[key] &&
@@ -59,7 +59,7 @@ RowValues::Row RowValues::draw(int node) {
   return row;
 }
 
-/// Nothing of integers wider than a double holds is done here: indices and flags alone.
+/// Integers are only indices and flags, which a double represents exactly.
 static std::optional<double> evaluateAffine(AffineExpr expr,
                                             llvm::function_ref<double(unsigned)> at) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
@@ -113,7 +113,7 @@ static bool compare(arith::CmpFPredicate predicate, double x, double y) {
   return false;
 }
 
-/// Unsigned predicates are of indices, which are not negative.
+/// Unsigned predicates compare indices, which are not negative.
 static std::optional<bool> compare(arith::CmpIPredicate predicate, double x, double y) {
   using P = arith::CmpIPredicate;
   bool isUnsigned = llvm::is_contained({P::ult, P::ule, P::ugt, P::uge}, predicate);

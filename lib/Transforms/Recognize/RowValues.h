@@ -1,4 +1,4 @@
-//===- RowValues.h - Formulas of a row, in numbers --------------*- C++ -*-===//
+//===- RowValues.h - Numerical values of a row's formulas -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Derivatives of a softmax have more spellings than patterns can list. Two formulas
-// of elements are the same function if they agree where all that they read is
-// random (J. Schwartz, "Fast Probabilistic Algorithms for Verification of Polynomial
-// Identities", JACM 27(4), 1980): so formulas are computed, in double precision, for
-// one row of scores with a few keys. Sums over keys are over those few.
+// of elements are the same function if they agree on random operands (J. Schwartz,
+// "Fast Probabilistic Algorithms for Verification of Polynomial Identities", JACM
+// 27(4), 1980): so formulas are computed, in double precision, for one row of scores
+// with a few keys. Sums over keys are over those few.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,8 @@ public:
   /// Draws indices and elements; `key` is the loop over keys.
   RowValues(const ElementExpressions &all, const Loops &loops, unsigned key, unsigned seed);
 
-  /// By key; nothing where a formula has an op that is not known here. Conversions between floats
-  /// are exact. A sum over keys has no slope.
+  /// By key; nothing if a formula has an unsupported op. Conversions between floats are exact. A
+  /// sum over keys has no derivative.
   std::optional<Row> of(int node);
   size_t numKeys() const { return positions.front().size(); }
 
