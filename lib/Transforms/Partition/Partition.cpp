@@ -1,4 +1,4 @@
-//===- Partition.cpp - Global shapes to local shapes -----------------------===//
+//===- Partition.cpp - Lower global shapes to local shapes ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -108,7 +108,7 @@ void Partitioner::createParts() {
     if (FlatSymbolRefAttr mesh = op == global ? FlatSymbolRefAttr() : meshOf(op))
       partOf(mesh);
   });
-  if (parts.empty()) // nothing but scalars: the first mesh runs it
+  if (parts.empty()) // only scalars: the first mesh runs it
     partOf(FlatSymbolRefAttr::get(meshes.begin()->first));
   for (auto &part : parts)
     findMissing(*part);
@@ -202,7 +202,7 @@ LogicalResult Partitioner::run() {
 }
 
 namespace {
-/// What is made of an op belongs to its micro-batch.
+/// Ops created from an op belong to its micro-batch.
 struct MarkListener : OpBuilder::Listener {
   explicit MarkListener(Operation *from) : from(from) {}
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
@@ -253,13 +253,13 @@ LogicalResult Partitioner::lower(Operation *op) {
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return lowerReturn(ret);
   if (isControlFlowEnd(op))
-    return success(); // its loop or branch writes it
+    return success(); // its loop or branch emits it
   if (auto reshard = dyn_cast<ReshardOp>(op))
     return lowerReshard(reshard);
 
   FlatSymbolRefAttr mesh = meshOf(op);
   if (!mesh) {
-    // Scalars are computed wherever their operands are.
+    // Each part with the operands computes a scalar.
     for (auto &part : parts)
       if (llvm::all_of(op->getOperands(),
                        [&](Value operand) { return part->mapping.contains(operand); }))

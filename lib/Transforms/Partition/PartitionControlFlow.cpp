@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A loop over tensors of two meshes becomes a loop in each of their functions. All are opened, then
-// the body is lowered once, each op going where it belongs, then all are closed. Which operand
-// becomes which argument or result is read off RegionBranchOpInterface; a part keeps what it has.
+// the body is lowered once, each op into its parts, then all are closed. RegionBranchOpInterface
+// maps operands to arguments and results; a part keeps only its own values.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op says itself how it looks on a device's part (ShardingRuleOpInterface); here
-// is what it can ask for meanwhile.
+// An op provides its own local form (ShardingRuleOpInterface); this file implements
+// the context that it uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace tessera::dist;
 using sharding::FactorKind;
 using sharding::TensorSharding;
 
-/// Where the part of a device begins, parts having `chunk` elements.
+/// The start of a device's part if parts have `chunk` elements.
 static Value beginOf(OpBuilder &b, Location loc, Value device, int64_t chunk) {
   return arith::MulIOp::create(b, loc, device, arith::ConstantIndexOp::create(b, loc, chunk));
 }
@@ -109,8 +109,8 @@ public:
   }
 
   Value getFilledWindow(unsigned index, Attribute fill) override {
-    // Moved again with the fill; the first move goes unused. With what contributions the op passes
-    // on: reduced here, they would be counted again behind it.
+    // Moves the operand again with the fill; the first move is unused. Contributions that the op
+    // forwards are kept: reduced here, they would be counted twice.
     Value source = op->getOperand(index);
     if (auto reshard = source.getDefiningOp<ReshardOp>())
       source = reshard.getOperand();
@@ -137,7 +137,7 @@ public:
   }
 
 private:
-  /// An operand with `fill` where an index of `dims` lies beyond the tensor.
+  /// An operand with `fill` at indices of `dims` beyond the tensor.
   Value mask(unsigned operand, ArrayRef<int64_t> dims, TypedAttr fill) {
     OpBuilder &b = builder;
     Location loc = op->getLoc();
@@ -181,7 +181,7 @@ private:
   const ShardedOp &own;
 };
 
-/// That the operands of an op are cut as its rule needs them where it is distributed so.
+/// Checks that the operands of an op have the shardings that its rule and distribution need.
 LogicalResult Partitioner::checkOperands(Operation *op) {
   const ShardedOp &own = shardings.of(op);
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
@@ -216,7 +216,7 @@ LogicalResult Partitioner::lowerOnTensors(Operation *op, Part &part) {
       distributed ? distributed.partition(context) : context.cloneOp();
   if (failed(locals))
     return failure();
-  // A value that was there before, as an operand that needs no padding, has its own sharding.
+  // An existing value, such as an operand that needs no padding, has its own sharding.
   auto isNew = llvm::map_to_vector(*locals, [](Value local) {
     Operation *maker = local.getDefiningOp();
     return maker && !maker->hasAttr(DistDialect::kGlobalType);

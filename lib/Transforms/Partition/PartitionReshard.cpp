@@ -1,4 +1,4 @@
-//===- PartitionReshard.cpp - Reshards to collectives ----------------------===//
+//===- PartitionReshard.cpp - Lower reshards to collectives ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,7 +28,7 @@ Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType 
     std::vector<int64_t> shape = moved.global.getShape().vec();
     if (!fill &&
         sharding::makeLayout(moved.source, shape) == sharding::makeLayout(moved.target, shape))
-      return moved.local; // every device had what it needs of them
+      return moved.local; // every device has the elements that it needs
     sharding::Move dense = step;
     dense.source = moved.source;
     dense.target = moved.target;
@@ -86,8 +86,8 @@ Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType 
   return op->getResult(0);
 }
 
-/// A move to windows as one halo exchange a dimension, when each device's own part lies in the
-/// middle of its window; empty when it does not.
+/// A move to windows as one halo exchange per dimension, if each device's own part is in the middle
+/// of its window; otherwise empty.
 static std::vector<sharding::Move>
 haloSteps(const TensorSharding &source, const TensorSharding &target, ArrayRef<int64_t> shape) {
   std::vector<sharding::Move> steps;
@@ -114,9 +114,9 @@ haloSteps(const TensorSharding &source, const TensorSharding &target, ArrayRef<i
 Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType global,
                         FlatSymbolRefAttr mesh, const TensorSharding &source,
                         const TensorSharding &target, Attribute reason, Attribute fill) {
-  // Two spellings may hold the same elements: a window without a halo is its shard.
+  // Two shardings may have equal elements: a window without a halo is its shard.
   std::vector<int64_t> shape = global.getShape().vec();
-  // What lies beyond the tensor differs, when it must be filled.
+  // The padding differs if it must be filled.
   sharding::Layout held = sharding::makeLayout(source, shape);
   sharding::Layout wanted = sharding::makeLayout(target, shape);
   if (!fill && sharding::selectLike(held, wanted) == wanted)
@@ -128,7 +128,7 @@ Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType 
                                      bytesPerElement(global.getElementType()), source, target};
     const sharding::ReshardPlan &plan = planner.plan(problem);
     steps = plan.moves;
-    if (steps.empty() && selects(source, target)) // every device has what it needs
+    if (steps.empty() && selects(source, target)) // every device has its elements
       return select(part, loc, local, global, mesh, source, target).local;
     if (remarks && plan.traffic.count > 0) {
       std::string chain;
@@ -171,7 +171,7 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
   if (!pad || !pad.getConstantPaddingValue() || target.windows.empty() || target.isPartial())
     return {};
   Value inner = pad.getSource();
-  if (auto reshard = inner.getDefiningOp<ReshardOp>()) // what the pad itself would have needed
+  if (auto reshard = inner.getDefiningOp<ReshardOp>()) // that the pad itself would need
     inner = reshard.getOperand();
   if (getSharding(inner).getMesh() != op.getSharding().getMesh())
     return {};
@@ -183,12 +183,12 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
         llvm::find_if(target.windows, [&](const sharding::Window &w) { return w.dim == d; });
     if (target.dims[d].empty()) {
       if (window != target.windows.end())
-        return {}; // selected of the padded value, which is whole
+        return {}; // a selection of the padded value, which is whole
       continue;
     }
     int64_t low = pad.getStaticLow()[d], high = pad.getStaticHigh()[d];
     if (ShapedType::isDynamic(low) || ShapedType::isDynamic(high))
-      return {}; // it is known only when the program runs
+      return {}; // it is dynamic
     if (window == target.windows.end()) {
       if (low || high)
         return {}; // the padded dimension is cut, but not windowed
@@ -197,7 +197,7 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
     if (window->stride != 1 || window->divisor != 1)
       return {};
     sharding::Window inside{d, window->step, window->offset + window->begin - low, window->length};
-    if (window->isSelection()) { // those elements that are no padding
+    if (window->isSelection()) { // the elements that are not padding
       inside.begin = std::max<int64_t>(0, window->begin - low);
       inside.count = std::min(cast<RankedTensorType>(inner.getType()).getDimSize(d),
                               window->begin + window->count - low) -
@@ -219,7 +219,7 @@ Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
   return padWholeDims(part.builder, pad, local, target);
 }
 
-/// Whether every device holds the same box, in the same buffer, on two meshes over the same
+/// Whether every device holds the same box, in the same buffer, on both of two meshes over the same
 /// devices.
 static bool holdTheSame(const sharding::Mesh &from, const sharding::Layout &source,
                         const sharding::Mesh &to, const sharding::Layout &target) {
@@ -274,13 +274,13 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
         windowed ? windowed : move(sender, op.getLoc(), local, type, from, source, target, reason));
     return success();
   }
-  // Between meshes whole values travel: contributions are reduced before, made after.
+  // Meshes exchange whole values: contributions are reduced before and created after.
   TensorSharding sent = source.withoutPartial(), received = target.withoutPartial();
   local = move(sender, op.getLoc(), local, type, from, source, sent, reason);
   MLIRContext *context = op.getContext();
   ShardingAttr sentAttr = ShardingAttr::get(from, meshes.get(from), sent, context);
   ShardingAttr receivedAttr = ShardingAttr::get(to, meshes.get(to), received, context);
-  if (&sender == &receiver) { // two arrangements of the same devices: nobody is elsewhere
+  if (&sender == &receiver) { // two arrangements of the same devices
     local = exchangeMeshes(sender, op, local, sentAttr, receivedAttr, reason);
     sender.mapping.map(op.getResult(),
                        move(sender, op.getLoc(), local, type, to, received, target, reason));

@@ -1,4 +1,4 @@
-//===- PartitionScalars.cpp - Which part computes which scalar -------------===//
+//===- PartitionScalars.cpp - Parts that compute each scalar --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,8 +32,8 @@ Part *Partitioner::returnedBy(func::ReturnOp op, unsigned index) {
 
 namespace {
 
-/// Starts from every scalar being there and takes away what is not until nothing changes: a loop's
-/// carry is there while its init and what the body yields are.
+/// Starts with every scalar as available and removes those that are not to a fixpoint: a loop carry
+/// is available if its init and the yielded value are.
 class MissingScalars {
 public:
   MissingScalars(Part &part, llvm::function_ref<bool(Operation *)> isElsewhere)
@@ -65,8 +65,8 @@ private:
       llvm::for_each(op->getResults(), [&](Value v) { remove(v); });
   }
 
-  /// What one source of a value lacks the value lacks. Without what steers a loop or branch, a
-  /// condition or a bound, there is nothing of it.
+  /// A value is missing if one of its sources is. Without its condition or bounds, all values of a
+  /// loop or branch are missing.
   void visit(RegionBranchOpInterface op) {
     for (Region &region : op->getRegions())
       for (Block &block : region)
@@ -101,7 +101,8 @@ private:
 } // namespace
 
 void Partitioner::findMissing(Part &part) {
-  // An op on tensors is computed where they lie; an op on scalars wherever its operands are.
+  // An op on tensors is computed on their mesh; an op on scalars wherever its operands are
+  // available.
   auto isElsewhere = [&](Operation *op) {
     SmallVector<Value> values(op->getResults());
     llvm::append_range(values, op->getOperands());

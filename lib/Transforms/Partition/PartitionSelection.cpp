@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A window may be one of some elements of a dimension. The collective that leads to
-// it moves a tensor of these alone: what a device has of them it collects first, so
-// that boxes are dense and runtimes know nothing of selections.
+// A window may select some elements of a dimension. Its collective moves a tensor
+// of only these: a device first packs its selected elements, so that boxes are
+// dense and runtimes need no selections.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using sharding::DimLayout;
 using sharding::Layout;
 using sharding::TensorSharding;
 
-/// A layout, of a selection or not, as a sharding of the tensor that has its elements.
+/// A layout, with or without selections, as a sharding of the tensor of its elements.
 static TensorSharding shardingOf(const Layout &layout) {
   TensorSharding result = TensorSharding::replicated(static_cast<int64_t>(layout.dims.size()));
   result.partial = layout.partial;
@@ -57,7 +57,7 @@ Partitioner::Selected Partitioner::select(Part &part, Location loc, Value local,
       llvm::all_of_zip(held.dims, has.dims, [](auto &a, auto &b) {
         return a.stride == b.stride && (sharding::sizeOf(a.axes) > 1 || a.begin == b.begin);
       }))
-    return result; // the same buffer, whose elements count from elsewhere
+    return result; // the same buffer with another origin
   result.local = collect(part, loc, local, mesh, has, held);
   annotate(result.local,
            ShardingAttr::get(mesh, meshes.get(mesh), result.source, global.getContext()), type);
@@ -82,7 +82,7 @@ Value Partitioner::collect(Part &part, Location loc, Value local, FlatSymbolRefA
     if (!isSame && sharding::sizeOf(own.axes) == 1) {
       offset = (kept.begin - own.begin) / own.stride - own.offset;
     } else if (!isSame && stride > 1) {
-      // The first of them that a device has, counted from where its buffer begins.
+      // The first selected element of a device, relative to the start of its buffer.
       offset = kept.begin - own.begin - own.offset + stride * kept.offset;
       if (kept.divisor != 1) {
         isSlice = false;
@@ -114,7 +114,7 @@ Value Partitioner::collect(Part &part, Location loc, Value local, FlatSymbolRefA
         place = arith::MulIOp::create(body, at, place, number(steps[d]));
       Value first = firsts[d] ? firsts[d] : number(*getConstantIntValue(offsets[d])).getResult();
       place = arith::AddIOp::create(body, at, place, first);
-      // Parts that have one element less than others read one beyond.
+      // Parts with one element less than others would read one beyond.
       places.push_back(arith::MinSIOp::create(body, at, place, number(type.getDimSize(d) - 1)));
     }
     linalg::YieldOp::create(body, at,

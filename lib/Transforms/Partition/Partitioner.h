@@ -1,4 +1,4 @@
-//===- Partitioner.h - State of one partition -------------------*- C++ -*-===//
+//===- Partitioner.h - State of a partition ---------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,7 +30,7 @@ struct Part {
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
   mlir::IRMapping mapping;             ///< global values to local ones
-  llvm::DenseSet<mlir::Value> missing; ///< scalars that only other parts can compute
+  llvm::DenseSet<mlir::Value> missing; ///< scalars that this part cannot compute
 };
 
 /// Rewrites one function of the global view into its local functions.
@@ -48,7 +48,7 @@ private:
   void createParts();
   void createFunction(Part &part, unsigned index);
   Part &partOf(mlir::FlatSymbolRefAttr mesh);
-  /// The parts whose devices execute something of `op`.
+  /// The parts whose devices execute any of `op`.
   mlir::SmallVector<Part *> partsOf(mlir::Operation *op);
   mlir::LogicalResult lowerBlock(mlir::Block &block);
   mlir::LogicalResult lower(mlir::Operation *op);
@@ -56,25 +56,25 @@ private:
   mlir::LogicalResult checkAvailable(mlir::Operation *op, Part &part);
 
   // Scalars (PartitionScalars.cpp).
-  /// Fills `part.missing`: a scalar is computed by each part that has all it is made of.
+  /// Fills `part.missing`: each part with all operands of a scalar computes it.
   void findMissing(Part &part);
   /// Whether `part` has this value: a tensor of its mesh, or a scalar that it computes.
   bool has(Part &part, mlir::Value value);
-  /// The part whose function returns operand `index` of `op`; null when none has it.
+  /// The part whose function returns operand `index` of `op`; null if there is none.
   Part *returnedBy(mlir::func::ReturnOp op, unsigned index);
 
   // Loops and branches (PartitionControlFlow.cpp).
-  /// The parts that execute a loop or branch: those with tensors in it, which need `steering`, and
-  /// those that compute a scalar by it.
+  /// The parts that execute a loop or branch: those with tensors in it, which need `steering`
+  /// (bounds, conditions), and those that compute a scalar by it.
   mlir::FailureOr<mlir::SmallVector<Part *>> activeParts(mlir::Operation *op,
                                                          mlir::ValueRange steering);
-  /// Positions of the values that a part has.
+  /// Indices of the values that a part has.
   mlir::SmallVector<unsigned> keptBy(Part &part, mlir::ValueRange values);
   /// The type that a value has in a part.
   mlir::Type typeIn(mlir::Value value);
   /// The operands of a loop or branch, or of the end of one of its regions, that a part has.
   mlir::SmallVector<mlir::Value> operandsIn(Part &part, mlir::Operation *op);
-  /// What a part makes of a loop or branch, with empty regions, and of the head of a region.
+  /// A part's loop or branch with empty regions, and its mapping of a region's arguments.
   mlir::Operation *openControlFlow(Part &part, mlir::Operation *op);
   void openRegion(Part &part, mlir::Region &from, mlir::Region &to);
   mlir::LogicalResult lowerControlFlow(mlir::RegionBranchOpInterface op);
@@ -86,7 +86,7 @@ private:
 
   // Reshards (PartitionReshard.cpp).
   mlir::LogicalResult lowerReshard(ReshardOp op);
-  /// The value of a mesh as one of another mesh over the same devices.
+  /// Converts a value to another mesh over the same devices.
   mlir::Value exchangeMeshes(Part &part, ReshardOp op, mlir::Value local, ShardingAttr from,
                              ShardingAttr to, mlir::Attribute reason);
   /// Emits the collectives that lead from one sharding to another within one part.
@@ -101,24 +101,24 @@ private:
   mlir::Value emit(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
                    mlir::FlatSymbolRefAttr mesh, const sharding::Move &move, mlir::Attribute reason,
                    mlir::Attribute fill);
-  /// A window of a padded value as a window of what was padded; null when it does not apply.
+  /// A window of a padded value as a window of the source of the pad; null if that is impossible.
   mlir::Value windowThroughPad(Part &part, ReshardOp op);
 
   // Moves of selected elements (PartitionSelection.cpp).
-  /// A tensor of selected elements, what a device has of it, and how it is moved.
+  /// A tensor of selected elements, a device's part of it, and its move.
   struct Selected {
     mlir::Value local;
     mlir::RankedTensorType global;
     sharding::TensorSharding source, target;
   };
-  /// Whether a move is one of selected elements.
+  /// Whether a move needs a selection.
   static bool selects(const sharding::TensorSharding &source,
                       const sharding::TensorSharding &target);
-  /// The move of the elements that the target selects, collected from what a device has.
+  /// The move of the elements that the target selects, packed from a device's part.
   Selected select(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
                   mlir::FlatSymbolRefAttr mesh, const sharding::TensorSharding &source,
                   const sharding::TensorSharding &target);
-  /// The elements of `held` in a buffer of `has`.
+  /// Packs the elements of `held` from a buffer with layout `has`.
   mlir::Value collect(Part &part, mlir::Location loc, mlir::Value local,
                       mlir::FlatSymbolRefAttr mesh, const sharding::Layout &has,
                       const sharding::Layout &held);
@@ -126,7 +126,7 @@ private:
   // Helpers.
   sharding::TensorSharding shardingOf(mlir::Value value);
   mlir::RankedTensorType localTypeOf(mlir::Value value);
-  /// Gives a local value its sharding and global type, and maps the global value to it.
+  /// Annotates a local value with sharding and global type, and maps the global value to it.
   void define(Part &part, mlir::Value global, mlir::Value local);
   void annotate(mlir::Value local, ShardingAttr sharding, mlir::RankedTensorType global);
   /// This device's linear index over axes, computed once at the head of the function.
@@ -141,7 +141,7 @@ private:
   /// The part of each mesh: meshes of the same devices share one.
   llvm::DenseMap<mlir::Attribute, Part *> partsOfMeshes;
   std::map<std::pair<Part *, std::pair<std::string, sharding::AxisList>>, mlir::Value> axisIndices;
-  /// The parts that execute each loop and branch met so far (looked up, never iterated).
+  /// The parts that execute each visited loop and branch (looked up, never iterated).
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Part *>> executed;
   int64_t nextTransfer = 0;
 };
