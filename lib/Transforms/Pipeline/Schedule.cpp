@@ -60,7 +60,7 @@ namespace {
 /// The order of one mesh under construction.
 class Writer {
 public:
-  /// Weights' gradients of a micro-batch come `delay` backward segments later.
+  /// Weight gradients of a micro-batch are delayed by `delay` backward segments.
   explicit Writer(const Shape &shape, int64_t delay = 0) : shape(shape), delay(delay) {}
 
   void forward(int64_t microBatch, int64_t chunk = 0) {
@@ -105,7 +105,8 @@ static std::vector<Segment> sequential(const Shape &shape) {
   return writer.take();
 }
 
-/// `ahead` forward segments, then one of each in turn, then what is left of the backward ones.
+/// `ahead` forward segments, then alternating forward and backward ones, then the remaining
+/// backward ones.
 static std::vector<Segment> inTurn(const Shape &shape, int64_t ahead, int64_t delay = 0) {
   Writer writer(shape, delay);
   for (int64_t i = 0; i < shape.microBatches + ahead; ++i) {

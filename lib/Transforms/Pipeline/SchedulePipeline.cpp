@@ -30,7 +30,7 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::pipeline;
 
-/// In place of a schedule: the one with the shortest modelled step.
+/// Selects the schedule with the shortest modelled step.
 static constexpr llvm::StringLiteral kAuto = "auto";
 static constexpr double kGiB = 1 << 30;
 
@@ -40,7 +40,7 @@ static StringRef nameOf(pipeline::Pass pass) {
                                             : kWeightPass;
 }
 
-/// Puts the ops of a part in the order of its segments, the head in front and the update behind.
+/// Reorders the ops of a part: head, segments in order, update.
 static void apply(const StageOps &ops, ArrayRef<Segment> order, int64_t place, int64_t meshes) {
   func::FuncOp function = ops.function;
   Operation *end = function.getBody().front().getTerminator();
@@ -66,7 +66,7 @@ static void apply(const StageOps &ops, ArrayRef<Segment> order, int64_t place, i
   move(ops.update);
 }
 
-/// Whether each op stands behind what it reads.
+/// Checks that each op comes after its operands.
 static LogicalResult checkOrder(func::FuncOp function) {
   llvm::DenseSet<Operation *> seen; // looked up, never iterated
   for (Operation &op : function.getBody().front()) {
@@ -95,7 +95,7 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
   using DistSchedulePipelineBase::DistSchedulePipelineBase;
 
   void runOnOperation() override {
-    if (!(memoryBudget >= 0 && std::isfinite(memoryBudget))) { // NaN neither
+    if (!(memoryBudget >= 0 && std::isfinite(memoryBudget))) { // rejects NaN
       getOperation().emitError() << "dist-schedule-pipeline: memory-budget is "
                                  << llvm::formatv("{0}", static_cast<double>(memoryBudget)).str()
                                  << "; it is 0, for none, or a number of GiB";
@@ -168,8 +168,8 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
     return success();
   }
 
-  /// Takes the schedule with the shortest modelled step of those within the budget; of equal ones
-  /// that with the least memory.
+  /// Chooses the schedule with the shortest modelled step within the budget; among equal ones that
+  /// with the least memory.
   LogicalResult chooseSchedule(const StageGraph &graph, ArrayRef<func::FuncOp> functions) {
     FailureOr<CostOptions> costs = readCostOptions(getOperation(), "time", topology);
     if (failed(costs))
@@ -199,7 +199,7 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
     return best ? success() : checkMemory(graph, taken);
   }
 
-  /// The part that takes most, and its bytes.
+  /// The part with the largest peak, and its bytes.
   static std::pair<func::FuncOp, double> largestOf(const StageGraph &graph) {
     std::pair<func::FuncOp, double> largest;
     for (const StageOps &stage : graph.getStages())

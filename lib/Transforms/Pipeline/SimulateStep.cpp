@@ -1,4 +1,4 @@
-//===- SimulateStep.cpp - When the meshes of a program work ---------------===//
+//===- SimulateStep.cpp - Simulate a step on all meshes of a program ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ using namespace tessera::pipeline;
 
 namespace {
 
-/// One mesh on its way through its function.
+/// The simulation state of one mesh.
 struct Walker {
   Walker(func::FuncOp function, const MeshTable &meshes, const sharding::Topology &topology,
          int64_t devices)
@@ -80,7 +80,7 @@ static const sharding::Link &linkBetween(const sharding::Mesh &a, const sharding
   return topology.links.back().link;
 }
 
-/// Seconds from a send until the value is there, on a link that is free.
+/// Seconds from a send until the value arrives, on a free link.
 double Simulation::transferSeconds(SendOp send) {
   const sharding::Mesh &source = meshes.get(send.getSource().getMesh());
   const sharding::Mesh &target = meshes.get(send.getTarget().getMesh());
@@ -121,13 +121,13 @@ void Simulation::enter(Walker &walker, SegmentOp op) {
   pipeline::Pass pass = op.getPass() == kForwardPass    ? pipeline::Pass::forward
                         : op.getPass() == kBackwardPass ? pipeline::Pass::backward
                                                         : pipeline::Pass::weight;
-  // A mesh has the stages that are so many meshes apart.
+  // The stages of a mesh are that many meshes apart.
   walker.segment = Segment{pass, microBatch, stage};
   result.shape.microBatches = std::max(result.shape.microBatches, microBatch + 1);
   result.shape.hasBackward |= pass != pipeline::Pass::forward;
 }
 
-/// Goes on to the next receive of what is not sent yet.
+/// Advances to the next receive without a completed send.
 LogicalResult Simulation::advance(Walker &walker, bool &progressed) {
   for (Block::iterator end = walker.function.getBody().front().end(); walker.next != end;
        ++walker.next) {
@@ -154,9 +154,9 @@ LogicalResult Simulation::advance(Walker &walker, bool &progressed) {
   return success();
 }
 
-/// The pipeline of those that have segments.
+/// Computes the pipeline of the meshes with segments.
 void Simulation::finish(std::vector<Walker *> stageWalkers) {
-  // Stages of the meshes, by the first of each.
+  // Meshes in the order of their first stage.
   llvm::sort(stageWalkers, [](auto *a, auto *b) {
     return a->line.segments.front().chunk < b->line.segments.front().chunk;
   });
@@ -198,7 +198,7 @@ void Simulation::finish(std::vector<Walker *> stageWalkers) {
   result.formulaIdle = idleShare(result.schedule, shape, mean);
 }
 
-/// The program that a function is a part of.
+/// The program of a function.
 static StringAttr programOf(func::FuncOp function) {
   auto partOf = function->getAttrOfType<StringAttr>(DistDialect::kPartOf);
   return partOf ? partOf : function.getSymNameAttr();
@@ -206,7 +206,7 @@ static StringAttr programOf(func::FuncOp function) {
 
 void Simulation::addWalkers(ModuleOp module) {
   SmallVector<func::FuncOp> functions;
-  llvm::DenseMap<StringAttr, int64_t> devices; // of a program, which compute at the same time
+  llvm::DenseMap<StringAttr, int64_t> devices; // per program, which compute at the same time
   for (auto function : module.getOps<func::FuncOp>())
     if (isLocalView(function)) {
       functions.push_back(function);
@@ -234,7 +234,7 @@ FailureOr<StepReport> Simulation::run(ModuleOp module) {
   if (failed(advanceAll()))
     return failure();
   for (auto &walker : walkers)
-    while (!walker->isDone()) { // a cycle of transfers, which nothing executes: what comes is there
+    while (!walker->isDone()) { // a cycle of transfers: assume arrival
       arrivals[cast<RecvOp>(*walker->next).getId()] = walker->now();
       if (failed(advanceAll()))
         return failure();

@@ -1,4 +1,4 @@
-//===- StageGraph.cpp - Stages and micro-batches, read off a program ------===//
+//===- StageGraph.cpp - Stages and micro-batches of a program -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -58,7 +58,7 @@ void StageGraph::visit(Operation *op, size_t part) {
   ops.push_back(op);
 }
 
-/// Lists the ops of all parts, receives behind their sends.
+/// Lists the ops of all parts, receives after their sends.
 LogicalResult StageGraph::sortOps() {
   shape.microBatches = 1;
   std::vector<Block::iterator> next;
@@ -82,7 +82,7 @@ LogicalResult StageGraph::sortOps() {
   return success();
 }
 
-/// What leads to a marked op is no update.
+/// Ops that lead to a marked op are not part of the update.
 void StageGraph::findLeading() {
   for (Operation *op : llvm::reverse(ops)) {
     const Node node = at(op);
@@ -112,7 +112,7 @@ void StageGraph::followSources() {
   }
 }
 
-/// Goes where the first reader of the same part and micro-batch is, if there is one.
+/// Takes the level of the first reader in the same part and micro-batch, if any.
 void StageGraph::followReaders(Node &node, ArrayRef<Operation *> readers) {
   std::optional<int64_t> level;
   bool isBackward = true;
@@ -128,9 +128,9 @@ void StageGraph::followReaders(Node &node, ArrayRef<Operation *> readers) {
   node.isBackward = isBackward;
 }
 
-/// What belongs to no micro-batch and is read by one alone is its. The levels of what reads nothing
-/// of its micro-batch, and of what a derivative reads of the forward pass alone, are those of their
-/// readers.
+/// An unmarked op with readers in a single micro-batch belongs to it. Ops that read nothing of
+/// their micro-batch, and ops whose only readers are derivatives that read nothing else of the
+/// forward pass, have the levels of their readers.
 void StageGraph::joinReaders() {
   llvm::DenseMap<Operation *, SmallVector<Operation *>> readers; // looked up, never iterated
   for (Operation *op : ops)
@@ -153,8 +153,8 @@ void StageGraph::joinReaders() {
   }
 }
 
-/// Levels at which a part works: those of its sends, and its last. Everything between comes along
-/// with the next of them: what is received early waits for what it is read with.
+/// Levels at which a part works: those of its sends, and its last. Ops between belong to the next
+/// of these levels: a value received early waits for its reader.
 LogicalResult StageGraph::findLevels() {
   std::vector<std::set<int64_t>> found(parts.size());
   std::vector<int64_t> last(parts.size(), -1);
@@ -188,7 +188,7 @@ Operation *StageGraph::firstAt(size_t part, int64_t level) const {
   return parts[part];
 }
 
-/// The meshes are visited in turn, back in reverse.
+/// Forward passes visit the meshes in order, backward passes in reverse.
 LogicalResult StageGraph::checkChain() {
   std::map<int64_t, size_t> owner;
   for (size_t part = 0; part < parts.size(); ++part)
@@ -226,7 +226,7 @@ void StageGraph::sortIntoSegments() {
     placeOf[part] = static_cast<int64_t>(place);
     stages.push_back({parts[part], {}, {}, {}});
   }
-  // Which ops of a backward pass lead to a send of the same one; all where it sends nothing.
+  // The ops of a backward pass that lead to its sends; all if it sends nothing.
   llvm::DenseMap<Operation *, bool> leads; // looked up, never iterated
   std::set<std::tuple<size_t, int64_t, int64_t>> sending;
   auto segmentOf = [&](const Node &node) {

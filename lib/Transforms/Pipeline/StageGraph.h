@@ -5,16 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The ops of the parts of a program in the local view, by what they belong to:
+// Classifies the ops of the parts of a program in the local view:
 //
 //   head       no micro-batch, and several read it: weights that are converted
 //   segment    a pass of a micro-batch through a stage
 //   update     what follows the last micro-batch: the last sums, the optimizer
 //
-// An op without a mark belongs to the latest micro-batch that it reads from, or to the one
-// that alone reads it. The level of an op is the number of transfers on the longest way to
-// it within its micro-batch; with T stages, stage t goes forward at level t and back at
-// level 2 (T - 1) - t. Of a backward pass, what leads to no send is the weights' part.
+// An op without a mark belongs to the latest micro-batch that it reads, or to its only
+// reader. The level of an op is the number of transfers on the longest path to it within
+// its micro-batch; with T stages, stage t runs forward at level t and backward at level 2
+// (T - 1) - t. The ops of a backward pass that lead to no send compute the weight
+// gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@
 
 namespace tessera::pipeline {
 
-/// The ops of one part, each list in the order of the text.
+/// The ops of one part, each list in program order.
 struct StageOps {
   mlir::func::FuncOp function;
   std::vector<mlir::Operation *> head, update;
@@ -41,11 +42,12 @@ struct StageOps {
 
 class StageGraph {
 public:
-  /// Reads the parts of one program, functions of one block. Emits what is no pipeline, and fails.
+  /// Reads the parts of one program, functions of one block. Emits an error and fails if they are
+  /// not a pipeline.
   mlir::LogicalResult read(llvm::ArrayRef<mlir::func::FuncOp> functions);
 
   const Shape &getShape() const { return shape; }
-  /// In the order in which a micro-batch goes through them; other parts are not among them.
+  /// In the order in which a micro-batch visits them, without other parts.
   const std::vector<StageOps> &getStages() const { return stages; }
 
 private:
@@ -71,7 +73,7 @@ private:
   llvm::StringRef meshOf(size_t part);
 
   std::vector<mlir::func::FuncOp> parts;
-  std::vector<mlir::Operation *> ops;            ///< of all parts, what is read first
+  std::vector<mlir::Operation *> ops;            ///< of all parts, operands first
   llvm::DenseMap<mlir::Operation *, Node> nodes; ///< looked up, never iterated
   std::map<int64_t, mlir::Operation *> sends;    ///< by id
   /// By part: the levels at which it works on micro-batches.
