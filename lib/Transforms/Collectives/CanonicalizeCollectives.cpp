@@ -1,4 +1,4 @@
-//===- CanonicalizeCollectives.cpp - Fewer collectives by local rewrites ---===//
+//===- CanonicalizeCollectives.cpp - Remove collectives by local rewrites -===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,7 +27,7 @@ using namespace tessera::dist;
 
 namespace {
 
-/// Collectives of one block that do the same to the same operands are one.
+/// Merges equal collectives of equal operands in one block.
 void mergeEqual(Block &block) {
   llvm::DenseMap<Value, SmallVector<Operation *>> byOperand;
   for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -38,7 +38,7 @@ void mergeEqual(Block &block) {
       continue;
     SmallVector<Operation *> &others = byOperand[op.getOperand(0)];
     auto same = llvm::find_if(others, [&](Operation *other) {
-      // Why each is there may differ.
+      // Their reasons may differ.
       NamedAttrList a(other->getAttrs()), b(op.getAttrs());
       a.erase(DistDialect::kReason);
       b.erase(DistDialect::kReason);
@@ -55,8 +55,8 @@ void mergeEqual(Block &block) {
   }
 }
 
-/// Whether source and target are cut alike, so that a device has all that it contributes. Types do
-/// not say so: a row that one of three devices has is one row on each.
+/// Whether source and target have equal cuts, so that a device holds all that it contributes. Types
+/// do not show this: a row held by one of three devices is one row on each.
 static bool isCutAlike(MakePartialOp op) {
   ProcessMeshOp mesh = lookupMesh(op, op.getMeshAttr());
   if (!mesh || !op.getSources() || !op.getTargets() || !op.getGlobalTypes())
@@ -70,7 +70,7 @@ static bool isCutAlike(MakePartialOp op) {
          sharding::canonical(*source).dims == sharding::canonical(*target).dims;
 }
 
-/// A whole value as a contribution to a mean stays what it is on every device: nothing is copied.
+/// A whole value is its own contribution to a mean on every device: nothing is copied.
 static void dropMeans(func::FuncOp function) {
   function.walk([](MakePartialOp op) {
     if (op.getReduction() == ReduceKind::avg && op.getOperandTypes() == op.getResultTypes() &&

@@ -1,21 +1,21 @@
-//===- DecomposeProducts.cpp - Communicate a product part by part ----------===//
+//===- DecomposeProducts.cpp - Overlap a product with its collective in parts ===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A product whose operand is gathered, or whose result is reduced and scattered, cannot hide
-// that collective: all of it comes before, or behind. So both are cut along a parallel loop
-// of the product that is not the one that the collective cuts:
+// A product cannot hide the gather of its operand or the reduce-scatter of its result, which
+// run entirely before or after it. So both are cut along a parallel loop of the product
+// other than that of the collective:
 //
 //   w = all_gather v; y = x · w          y_j = x · (all_gather v_j)
 //   y = x · w; z = reduce_scatter y      z_j = reduce_scatter (x · w_j)
 //
-// While one part is multiplied the next one is sent. Each element is made of the same sums in
-// the same order as before (S. Wang et al., "Overlap Communication with Dependent Computation
-// via Decomposition", ASPLOS 2023, send whole blocks of the cut dimension around a ring, and
-// add in another order).
+// While one part is multiplied the next one is sent. The sums of each element and their order
+// do not change (S. Wang et al., "Overlap Communication with Dependent Computation via
+// Decomposition", ASPLOS 2023, send whole blocks of the cut dimension around a ring, and add
+// in another order).
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,16 +40,16 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Parts that are tried.
+/// Candidate numbers of parts.
 static constexpr int64_t kParts[] = {2, 4, 8};
-/// Of the time of a collective and its product, what parts must save at least.
+/// The least gain, as a fraction of the time of the collective and its product.
 static constexpr double kLeastGain = 0.05;
-/// Collectives whose parts differ are not joined: that would make one of them again.
+/// Collectives of different parts are not joined: that would undo the decomposition.
 static constexpr StringRef kPart = "part";
 
 namespace {
 
-/// A product and the collective that brings an operand or takes the result.
+/// A product and the collective of its operand or result.
 struct Pair {
   linalg::LinalgOp product;
   Operation *collective;
@@ -78,8 +78,8 @@ private:
 
 } // namespace
 
-/// The dimension of an operand that is a loop and nothing else; none: it does not depend on it.
-/// Fails where it depends on it in another way.
+/// The dimension of an operand that is exactly a loop; none if the operand does not depend on it.
+/// Fails for other dependences.
 static FailureOr<std::optional<unsigned>> dimOf(AffineMap map, unsigned loop) {
   std::optional<unsigned> found;
   for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
@@ -122,7 +122,7 @@ std::optional<Pair> ProductDecomposer::match(linalg::LinalgOp product, Operation
     bool isPlain = llvm::all_of(product->getOpOperands(), [&](OpOperand &operand) {
       return succeeded(dimOf(product.getMatchingIndexingMap(&operand), loop.getPosition()));
     });
-    // The longest loop, the first of those: what is cut out of it is in few pieces.
+    // The first of the longest loops: slices of it have few pieces.
     int64_t extent = ranges[loop.getPosition()];
     if (isPlain && (!best || extent > best->extent))
       best = Pair{product, collective, gathered, loop.getPosition(), extent};
@@ -165,7 +165,7 @@ static Value insertedAt(OpBuilder &builder, Location loc, Value part, Value into
   return tensor::InsertSliceOp::create(builder, loc, part, into, offsets, sizes, strides);
 }
 
-/// The collective of a part of what `like` sends.
+/// The collective `like` of one part.
 static Operation *partOf(OpBuilder &builder, Operation *like, Value operand, unsigned dim,
                          int64_t part) {
   int64_t size = cast<RankedTensorType>(operand.getType()).getDimSize(dim);
@@ -184,7 +184,7 @@ static unsigned dimOf(Pair pair, OpOperand *operand) {
   return **dimOf(pair.product.getMatchingIndexingMap(operand), pair.loop);
 }
 
-/// How many parts take least: the first collective, or the last one, is not hidden.
+/// The fastest number of parts: the first collective, or the last one, is not hidden.
 int64_t ProductDecomposer::bestParts(Pair pair) {
   FailureOr<CommunicationCost> whole =
       costs.communicationOf(cast<CollectiveOpInterface>(pair.collective));

@@ -29,15 +29,15 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Mode bucket: the bytes of the wire take this many times the latency, within these bounds. 25 MiB
-/// are the buckets of S. Li et al., "PyTorch Distributed", VLDB 2020.
+/// Mode bucket: the time of the wire bytes is this multiple of the latency, within these bounds. 25
+/// MiB is the bucket size of S. Li et al., "PyTorch Distributed", VLDB 2020.
 static constexpr double kBucketLatencies = 4;
 static constexpr double kLeastBucket = 1 << 20, kMostBucket = 25 << 20;
 static constexpr int64_t kMiB = int64_t(1) << 20;
 
 namespace {
 
-/// What must agree for two collectives to be one: kind, mesh, axes, reduction, dimension, dtype.
+/// The key that joined collectives must share: kind, mesh, axes, reduction, dimension, dtype.
 std::string groupOf(Operation *op) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -59,12 +59,12 @@ int64_t bytesOf(Operation *op) {
 
 /// How collectives of one kind are joined.
 struct Plan {
-  StringRef key; ///< the kind, as messages call it
+  StringRef key; ///< the name of the kind in messages
   std::string mode;
   SmallVector<int64_t> config;
-  bool ownConfig = false; ///< given for this kind alone
+  bool ownConfig = false; ///< given for only this kind
 
-  /// Bytes that a bucket of several members may have.
+  /// Limit on the bytes of a bucket of several members.
   int64_t limit() const {
     int64_t most = std::numeric_limits<int64_t>::max();
     if (mode == "size" || mode == "ready")
@@ -72,15 +72,15 @@ struct Plan {
     return mode == "index" && !config.empty() ? most : kJoinedBytes;
   }
 
-  /// Which of the groups that the indices make has member `position`: [20, 35] sends 0..19 to 0,
-  /// 20..34 to 1, the rest to 2.
+  /// The group of member `position` by the list of indices: [20, 35] maps 0..19 to 0, 20..34 to 1,
+  /// the rest to 2.
   int64_t groupAt(int64_t position) const {
     return mode == "index" ? llvm::upper_bound(config, position) - config.begin() : 0;
   }
 };
 
-/// Moves the all-reduces of a block, and what marks their operands as contributions, to where those
-/// operands are there: behind the op that makes them, or to the front.
+/// Moves the all-reduces of a block, and the ops that mark their operands as contributions,
+/// directly after the producer of the operands, or to the front.
 void hoistAllReduces(Block &block) {
   auto hoist = [&](Operation *op) {
     Operation *producer = op->getOperand(0).getDefiningOp();
@@ -100,8 +100,8 @@ void hoistAllReduces(Block &block) {
   }
 }
 
-/// The exchanges whose results an op reads, in its operands or its body, each once. Of one block,
-/// in its order.
+/// The exchanges whose results an op reads, in its operands or its body, without duplicates. In one
+/// block, in its order.
 SmallVector<ExchangeOp> exchangesReadBy(Operation *op) {
   SmallVector<ExchangeOp> result;
   auto add = [&](Value value) {
@@ -115,8 +115,8 @@ SmallVector<ExchangeOp> exchangesReadBy(Operation *op) {
   return result;
 }
 
-/// Exchanges that one op reads are one: what they send at once costs the busiest device less than
-/// what they send one by one.
+/// Joins the exchanges that one op reads: together they cost the busiest device less than one by
+/// one.
 void joinExchanges(Operation *reader) {
   if (!isa<linalg::LinalgOp, tensor::ConcatOp, tensor::InsertSliceOp>(reader))
     return;
@@ -125,7 +125,7 @@ void joinExchanges(Operation *reader) {
     return;
   ExchangeOp last = all.back();
   auto isOne = [&](ExchangeOp op) {
-    // What else reads its result waits for the last of them.
+    // Other readers of its result wait for the last of them.
     bool isFree = llvm::all_of(op->getUsers(), [&](Operation *user) {
       Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
       return here && last->isBeforeInBlock(here);
@@ -194,8 +194,8 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
       }
   }
 
-  /// Bytes of operands that a bucket with `op` may have: more is ready later, less is mostly
-  /// latency.
+  /// Limit on the operand bytes of a bucket with `op`: larger buckets are ready later, smaller ones
+  /// are mostly latency.
   int64_t bucketBytes(Operation *op) {
     auto collective = cast<CollectiveOpInterface>(op);
     const sharding::Mesh &mesh = meshes->get(collective.getMeshAttr());
@@ -213,7 +213,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     return static_cast<int64_t>(std::clamp(wireBytes * ofOperand, kLeastBucket, kMostBucket));
   }
 
-  /// What a collective that is alone frees, and takes, at which time.
+  /// Adds the live ranges that an unjoined collective ends and starts.
   static void addLife(Operation *op, const Liveness &lives, JoinCandidate &candidate) {
     auto alignedOf = [](Value value) {
       auto type = cast<RankedTensorType>(value.getType());
@@ -228,8 +228,8 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     candidate.taken = std::max(0.0, made - freed);
   }
 
-  /// Joins what the plans of all-reduce, all-gather and reduce-scatter say, block by block, as far
-  /// as a budget leaves room for what is kept for longer then; 0: there is none.
+  /// Joins collectives by the plans of all-reduce, all-gather and reduce-scatter, block by block,
+  /// while the longer live ranges fit the budget; 0: no budget.
   void fuse(func::FuncOp function, ArrayRef<Plan> plans, double mostBytes) {
     std::optional<Liveness> lives;
     std::optional<JoinBudget> budget;
@@ -248,7 +248,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     };
     SmallVector<int64_t> counts(plans.size());
     llvm::DenseMap<Operation *, int64_t> positions; // looked up, never iterated
-    llvm::DenseMap<Operation *, int64_t> segments; // of a pipeline, which would wait for each other
+    llvm::DenseMap<Operation *, int64_t> segments;  // of a pipeline, which would deadlock
     int64_t segment = 0;
     SmallVector<Block *> blocks;
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -307,7 +307,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     plans[0] = {"allreduce", allReduce, list(allReduceConfig), false};
     plans[1] = {"allgather", allGather, list(allGatherConfig), false};
     plans[2] = {"reducescatter", reduceScatter, list(reduceScatterConfig), false};
-    // `config` belongs to the one kind that wants a list and has none.
+    // `config` applies to the only kind that needs a list and has none.
     Plan *taker = nullptr;
     for (Plan &plan : plans) {
       plan.ownConfig = !plan.config.empty();

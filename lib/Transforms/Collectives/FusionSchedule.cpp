@@ -1,4 +1,4 @@
-//===- FusionSchedule.cpp - Which collectives of a block become one --------===//
+//===- FusionSchedule.cpp - Join the collectives of a block ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -71,7 +71,7 @@ private:
         join(unit);
   }
 
-  /// One op for a bucket whose members stand next to each other.
+  /// Replaces a bucket of adjacent members by one op.
   void join(ArrayRef<size_t> unit) {
     Operation *last = ops[unit.back()];
     OpBuilder builder(last);
@@ -79,7 +79,7 @@ private:
     SmallVector<Type> types;
     SmallVector<Location> locations;
     llvm::SetVector<Attribute> reasons;
-    // Of each member's layouts, one attribute with those of all.
+    // One attribute with the layouts of all members.
     const StringRef perMember[] = {"sources", "targets", "global_types"};
     SmallVector<Attribute> layouts[std::size(perMember)], shardings;
     for (size_t i : unit) {

@@ -1,4 +1,4 @@
-//===- FusionSchedule.h - Which collectives of a block become one -*- C++ -*-===//
+//===- FusionSchedule.h - Join the collectives of a block -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 
 namespace tessera::dist {
 
-/// Joins the candidates of a block as joinCollectives says.
+/// Joins the candidates of a block as chosen by joinCollectives.
 void fuseInBlock(mlir::Block &block,
                  llvm::function_ref<std::optional<JoinCandidate>(mlir::Operation *)> candidateOf,
                  JoinBudget *budget = nullptr);

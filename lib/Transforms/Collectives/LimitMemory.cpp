@@ -1,11 +1,11 @@
-//===- LimitMemory.cpp - Send again what would take memory meanwhile -------===//
+//===- LimitMemory.cpp - Rematerialize values by sending them again -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What tessera/Planning/Rematerialize.h chooses, written into a function of the local
+// Applies the choices of tessera/Planning/Rematerialize.h to a function of the local
 // view: collectives run late, and again.
 //
 //===----------------------------------------------------------------------===//
@@ -40,7 +40,7 @@ double bytesOf(Value value) {
               : 0;
 }
 
-/// Whether the op moves a value without adding anything up: it can be done again at any time.
+/// Whether the op moves a value without a reduction: it can be repeated at any time.
 bool isMove(Operation *op) {
   return op && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
          isa<AllGatherOp, AllToAllOp, PermuteOp, ExchangeOp, SliceOp, HaloExchangeOp>(op);
@@ -62,7 +62,7 @@ public:
   }
 
 private:
-  /// The buffers of the function as it is.
+  /// The current buffers of the function.
   struct Buffers {
     explicit Buffers(MemoryLimiter &limiter);
     Liveness lives;
@@ -70,10 +70,10 @@ private:
     SmallVector<Value> values; ///< by buffer
   };
 
-  /// The op of the function's body in which a use is.
+  /// The op of the function's body that contains a use.
   Operation *placeOf(Operation *user) { return function.front().findAncestorOpInBlock(*user); }
 
-  /// Everything that grows by being sent is sent just before it is needed.
+  /// Delays collectives with larger results than operands to their first use.
   void sendLate() {
     SmallVector<Operation *> moves;
     for (Operation &op : function.front())
@@ -94,7 +94,7 @@ private:
     return succeeded(cost) ? cost->timing.seconds : 0;
   }
 
-  /// Sends a value again for all uses that the split gives to another buffer.
+  /// Rematerializes a value for all uses that the split assigns to another buffer.
   Value sendAgain(Value value, const Rematerializer::Split &split, Liveness &lives) {
     SmallVector<OpOperand *> later;
     Operation *first = nullptr;
@@ -114,8 +114,7 @@ private:
     for (Operation *op : llvm::reverse(way)) {
       Operation *copy = builder.clone(*op);
       copy->setOperand(0, made);
-      copy->setAttr(DistDialect::kReason,
-                    builder.getStringAttr("sent again to save memory"));
+      copy->setAttr(DistDialect::kReason, builder.getStringAttr("sent again to save memory"));
       lives.place(copy, split.from);
       made = copy->getResult(0);
     }
@@ -146,7 +145,7 @@ MemoryLimiter::Buffers::Buffers(MemoryLimiter &limiter)
     Value base = rootOf(move->getOperand(0));
     auto known = indexOf.find(base);
     if (known == indexOf.end())
-      continue; // in the place of an argument: it may be gone
+      continue; // shares the buffer of an argument, which may be overwritten
     buffer.base = isa<BlockArgument>(base) ? -1 : known->second;
     buffer.seconds = limiter.secondsOf(move);
     buffer.isRepeatable = true;

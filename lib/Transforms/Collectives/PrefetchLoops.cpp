@@ -1,4 +1,4 @@
-//===- PrefetchLoops.cpp - Communicate beside another iteration ------------===//
+//===- PrefetchLoops.cpp - Overlap communication with other iterations ----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,12 +13,11 @@
 //   late    collectives whose results only go into what the loop collects: the sums of a layer's
 //           gradients
 //
-// At one time run the early stage of iteration i, the main stage of i - 1 and the late stage of
-// i - 2, so that the collectives have products to hide behind. The loop runs two such times in an
-// iteration: what the first one gathers is written where the value that it replaces was read by
-// the one before, and nothing is copied at the back edge. The times that fill and drain the
-// pipeline, and an odd one, are written out. Each op runs as often as before, with the same
-// operands.
+// The early stage of iteration i, the main stage of i - 1 and the late stage of i - 2 run at the
+// same time, so that products hide the collectives. An iteration of the new loop has two such
+// steps: the first one gathers into the buffer that the previous step read, and nothing is copied
+// at the back edge. The prologue, the epilogue and an odd step are peeled. Each op runs as often
+// as before, with the same operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +47,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Collectives whose iterations differ are not joined: they would wait for each other.
+/// Collectives of different iterations are not joined: they would deadlock.
 static constexpr StringRef kIteration = "iteration";
 
 namespace {
@@ -60,14 +59,14 @@ public:
   LoopPrefetcher(scf::ForOp loop, const StepCosts &costs, double memory)
       : loop(loop), body(loop.getBody()), costs(costs), memory(memory) {}
 
-  /// Returns false, and changes nothing, where no collective can change its iteration.
+  /// Returns false, without changes, if no collective can move to another iteration.
   bool run();
 
 private:
-  /// An iteration of which some stages have run.
+  /// An iteration in progress.
   struct Flight {
     Value index;
-    int64_t number = 0; ///< different for all that are under way
+    int64_t number = 0; ///< unique among those in progress
     IRMapping values;   ///< of the stages that have run
   };
 
@@ -107,17 +106,17 @@ private:
   scf::ForOp loop;
   Block *body;
   const StepCosts &costs;
-  double memory; ///< bytes that are left for values of a second iteration
+  double memory; ///< bytes left for values of a second iteration
   OpBuilder builder{loop};
   Location loc = loop.getLoc();
   int64_t from = 0, step = 0, trips = 0;
 
   llvm::DenseMap<Operation *, Stage> stages; ///< looked up, never iterated
-  llvm::DenseSet<Operation *> free; ///< cost nothing, read only their like: where they are needed
+  llvm::DenseSet<Operation *> free; ///< without cost, with such operands only: copied to their uses
   SmallVector<Stage> stageOfCarry;
   int64_t mainShift = 0, depth = 0, count = 0;
 
-  SmallVector<Value> state;   ///< what the loop carries, so far
+  SmallVector<Value> state;   ///< the current values of the carries
   std::deque<Flight> flights; ///< by age, the youngest first
 };
 
@@ -158,11 +157,11 @@ bool LoopPrefetcher::readBounds() {
   return trips >= 2;
 }
 
-/// Collectives that read no carry are early, with all that leads to them, which is elementwise:
-/// those that are read first, as long as there is memory for what they make.
+/// Collectives that do not depend on a carry are early, with the elementwise ops that lead to them:
+/// in the order of their first readers, while there is memory for their results.
 void LoopPrefetcher::findEarly() {
   llvm::DenseSet<Operation *> carried;                     // looked up, never iterated
-  SmallVector<std::pair<int64_t, Operation *>> candidates; // by the place of the first reader
+  SmallVector<std::pair<int64_t, Operation *>> candidates; // by the position of the first reader
   llvm::DenseMap<Operation *, int64_t> places;             // looked up, never iterated
   for (Operation &op : body->without_terminator()) {
     places[&op] = static_cast<int64_t>(places.size());
@@ -210,7 +209,7 @@ void LoopPrefetcher::findEarly() {
   }
 }
 
-/// Takes the bytes of values, if as many are left.
+/// Reserves the bytes of values, if available.
 bool LoopPrefetcher::take(TypeRange types) {
   double bytes = 0;
   for (Type type : types)
@@ -223,8 +222,8 @@ bool LoopPrefetcher::take(TypeRange types) {
   return true;
 }
 
-/// Collectives of which nothing is read but by what the loop collects are late, with all that reads
-/// them.
+/// Collectives whose results only go into carries that the loop collects are late, with all their
+/// readers.
 void LoopPrefetcher::findLate() {
   auto yielded = loop.getYieldedValues();
   for (Operation &op : body->without_terminator()) {
@@ -265,7 +264,7 @@ void LoopPrefetcher::findLate() {
   }
 }
 
-/// What stages that have run on an iteration of an age leave for those that have not.
+/// Values passed from the finished stages of an iteration of this age to the others.
 SmallVector<Value> LoopPrefetcher::crossing(int64_t age) const {
   SmallVector<Value> values;
   auto shiftOfOp = [&](Operation *op) { return shiftOf(stageOf(op)); };
@@ -290,7 +289,7 @@ Value LoopPrefetcher::shifted(Value index, int64_t by) {
   return by == 0 ? index : arith::AddIOp::create(builder, loc, index, constant(by)).getResult();
 }
 
-/// Copies what costs nothing to where it is read.
+/// Copies free ops to their readers.
 Value LoopPrefetcher::emitFree(Value value, IRMapping &map) {
   Operation *op = inBody(value);
   if (!op || !isFree(op) || map.contains(value))
@@ -321,7 +320,7 @@ void LoopPrefetcher::emit(Stage stage, Flight &flight) {
       state[index] = emitFree(next, map);
 }
 
-/// One time: a stage of each iteration that is under way, and of the next one.
+/// One step: a stage of each iteration in progress, and of the next one.
 void LoopPrefetcher::emitTime(std::optional<Value> next) {
   flights.push_front({next.value_or(Value()), count++, {}});
   auto stageAt = [&](Stage stage) {
@@ -348,7 +347,7 @@ void LoopPrefetcher::writeLayouts(scf::ForOp made, ArrayRef<Value> values) {
   }
 }
 
-/// Two times in an iteration, beginning with the early stage of iteration `first`.
+/// The loop with two steps per iteration, starting with the early stage of iteration `first`.
 void LoopPrefetcher::emitLoop(int64_t first, int64_t pairs) {
   SmallVector<Value> inits = state, like(loop.getResults());
   std::vector<SmallVector<Value>> values;
@@ -362,7 +361,7 @@ void LoopPrefetcher::emitLoop(int64_t first, int64_t pairs) {
   Value begin = constant(from + first * step), end = constant(from + (first + 2 * pairs) * step);
   auto made = scf::ForOp::create(builder, loc, begin, end, constant(2 * step), inits);
   writeLayouts(made, like);
-  // Takes values of the loop, its arguments or its results, as those of the iterations under way.
+  // Maps values of the loop, its arguments or results, to those of the iterations in progress.
   auto enter = [&](ValueRange list, llvm::function_ref<Value(int64_t)> indexAt) {
     llvm::copy(list.take_front(state.size()), state.begin());
     list = list.drop_front(state.size());
