@@ -1,4 +1,4 @@
-//===- ArgumentCuts.cpp - What follows from cuts of arguments --------------===//
+//===- ArgumentCuts.cpp - Consequences of cuts of arguments ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,14 +12,14 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Dimensions of arguments whose cut is carried through the program, at most; of larger programs
-/// fewer, so that all of them together visit about so many ops.
+/// Limits on the number of argument dimensions whose cuts are propagated; fewer for larger
+/// programs, so that all of them together visit about this number of ops.
 static constexpr int64_t kMostTried = 32, kLeastTried = 6, kOpsVisited = 200000;
-/// Dimensions of which plans are made.
+/// Number of dimensions with plans.
 static constexpr size_t kMostSeeds = 2;
-/// A cut that saves less of the computing than this part of it is not a plan's.
+/// The least fraction of the computation that a cut must save.
 static constexpr double kLeastGain = 0.01;
-/// Of the least computing that a cut leaves, what one leaves that is about as good.
+/// Tolerance for cuts that are about as good as the best.
 static constexpr double kAsGood = 1.1;
 
 ArgumentCuts::ArgumentCuts(func::FuncOp function, const MeshTable &meshes, const OpCosts &costs)
@@ -63,7 +63,7 @@ std::vector<Seed> ArgumentCuts::findSeeds() const {
         seeds.push_back({argument, dim, seconds, cutsWeights});
     }
   }
-  // No weight has a dimension of the batch's. Of what is about equally good the first counts.
+  // No weight has the batch dimension. Among about equally good candidates the first one wins.
   double best[2] = {std::numeric_limits<double>::infinity(),
                     std::numeric_limits<double>::infinity()};
   for (const Seed &seed : seeds)
@@ -78,8 +78,8 @@ std::vector<Seed> ArgumentCuts::findSeeds() const {
   return seeds;
 }
 
-/// The state of an optimizer is what the loss does not depend on: of a step that feeds its
-/// arguments some other result, else any result.
+/// Optimizer state does not affect the loss: in a step with feeds the results that feed nothing,
+/// otherwise any result.
 void ArgumentCuts::findState() {
   for (auto [result, argument] : llvm::zip(graph.results, graph.fed)) {
     if (result < 0 || (argument >= 0 && !fed.empty()))
@@ -199,7 +199,7 @@ bool ArgumentCuts::gained(const PropagationGraph &spread, unsigned argument) con
                       [&](size_t dim) { return gained(spread, argument, dim); });
 }
 
-/// Seconds of computing on a device when every op is cut as far as its tensors are.
+/// Seconds of computation per device if every op has the cuts of its tensors.
 double ArgumentCuts::secondsOf(const PropagationGraph &spread) const {
   double seconds = 0;
   for (const RuleNode &node : spread.nodes) {

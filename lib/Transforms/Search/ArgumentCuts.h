@@ -1,12 +1,12 @@
-//===- ArgumentCuts.h - What follows from cuts of arguments -----*- C++ -*-===//
+//===- ArgumentCuts.h - Consequences of cuts of arguments -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Which arguments are data, weights and state of an optimizer, and which dimension is
-// the batch, read off the program: by propagation, and by what results feed.
+// Classifies arguments as data, weights and optimizer state, and finds the batch
+// dimension, by propagation and by the feeds of results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ namespace tessera::dist {
 struct Seed {
   unsigned argument;
   size_t dim;
-  double seconds = 0;       ///< of computing on a device when it is cut
-  bool cutsWeights = false; ///< whether that cuts what results feed
+  double seconds = 0;       ///< of computation per device with the cut
+  bool cutsWeights = false; ///< whether that cuts fed arguments
 };
 
 /// The arguments of one function on the first mesh of the table, which must outlive this.
@@ -33,36 +33,36 @@ class ArgumentCuts {
 public:
   ArgumentCuts(mlir::func::FuncOp function, const MeshTable &meshes, const OpCosts &costs);
 
-  /// The dimensions whose cuts help most, the best first: of a training step the batch. One that
-  /// follows from another's cut is the same as that.
+  /// The dimensions with the best cuts, best first; in a training step the batch. Dimensions that
+  /// imply one another count once.
   std::vector<Seed> findSeeds() const;
 
 protected:
-  /// What follows from the cut of a dimension of an argument, beside what the program says.
+  /// The propagated consequences of a cut of an argument's dimension.
   struct Spread {
     PropagationGraph graph;
-    std::map<unsigned, sharding::TensorSharding> cut; ///< by argument: what follows from no other
+    std::map<unsigned, sharding::TensorSharding> cut; ///< by argument, without implied ones
   };
 
-  /// Carries a cut through the program. Data of a training step that it does not reach is cut where
-  /// it has as many elements.
+  /// Propagates a cut through the program. Unreached data of a training step is cut along a
+  /// dimension of equal extent.
   Spread spreadFrom(unsigned argument, size_t dim, const sharding::AxisList &cut) const;
-  /// Whether a dimension of an argument is cut further than the program says; whether any is.
+  /// Whether a dimension of an argument is cut further than annotated; whether any is.
   bool gained(const PropagationGraph &spread, unsigned argument, size_t dim) const;
   bool gained(const PropagationGraph &spread, unsigned argument) const;
   size_t rankOf(unsigned argument) const;
-  /// Tensors among the arguments, those first that ops meet first: data, then weights by layer.
+  /// Tensor arguments in the order of first use: data, then weights by layer.
   llvm::SmallVector<unsigned> byFirstUse() const;
 
   static bool isOpen(const TensorState &tensor, const sharding::AxisRef &axis);
-  /// The open axes that may cut a dimension: those that divide it, else those that it has a part
-  /// for each device of.
+  /// The open axes that may cut a dimension: those that divide it, else those with at most as many
+  /// devices as its extent.
   sharding::AxisList axesFor(const TensorState &tensor, size_t dim) const;
-  /// What is given of a tensor, and a dimension cut by axes beside; those that are not open stay as
-  /// they are.
+  /// The annotation of a tensor with a dimension also cut over axes; axes that are not open do not
+  /// change.
   static sharding::TensorSharding cutBy(const TensorState &tensor, size_t dim,
                                         const sharding::AxisList &cut);
-  /// A weight whose largest dimension is cut that the axes divide; whole where there is none.
+  /// A weight cut along its largest dimension that the axes divide; whole if there is none.
   static sharding::TensorSharding cutWeight(const TensorState &tensor,
                                             const sharding::AxisList &cut);
 
@@ -71,7 +71,7 @@ protected:
   const OpCosts &costs;
   const sharding::Mesh &mesh;
   mlir::FlatSymbolRefAttr meshName;
-  std::vector<int64_t> tensors; ///< by argument, -1 for what is not a tensor
+  std::vector<int64_t> tensors; ///< by argument, -1 if not a tensor
   sharding::AxisList axes;      ///< of more than one device
   std::set<int64_t> fed;        ///< tensors of arguments that results feed
   std::set<int64_t> unneeded;   ///< tensors of arguments that the loss does not depend on

@@ -1,4 +1,4 @@
-//===- AxisGroups.cpp - Mesh axes that are cut as one ----------------------===//
+//===- AxisGroups.cpp - Mesh axes that are cut together -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,10 +13,10 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// More axes are searched as groups of them.
+/// More axes are searched in groups.
 static constexpr size_t kMostGroups = 3;
 
-/// Whether a list that has one of two neighbouring axes has the other right behind it.
+/// Whether a list with one of two neighbouring axes has the other directly after it.
 static bool keepsTogether(const AxisList &axes, const AxisRef &first, const AxisRef &second) {
   auto it = llvm::find_if(axes, [&](const AxisRef &axis) { return axis.axis == first.axis; });
   bool hasSecond =
@@ -26,7 +26,7 @@ static bool keepsTogether(const AxisList &axes, const AxisRef &first, const Axis
   return *it == first && std::next(it) != axes.end() && *std::next(it) == second;
 }
 
-/// Whether everything that was written treats an axis and the next one alike.
+/// Whether all annotations treat an axis and the next one equally.
 static bool areAlike(const PropagationGraph &graph, const Mesh &mesh, int64_t axis) {
   AxisRef first = AxisRef::full(mesh, axis), second = AxisRef::full(mesh, axis + 1);
   return llvm::all_of(graph.tensors, [&](const TensorState &tensor) {

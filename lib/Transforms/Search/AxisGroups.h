@@ -1,13 +1,13 @@
-//===- AxisGroups.h - Mesh axes that are cut as one -------------*- C++ -*-===//
+//===- AxisGroups.h - Mesh axes that are cut together -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The ways to cut an op are the loops to the power of the axes. A mesh of 2x2x2x2x2x2
-// devices is searched as one of 4x4x4: neighbouring axes that no annotation tells apart
-// do alike, those of equal links first, until three are left.
+// The number of cuts of an op is exponential in the number of axes. A mesh of
+// 2x2x2x2x2x2 devices is searched as one of 4x4x4: neighbouring axes that no annotation
+// distinguishes are merged, those of equal links first, until three are left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace tessera::dist {
 /// The axes of a mesh in groups of neighbours, in order.
 using AxisGroups = std::vector<std::vector<int64_t>>;
 
-/// At most three groups, more where annotations tell more axes apart.
+/// At most three groups, or more if annotations distinguish more axes.
 AxisGroups groupAxes(const PropagationGraph &graph, const sharding::Mesh &mesh,
                      const sharding::LinkModel &links);
 

@@ -1,4 +1,4 @@
-//===- BudgetSearch.cpp - Solving a function under a budget ----------------===//
+//===- BudgetSearch.cpp - Search under a memory budget --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,12 +17,12 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Plans that are tried: under a budget, and for the least memory.
+/// Number of candidate plans: under a budget, and for the least memory.
 static constexpr int kRounds = 8, kLeastRounds = 12, kQuickRounds = 2;
-/// Nodes that the latter together may have. Counted, so that a program has the same plan however
-/// fast the machine is.
+/// Limit on their total number of nodes. A count, so that the plan does not depend on the speed of
+/// the machine.
 static constexpr int64_t kLeastNodes = 60'000;
-/// Nodes of problems in which equally fast plans are told apart by memory.
+/// Largest problem in which equally fast plans are compared by memory.
 static constexpr size_t kMostLowered = 10'000;
 
 BudgetSearch::BudgetSearch(func::FuncOp function, StrategyGraph &strategies,
@@ -84,7 +84,7 @@ BudgetSearch::KeptWeights BudgetSearch::keptAt(const Lives &lives, int64_t time,
   return kept;
 }
 
-/// Enters a plan as the cheapest that fits, or as that of least memory.
+/// Records a plan if it is the cheapest that fits, or the one with the least memory.
 void BudgetSearch::consider(const solver::Solution &solution) {
   const Lives &lives = livesOf(solution.choice);
   Fit fit = fitInto(wish, strategies, graph, lives, solution.choice);
@@ -98,7 +98,7 @@ void BudgetSearch::consider(const solver::Solution &solution) {
   }
 }
 
-/// The same of a choice alone, also with everything sent again that can be.
+/// The same for a choice without a solution, also with all possible rematerialization.
 Peak BudgetSearch::considerLeast(const std::vector<int64_t> &choice) {
   solver::Solution solution;
   solution.choice = choice;
@@ -113,7 +113,7 @@ Peak BudgetSearch::considerLeast(const std::vector<int64_t> &choice) {
   return fit.peak;
 }
 
-/// Of equally fast plans the one that takes less memory.
+/// Among equally fast plans prefers the one with less memory.
 void BudgetSearch::lowerAtNoCost(const solver::Solution &fast) {
   if (!strategies.problem().pins.empty() || settings.solver.mode == solver::Mode::completion ||
       best->choice != fast.choice)
@@ -129,8 +129,8 @@ void BudgetSearch::lowerAtNoCost(const solver::Solution &fast) {
   best->cost = strategies.problem().cost(lower);
 }
 
-/// Plans whose memory at the worst times of those before them is within the budget. What is left
-/// out of the solvers' sum (copies for single users) is made up for by a smaller budget.
+/// Plans whose memory at the worst times of the previous plans is within the budget. A smaller
+/// budget compensates for terms that the solvers' sum omits (copies for single users).
 void BudgetSearch::solveAtTimes(const solver::Solution &first, bool sendsAgain) {
   std::set<int64_t> times;
   double given = wish;
@@ -157,7 +157,7 @@ void BudgetSearch::solveAtTimes(const solver::Solution &first, bool sendsAgain) 
   }
 }
 
-/// Plans of least memory: times have weights, which grow where a plan takes most (N. Littlestone
+/// Plans of least memory: times have weights, which grow at the peak of each plan (N. Littlestone
 /// and M. Warmuth, "The weighted majority algorithm", 1994).
 void BudgetSearch::minimiseMemory(DescentEffort work) {
   std::vector<double> atHome(graph.tensors.size(), 0), atPlace = atHome;
@@ -271,7 +271,7 @@ FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
     minimiseMemory(settings.minimisesMemory ? DescentEffort::full : DescentEffort::budget);
   tookLeast = !best;
   solver::Solution plan = best ? *best : *least;
-  // What the rounds prove holds for the memory that they were told of; this holds for any plan.
+  // The rounds' bounds hold only for their memory terms; this one holds for any plan.
   plan.lowerBound = std::min(lowerBound, plan.cost);
   plan.stoppedByTime = free->stoppedByTime || left() <= 0;
   return plan;

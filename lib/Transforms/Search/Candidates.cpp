@@ -1,4 +1,4 @@
-//===- Candidates.cpp - All candidates to cut an op or to lay a tensor -----------------===//
+//===- Candidates.cpp - Candidate cuts and shardings ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,8 +14,8 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Calls `visit` with every assignment of `axes` many digits, each of which has `choices` values;
-/// the first digit changes slowest.
+/// Calls `visit` with every assignment of `axes` digits of `choices` values each; the first digit
+/// changes slowest.
 static void forEachAssignment(size_t axes, size_t choices,
                               llvm::function_ref<void(ArrayRef<size_t>)> visit) {
   SmallVector<size_t> digits(axes, 0);
@@ -29,8 +29,8 @@ static void forEachAssignment(size_t axes, size_t choices,
   }
 }
 
-/// How many of the `candidates` longest choices may stay beside `others` so that there are at most
-/// `most` assignments.
+/// How many of the `candidates` longest choices, in addition to `others`, give at most `most`
+/// assignments.
 static size_t choicesWithin(size_t candidates, size_t others, size_t axes, size_t most) {
   while (candidates > 0 && std::pow(static_cast<double>(candidates + others),
                                     static_cast<double>(axes)) > static_cast<double>(most))
@@ -53,7 +53,7 @@ std::vector<SmallVector<int64_t>> dist::forwardSetsOf(const RuleNode &node) {
   return candidates;
 }
 
-/// Whether a cut of the factor leaves windows of it that a neighbour can fill.
+/// Whether a neighbour can fill the halo of each window after a cut of the factor.
 static bool fitsWindows(const ShardingRule &rule, int64_t factor, int64_t parts) {
   for (const TensorRule &tensor : rule.operands)
     for (const DimRule &dim : tensor)
@@ -118,14 +118,14 @@ Candidates dist::candidatesOf(const RuleNode &node, const Mesh &mesh, const Axis
       strategy.factors[f] = mergeAxes(strategy.factors[f]);
     }
     if (legalize(rule, strategy.factors) != strategy.factors)
-      return; // parts of a reshaped dimension that would be no boxes
+      return; // parts of a reshaped dimension that are not boxes
     candidates.strategies.push_back(std::move(strategy));
     candidates.labels.push_back(std::move(labels));
   });
   return candidates;
 }
 
-/// Axes that an annotation leaves open, those of a group together.
+/// The open axes of an annotation, by group.
 static std::vector<AxisList> openGroups(const TensorState &tensor, const AxisGroups &groups) {
   std::vector<AxisList> result;
   std::vector<int64_t> groupOf(tensor.mesh->numAxes());
@@ -148,7 +148,7 @@ AxisLabels dist::labelsOf(const TensorSharding &sharding, int64_t numAxes) {
   int64_t rank = static_cast<int64_t>(sharding.dims.size());
   auto add = [&](const AxisRef &axis, int64_t what) {
     int64_t &label = labels[axis.axis];
-    // Of a list of several, digits to the base rank + 1, beyond all labels of one.
+    // Lists of several are numbers to the base rank + 1, beyond all labels of one.
     label = label == kWhole ? what : (label + 1) * (rank + 1) + what;
   };
   for (int64_t d = 0; d < rank; ++d)

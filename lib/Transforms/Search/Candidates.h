@@ -13,8 +13,8 @@
 
 namespace tessera::dist {
 
-/// What a strategy does with each mesh axis, as the search's nodes say it. Labels of one node are
-/// compared with each other only, and only for being equal:
+/// The use of each mesh axis by a strategy. Labels of one node are compared only with each other,
+/// for equality:
 /// | of an op | of a tensor | label |
 /// |---|---|---|
 /// | the axis cuts nothing | nor here | kWhole |
@@ -23,14 +23,14 @@ namespace tessera::dist {
 /// | - | its parts cut several dimensions | a number of its own for each such list |
 using AxisLabels = std::vector<int64_t>;
 inline constexpr int64_t kWhole = -1;
-/// The labels of a tensor that lies so on a mesh of `numAxes` axes.
+/// The labels of a sharding on a mesh of `numAxes` axes.
 AxisLabels labelsOf(const sharding::TensorSharding &sharding, int64_t numAxes);
 
 /// The strategies of an op: each group of mesh axes cuts one factor or none, or contributions over
 /// it pass through. The whole op comes first. A factor has at least as many iterations as parts;
-/// parts of windows are equal and no shorter than the window. About `most` strategies: where
-/// there would be more, the longest factors are kept, and all that do one thing with the first
-/// groups and one with the last.
+/// parts of windows are equal and no shorter than the window. About `most` strategies: if there are
+/// more, the longest factors are kept, and all strategies with the same use of the first groups and
+/// the same use of the last ones.
 struct Candidates {
   std::vector<Strategy> strategies;
   std::vector<AxisLabels> labels; ///< by strategy
@@ -38,11 +38,11 @@ struct Candidates {
 Candidates candidatesOf(const RuleNode &node, const sharding::Mesh &mesh, const AxisGroups &groups,
                         size_t most);
 
-/// The sets of operands from which sums pass through the op, each a choice of Candidates. Empty for
-/// what reduces: whether contributions should wait behind a contraction is for dist-sink-partials.
+/// The sets of operands whose sums the op forwards, each a choice of Candidates. Empty for
+/// reductions: dist-sink-partials decides whether to defer contributions past a contraction.
 std::vector<llvm::SmallVector<int64_t>> forwardSetsOf(const RuleNode &node);
 
-/// How a tensor may lie, given what its annotation leaves open: the annotation alone comes first.
+/// The shardings of a tensor that its annotation allows; the annotation itself comes first.
 struct Placements {
   std::vector<sharding::TensorSharding> shardings; ///< canonical, closed
   std::vector<AxisLabels> labels;

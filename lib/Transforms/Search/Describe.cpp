@@ -1,4 +1,4 @@
-//===- Describe.cpp - What a plan amounts to -------------------------------===//
+//===- Describe.cpp - Describe a plan by its parallelisms -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ using namespace tessera::sharding;
 
 namespace {
 
-/// Which tensors are arguments, or made of one argument alone: weights, where they meet others.
+/// Tensors that depend on a single argument: the weights of contractions.
 class Weights {
 public:
   explicit Weights(const PropagationGraph &graph) : argument(graph.tensors.size(), -1) {
@@ -33,7 +33,7 @@ public:
     for (int64_t tensor : graph.fed)
       if (tensor >= 0)
         fed.insert(tensor);
-    // A training step replaces its weights; what it does not replace is data.
+    // A training step replaces its weights; other arguments are data.
     for (int64_t &tensor : argument)
       if (!fed.empty() && !fed.count(tensor))
         tensor = -1;
@@ -56,8 +56,8 @@ public:
     }
   }
 
-  /// The operand of a contraction that is a weight, or -1: of two arguments the one that the step
-  /// replaces, else the later one.
+  /// The operand of a contraction that is a weight, or -1: of two arguments the replaced one, else
+  /// the later one.
   int64_t operandOf(const RuleNode &node) const {
     int64_t weight = -1;
     for (size_t i = 0; i < node.rule.operands.size(); ++i) {
@@ -82,8 +82,8 @@ bool hasFactor(const TensorRule &tensor, int64_t factor) {
                       [&](const DimRule &dim) { return llvm::is_contained(dim.factors, factor); });
 }
 
-/// Whether a factor runs over the height, width or depth of what a convolution or pooling makes: an
-/// operand is read through a window of it, or would be if the window had more than one element.
+/// Whether a factor is the height, width or depth of the result of a convolution or pooling: an
+/// operand is read through a window of it, possibly of one element.
 bool isSpatial(const RuleNode &node, int64_t factor) {
   for (const TensorRule &operand : node.rule.operands)
     for (const DimRule &dim : operand)
@@ -96,7 +96,7 @@ bool isSpatial(const RuleNode &node, int64_t factor) {
   return succeeded(dims) && llvm::is_contained(dims->outputImage, static_cast<unsigned>(factor));
 }
 
-/// What a cut of one factor of a contraction is called.
+/// The role of a cut of one factor of a contraction.
 StringRef nameOf(const RuleNode &node, int64_t factor, int64_t weight) {
   bool isLeading = false;
   size_t having = 0, inputs = 0;
@@ -120,7 +120,7 @@ StringRef nameOf(const RuleNode &node, int64_t factor, int64_t weight) {
   return isLeading ? "data" : "sequence";
 }
 
-/// The axes of each role, "data" and so on, both in the order in which they were found.
+/// The axes of each role, "data" and so on, both in the order of discovery.
 class Roles {
 public:
   void add(const std::string &name, const std::string &axis) {
@@ -135,7 +135,7 @@ public:
       for (const std::string &axis : role.axes)
         add(role.name, axis);
   }
-  /// "data over dp, ep", one text a role.
+  /// "data over dp, ep", one text per role.
   std::vector<std::string> texts() const {
     std::vector<std::string> result;
     for (const Role &role : roles)
@@ -153,8 +153,8 @@ private:
 
 } // namespace
 
-/// The roles of the axes. `axesOf` gives the axes of a node's factors, null where it is whole or
-/// has no part in the plan; `layOf` the sharding of a tensor that is an argument, none for others.
+/// The roles of the axes. `axesOf` gives the axes of a node's factors, null if it is whole or not
+/// in the plan; `layOf` the sharding of an argument, none for other tensors.
 static Roles rolesOf(const PropagationGraph &graph,
                      llvm::function_ref<const OpSharding *(size_t)> axesOf,
                      llvm::function_ref<std::optional<TensorSharding>(int64_t)> layOf) {
@@ -253,7 +253,7 @@ std::map<int64_t, std::string> dist::reasonsOf(const StrategyGraph &strategies,
     edgesOf[edge.from].push_back(&edge);
     edgesOf[edge.to].push_back(&edge);
   }
-  // What a strategy of a node costs while its neighbours stay; a place follows for itself.
+  // The cost of a strategy of a node with its neighbours fixed; places are re-optimised.
   std::function<double(int64_t, int64_t, int64_t, bool)> costOf =
       [&](int64_t node, int64_t strategy, int64_t but, bool placesFollow) {
         double cost = problem.nodes[node].cost[strategy];

@@ -1,4 +1,4 @@
-//===- Describe.h - What a plan amounts to ----------------------*- C++ -*-===//
+//===- Describe.h - Describe a plan by its parallelisms ---------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@ namespace tessera::dist {
 
 // clang-format off
 /// The parallelisms of a plan with the mesh axes of each: "data over dp, ep", "tensor over tp". An
-/// axis counts as what it does in at least a tenth of the contractions' work:
+/// axis has each role that it has in at least a tenth of the contractions' work:
 ///
 ///   data      it cuts the leading dimension of activations; weights are whole
 ///   sequence  it cuts another dimension of activations; weights are whole
@@ -27,8 +27,8 @@ std::vector<std::string> parallelismsOf(const StrategyGraph &strategies,
                                         const PropagationGraph &graph,
                                         const std::vector<int64_t> &choice);
 
-/// For each argument that the search laid: how, what that saves, and the runner-up with its cost
-/// while all else stays. By tensor.
+/// For each argument with a chosen sharding: the sharding, its saving, and the runner-up with its
+/// cost if nothing else changes. By tensor.
 std::map<int64_t, std::string> reasonsOf(const StrategyGraph &strategies,
                                          const PropagationGraph &graph,
                                          const std::vector<int64_t> &choice);

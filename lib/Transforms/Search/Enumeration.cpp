@@ -34,7 +34,7 @@ solver::Coordinates Enumeration::labelsOf(const ShardingRefs &shardings, const M
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// Whether what the user wrote on an op's results leaves room for a strategy.
+/// Whether the annotations of an op's results allow a strategy.
 bool Enumeration::allowsResults(const RuleNode &node, const Strategy &strategy) const {
   for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i)
     if (node.tensors[i] >= 0 &&
@@ -43,8 +43,8 @@ bool Enumeration::allowsResults(const RuleNode &node, const Strategy &strategy) 
   return true;
 }
 
-/// Everything that the candidates of an op depend on, as numbers. Ops of one rule have tensors of
-/// the same types.
+/// The key for caching the candidates of an op. Ops with the same rule have tensors of the same
+/// types.
 std::vector<int64_t> Enumeration::keyOf(const RuleNode &node, const Strategy &propagated) const {
   std::vector<int64_t> key;
   auto addAddress = [&](const void *address) {
@@ -78,7 +78,7 @@ std::vector<int64_t> Enumeration::keyOf(const RuleNode &node, const Strategy &pr
   return key;
 }
 
-/// How many devices of its mesh a strategy gives work of their own.
+/// The number of devices among which a strategy divides the work.
 static int64_t devicesUsed(const Strategy &strategy) {
   int64_t devices = 1;
   for (const AxisList &axes : strategy.factors)
@@ -86,7 +86,7 @@ static int64_t devicesUsed(const Strategy &strategy) {
   return devices;
 }
 
-/// Of a contraction only the strategies remain that use as many devices as any does.
+/// Keeps only the strategies of a contraction that use the most devices.
 static void keepFullest(Candidates &candidates) {
   int64_t most = 1;
   for (const Strategy &strategy : candidates.strategies)

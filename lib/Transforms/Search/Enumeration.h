@@ -15,18 +15,18 @@
 
 namespace tessera::dist {
 
-/// What propagation alone decides: the plan to beat.
+/// Propagation's plan: the baseline.
 struct PropagatedPlan {
   std::vector<sharding::TensorSharding> shardings; ///< by tensor, closed: of arguments and carries
   std::vector<Strategy> strategies;                ///< by node of the graph
 };
 
-/// Enumerates what the user's annotations leave of each op and each tensor. The plan that
-/// propagation alone makes is always among the candidates.
+/// Enumerates the candidates of each op and each tensor that the annotations allow. Propagation's
+/// plan is always among them.
 class Enumeration : public StrategySource {
 public:
   struct Options {
-    bool fullyUseDevices = true; ///< contractions use every mesh axis where their sizes allow
+    bool fullyUseDevices = true; ///< contractions use every mesh axis if their sizes allow
     size_t mostStrategies = 256;
   };
 
@@ -49,7 +49,7 @@ private:
   sharding::ReshardPlanner &planner;
   const Options options;
   std::map<const sharding::Mesh *, AxisGroups> axisGroups; ///< looked up, never iterated
-  std::map<std::vector<int64_t>, OfOp> known;              ///< by all that decides on candidates
+  std::map<std::vector<int64_t>, OfOp> known;              ///< by keyOf
 };
 
 } // namespace tessera::dist

@@ -1,4 +1,4 @@
-//===- LeastMemory.cpp - Plans that take less memory -----------------------===//
+//===- LeastMemory.cpp - Local search for plans with less memory ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,22 +15,22 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Bytes by time that descents look at, half a second's worth; what a tensor counts beside those,
-/// and a device of it, over which collectives are planned.
+/// Limit on the entries (bytes by time) that descents visit, about half a second; the entries
+/// charged per tensor, and per device for planning its collectives.
 static constexpr int64_t kMostEntries = 150'000'000, kEntriesOfTensor = 1000, kEntriesOfDevice = 64;
-/// The same where a plan was asked for that takes least time, or where no plan fits.
+/// The same if the objective is time, or if no plan fits.
 static constexpr int64_t kMostFree = 10'000'000, kMostQuick = 5'000'000;
-/// Plans whose own lives are looked at, and the ops that these plans together may have: where the
-/// least memory is asked for, and where a budget is.
+/// Limit on the plans with exact live ranges, and on their total number of ops: for the least
+/// memory, and under a budget.
 static constexpr int64_t kMostTries = 600, kMostOps = 200'000, kMostOpsInBudget = 20'000;
 
 namespace {
 
-/// What may be done yet. Counted, so that a program has the same plan however fast the machine is;
-/// beside it, the time that the user grants.
+/// The remaining work. A count, so that the plan does not depend on the speed of the machine, and
+/// the user's time limit.
 struct Effort {
   using Clock = std::chrono::steady_clock;
-  int64_t left; ///< bytes by time that are looked at
+  int64_t left; ///< entries (bytes by time)
   Clock::time_point until;
 
   bool isOver() const { return left <= 0 || Clock::now() > until; }
@@ -40,12 +40,12 @@ class Descent {
 public:
   Descent(const PropagationGraph &graph, const StrategyGraph &strategies, const Lives &lives,
           std::vector<int64_t> choice, Effort &effort, bool onlyEnds = false);
-  /// From here on no plan costs more than so many seconds.
+  /// Limits the cost of all further plans.
   void limitCost(double seconds);
-  /// Takes changes until none helps.
+  /// Applies changes until none improves the plan.
   void run();
   const std::vector<int64_t> &plan() const { return choice; }
-  /// The peak, and how close other times come to it: smaller is better, in this order.
+  /// The peak, then the closeness of other times to it: smaller is better.
   struct Score {
     double peak, crowd;
     bool isBetterThan(const Score &other) const {
@@ -55,7 +55,7 @@ public:
     }
   };
   Score score() const;
-  /// Nodes that make or read what is kept at the worst time, and may change.
+  /// Nodes with a choice that produce or read tensors live at the worst time.
   std::vector<int64_t> nodesAtPeak() const;
 
 private:
@@ -108,14 +108,14 @@ Descent::Descent(const PropagationGraph &graph, const StrategyGraph &strategies,
   now = score();
 }
 
-/// What is kept of a tensor where everything is sent late, and again for each reader.
+/// The live ranges of a tensor if every collective runs late, and again for each reader.
 std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
   std::vector<Piece> result;
   int64_t devices = onlyEnds ? 0 : graph.tensors[tensor].mesh->numDevices();
   effort.left -= kEntriesOfTensor + kEntriesOfDevice * devices;
   std::vector<LiveBuffer> list =
       keptOf(tensor, strategies, graph, lives, choice, nullptr, onlyEnds);
-  // Where the entries of the list begin among the pieces.
+  // The first piece of each entry of the list.
   std::vector<size_t> at;
   for (const LiveBuffer &kept : list) {
     at.push_back(result.size());
@@ -126,7 +126,7 @@ std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
         result.push_back({kept.from, kept.from, kept.onTheWay});
       continue;
     }
-    bool isIdle = own < kept.bytes; // while it lies between its reads
+    bool isIdle = own < kept.bytes; // while it is idle between its reads
     int64_t end = -1;
     for (auto [from, to] : kept.reads) {
       from = std::max(from, end + 1);
@@ -177,7 +177,7 @@ void Descent::limitCost(double most) {
       edgesOf[node].push_back(index);
 }
 
-/// What the plan costs at a node and the edges there; 0 where cost is not limited.
+/// The cost of a node and its edges; 0 if the cost is not limited.
 double Descent::costAround(int64_t node) const {
   if (edgesOf.empty())
     return 0;
@@ -272,7 +272,7 @@ void Descent::run() {
 
 } // namespace
 
-/// The same with the lives that every change leads to, which takes longer.
+/// The same with exact live ranges after every change, which takes longer.
 static void descendExactly(func::FuncOp function, const PropagationGraph &graph,
                            const StrategyGraph &strategies, std::vector<int64_t> &choice,
                            Effort effort, int64_t mostOps) {

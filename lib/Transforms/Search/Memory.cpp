@@ -1,4 +1,4 @@
-//===- Memory.cpp - What a plan keeps on a device --------------------------===//
+//===- Memory.cpp - Memory of a plan on a device --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,8 +19,7 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Without axes of extent 1: shardings that differ by them alone are one layout, and moving from
-/// one to the other makes no copy.
+/// Without axes of extent 1: shardings that differ only in these have one layout, and need no copy.
 static TensorSharding bare(TensorSharding sharding) {
   for (AxisList &axes : sharding.dims)
     std::erase_if(axes, [](const AxisRef &axis) { return axis.size == 1; });
@@ -28,8 +27,8 @@ static TensorSharding bare(TensorSharding sharding) {
   return sharding;
 }
 
-/// The sharding in which a node reads an operand that has the sharding `own`: a slice reads its
-/// elements where they are.
+/// The sharding in which a node reads an operand with the sharding `own`: a slice reads its
+/// elements in place.
 static TensorSharding neededOf(const RuleNode &node, size_t operand, const Strategy &strategy,
                                const TensorSharding &own) {
   TensorSharding need = bare(shardingUnder(node, operand, strategy));
@@ -62,7 +61,7 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
     Life &life = lives[tensor];
     life = values.of(value);
     life.from *= 2;
-    life.to = 2 * life.to + life.isTaken; // until the one that takes its bytes
+    life.to = 2 * life.to + life.isTaken; // until the value that reuses its bytes
   };
   llvm::for_each(function.getArguments(), take);
   function.walk([&](Operation *op) {
@@ -86,14 +85,14 @@ namespace {
 /// Reads of one copy of a tensor.
 using Reads = std::vector<std::pair<int64_t, int64_t>>;
 
-/// How the users of a tensor need it.
+/// The shardings that the users of a tensor need.
 struct Needs {
-  TensorSharding sharding;                ///< with which it is made
-  TensorSharding via;                     ///< from where users have it that need another
-  Reads own;                              ///< as it lies
-  std::map<TensorSharding, Reads> shared; ///< users that need it in one way share a copy
-  std::vector<std::pair<int64_t, TensorSharding>> copies; ///< times at which it is copied, and how
-  size_t numPlaced = 0; ///< uses that have it from its place, if it has one
+  TensorSharding sharding;                ///< in which it is produced
+  TensorSharding via;                     ///< its place, from which other shardings are made
+  Reads own;                              ///< in that sharding
+  std::map<TensorSharding, Reads> shared; ///< users with the same sharding share a copy
+  std::vector<std::pair<int64_t, TensorSharding>> copies; ///< times and targets of its copies
+  size_t numPlaced = 0; ///< uses that read its place, if it has one
 };
 
 } // namespace
@@ -153,9 +152,9 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
     lastOwn = std::max(lastOwn, via == own ? lastSent : lives.sentAt(tensor, via));
   for (auto [from, to] : needs.own)
     lastOwn = std::max(lastOwn, to);
-  // What a kernel hands on inside is written down for a reshard.
+  // A value inside a kernel is materialized for a reshard.
   bool isMade = life.kind == Liveness::Kind::own || (life.kind == Liveness::Kind::inside && isSent);
-  // An all-reduce leaves its result where the contributions were.
+  // An all-reduce writes its result over the contributions.
   bool isInPlace = own.isPartial() && isSent && needs.own.empty() &&
                    (via != own || needs.shared.size() == 1) &&
                    bytesOf(state, via != own ? via : needs.shared.begin()->first) == bytes;
@@ -169,7 +168,7 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
     LiveBuffer copy{tensor, time, until, bytesOf(state, to)};
     if (!onlyEnds)
       copy.onTheWay = strategies.bytesOnTheWay(tensor, from, to);
-    // Contributions are added up once.
+    // Contributions are reduced once.
     if (!from.isPartial()) {
       if (prices)
         copy.seconds = prices->reshardSeconds(tensor, from, to);
@@ -271,12 +270,12 @@ public:
 private:
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
-  /// Of an item: an op, or a collective.
+  /// An item: an op, or a collective.
   struct What {
     Operation *op = nullptr;
     int64_t tensor = -1;
     TensorSharding to = {}; ///< the target of the reshard that a collective is part of
-    int64_t time = 0;       ///< at which it runs if nothing is joined
+    int64_t time = 0;       ///< at which it runs without joins
   };
 
   void addOp(Operation *op) {
@@ -320,7 +319,7 @@ private:
         addSend(tensor, needs.via, need, base);
   }
 
-  /// Returns the place of the last collective.
+  /// Returns the index of the last collective.
   size_t addSend(int64_t tensor, const TensorSharding &from, const TensorSharding &to,
                  size_t producer) {
     for (const Move &move : strategies.planOf(tensor, from, to).moves) {
@@ -355,7 +354,7 @@ private:
     whats.push_back(std::move(what));
   }
 
-  /// Gives what is joined, and what depends on it, its time.
+  /// Sets the times of joined collectives, and of ops that depend on them.
   void apply(const std::vector<SmallVector<size_t>> &order) {
     std::vector<int64_t> times(items.size());
     for (const SmallVector<size_t> &unit : order) {
@@ -386,7 +385,7 @@ private:
   const std::vector<int64_t> &choice;
   llvm::DenseMap<Operation *, int64_t> nodeOf;                ///< looked up, never iterated
   llvm::DenseMap<Operation *, size_t> placeOf;                ///< likewise
-  std::map<std::pair<int64_t, TensorSharding>, size_t> sends; ///< places of their last collectives
+  std::map<std::pair<int64_t, TensorSharding>, size_t> sends; ///< indices of their last collectives
   std::map<std::tuple<sharding::CollectiveKind, const Mesh *, AxisList, sharding::ReduceKind,
                       const void *>,
            int64_t>

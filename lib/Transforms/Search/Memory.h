@@ -1,11 +1,11 @@
-//===- Memory.h - What a plan keeps on a device -----------------*- C++ -*-===//
+//===- Memory.h - Memory of a plan on a device ------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What Liveness says of values, with the copies that reshards make.
+// Live ranges of values (Liveness), with the copies that reshards make.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,9 @@
 
 namespace tessera::dist {
 
-/// When each tensor of a function is needed under a plan: what is sent between two ops keeps them
-/// from being one kernel. Kernels have even times; what the one before made is sent at odd ones.
+/// The live range of each tensor of a function under a plan: a reshard between two ops prevents
+/// them from being one kernel. Kernels have even times; results of the previous kernel are sent at
+/// odd ones.
 class Lives {
 public:
   Lives(mlir::func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
@@ -28,16 +29,16 @@ public:
 
   using Life = Liveness::Life;
   const Life &of(int64_t tensor) const { return lives[tensor]; }
-  /// When a node of the graph reads an operand for the first and for the last time.
+  /// The times of the first and the last read of an operand by a node of the graph.
   std::pair<int64_t, int64_t> readOf(int64_t node, size_t operand) const {
     return operand < reads[node].size() ? reads[node][operand] : std::pair(last, last);
   }
   int64_t end() const { return last; }
-  /// When a tensor is sent to a sharding: right behind what makes it, or with those that it is
-  /// joined with.
+  /// The time at which a tensor is sent to a sharding: directly after its producer, or with the
+  /// collectives that it is joined with.
   int64_t sentAt(int64_t tensor, const sharding::TensorSharding &to) const;
-  /// Lets collectives, and what reads their results, run where they do once dist-fuse-collectives
-  /// has joined them.
+  /// Moves collectives and their readers to their positions after dist-fuse-collectives has joined
+  /// them.
   void joinSends(mlir::func::FuncOp function, const PropagationGraph &graph,
                  const StrategyGraph &strategies, const std::vector<int64_t> &choice);
 
@@ -47,7 +48,7 @@ private:
 
   std::vector<Life> lives;                                     ///< by tensor
   std::vector<std::vector<std::pair<int64_t, int64_t>>> reads; ///< by node of the graph and operand
-  std::map<std::pair<int64_t, sharding::TensorSharding>, int64_t> sent; ///< what is sent later
+  std::map<std::pair<int64_t, sharding::TensorSharding>, int64_t> sent; ///< delayed collectives
   int64_t last = 0;
 };
 
@@ -55,27 +56,26 @@ private:
 struct Peak {
   double bytes = 0;
   int64_t time = 0;
-  int64_t largest = -1; ///< tensor that takes most then
+  int64_t largest = -1; ///< the largest tensor at that time
 };
 
-/// What a plan keeps of a tensor: what is made; where several users have it from; then a copy for
-/// each way in which users need it. `prices`: also what sending takes. `onlyEnds`: without what
-/// lies between two collectives, for which they have to be planned.
+/// The live buffers of a tensor under a plan: the produced value; its place; then one copy per
+/// sharding that users need. `prices`: also the cost of sending. `onlyEnds`: without buffers
+/// between two collectives, which need a reshard plan.
 std::vector<LiveBuffer> keptOf(int64_t tensor, const StrategyGraph &strategies,
                                const PropagationGraph &graph, const Lives &lives,
                                const std::vector<int64_t> &choice, StrategyGraph *prices = nullptr,
                                bool onlyEnds = false);
 
-/// Bytes on a device at the worst time, with every copy that a reshard makes: one for each way in
-/// which its users need it, from where the tensor is sent to the last of them.
+/// Bytes on a device at the worst time, with every copy that a reshard makes: one per sharding that
+/// users need, live from the send to the last of them.
 Peak peakOf(const StrategyGraph &strategies, const PropagationGraph &graph, const Lives &lives,
             const std::vector<int64_t> &choice);
 
-/// A plan made to fit by sending copies late, and again where keeping them takes too much, as
-/// dist-limit-memory does.
+/// A plan made to fit by delaying and rematerializing copies, as dist-limit-memory does.
 struct Fit {
-  Peak peak;          ///< what is left: within the budget if it can be
-  double seconds = 0; ///< of sending again
+  Peak peak;          ///< the new peak: within the budget if possible
+  double seconds = 0; ///< of rematerialization
 };
 Fit fitInto(double budget, StrategyGraph &strategies, const PropagationGraph &graph,
             const Lives &lives, const std::vector<int64_t> &choice);

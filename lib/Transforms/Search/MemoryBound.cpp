@@ -1,4 +1,4 @@
-//===- MemoryBound.cpp - Memory that no plan does without ------------------===//
+//===- MemoryBound.cpp - Lower bound on the memory of all plans -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,12 +24,12 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Products of fewer multiplications on a device may be computed within a kernel.
+/// Smaller products (in multiplications per device) may be computed within a kernel.
 static constexpr double kLeastProduct = 4096;
-/// Ops of a function for which it is known which depend on which.
+/// Limit on the ops of a function with a dependence matrix.
 static constexpr size_t kMostOps = 8000;
 
-/// Whether an op only moves the elements of one operand: readers may take them from there.
+/// Whether an op only moves the elements of one operand: readers may read them from the operand.
 static bool isMover(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   return linalgOp && linalgOp.getNumDpsInputs() == 1 &&
@@ -38,7 +38,7 @@ static bool isMover(Operation *op) {
               linalgOp.getBlock()->getArgument(0));
 }
 
-/// What holds the elements of a value, at the latest.
+/// The value from which the elements of a value may be read.
 static Value sourceOf(Value value) {
   for (Operation *op = value.getDefiningOp(); op && (Liveness::isView(op) || isMover(op));
        op = value.getDefiningOp())
@@ -67,8 +67,8 @@ private:
   Liveness lives;
   std::vector<Operation *> ops;                                ///< of the function's block
   llvm::DenseMap<Operation *, size_t> number;                  ///< looked up, never iterated
-  std::vector<llvm::BitVector> behind;                         ///< by op: ops that it waits for
-  std::vector<std::pair<size_t, std::vector<size_t>>> readers; ///< of what ops make, by op
+  std::vector<llvm::BitVector> behind;                         ///< by op: ops on which it depends
+  std::vector<std::pair<size_t, std::vector<size_t>>> readers; ///< of results, by op
 };
 
 } // namespace
@@ -96,7 +96,7 @@ void Bounder::findDependences() {
           behind[i].set(it->second);
         }
   }
-  // Readers of what an op makes, through views and what may be taken from its source.
+  // Readers of an op's result, through views and moves.
   for (size_t i = 0; i < ops.size(); ++i) {
     if (!takesBytes(ops[i]))
       continue;
@@ -114,7 +114,7 @@ void Bounder::findDependences() {
   }
 }
 
-/// Whether the op makes one tensor that is in memory wherever it is read later.
+/// Whether the op produces one tensor that must be in memory until its last read.
 bool Bounder::takesBytes(Operation *op) const {
   if (op->getNumResults() != 1 || !isa<linalg::LinalgOp>(op) || isMover(op))
     return false;
@@ -135,12 +135,12 @@ bool Bounder::isProduct(const RuleNode &node) {
   return products >= kLeastProduct * devices;
 }
 
-/// What a product's operand takes beside the arguments at their smallest.
+/// The bytes of a product's operand in addition to the smallest form of the arguments.
 double Bounder::operandBytes(Value value, const TensorSharding &need, RankedTensorType type) const {
   double bytes = bytesOnDevice(need, type);
   if (!isa<BlockArgument>(value))
     return isa<BlockArgument>(sourceOf(value)) ? 0 : bytes;
-  // The argument is larger, or what is needed is a copy of its own.
+  // The argument is larger, or a separate copy is needed.
   int64_t tensor = graph.tensorOf(value);
   double least = std::numeric_limits<double>::infinity();
   for (const TensorSharding *home : strategies.homesOf(tensor)) {
@@ -156,7 +156,7 @@ double Bounder::ownBytes(int64_t index) const {
   const RuleNode &node = graph.nodes[index];
   double least = std::numeric_limits<double>::infinity();
   for (const Strategy &strategy : strategies.strategiesOf(index)) {
-    std::vector<std::pair<Value, double>> operands; // those of one source once
+    std::vector<std::pair<Value, double>> operands; // one per source
     for (size_t i = 0; i < 2; ++i) {
       Value value = node.op->getOperand(static_cast<unsigned>(i)), source = sourceOf(value);
       Liveness::Life life = lives.of(source);
@@ -174,7 +174,7 @@ double Bounder::ownBytes(int64_t index) const {
     size_t result = node.tensors.size() - 1;
     double bytes = bytesOnDevice(shardingUnder(node, result, strategy),
                                  graph.tensors[node.tensors[result]].type);
-    // A result may take an argument's place, and an accumulator's.
+    // A result may reuse the buffer of an argument or an accumulator.
     if (lives.of(node.op->getResult(0)).kind != Liveness::Kind::own ||
         llvm::any_of(node.op->getUsers(),
                      [](Operation *user) { return isa<func::ReturnOp>(user); }))
@@ -186,7 +186,7 @@ double Bounder::ownBytes(int64_t index) const {
   return std::isfinite(least) ? least : 0;
 }
 
-/// What is there while the op runs, whatever runs when, beside what it reads and makes.
+/// The bytes live while the op runs, in any order of ops, besides its operands and results.
 double Bounder::bytesBeside(Operation *op) const {
   size_t at = number.lookup(op);
   if (behind.empty())

@@ -1,4 +1,4 @@
-//===- MemoryBound.h - Memory that no plan does without ---------*- C++ -*-===//
+//===- MemoryBound.h - Lower bound on the memory of all plans ---*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,16 +12,16 @@
 
 namespace tessera::dist {
 
-/// Bytes on a device that every plan takes.
+/// Bytes per device that every plan needs.
 struct MemoryBound {
   double bytes = 0;
-  mlir::Operation *op = nullptr; ///< while which they are taken; null: always, by arguments
+  mlir::Operation *op = nullptr; ///< while which they are live; null: always, by arguments
 };
 
-/// Arguments lie as small as their annotations allow. While a matrix product runs there are, beside
-/// them, its operands and its result as one of its strategies has them, and, in whatever form, all
-/// that it depends on and that something reads which depends on it: no order and no kernels change
-/// that.
+/// Arguments have the smallest shardings that their annotations allow. While a matrix product runs,
+/// these values are also live: its operands and its result in the shardings of one of its
+/// strategies, and, in some form, all values on which it depends and that a dependent op reads.
+/// This holds for any order of ops and any kernels.
 MemoryBound provedMemory(mlir::func::FuncOp function, const PropagationGraph &graph,
                          const StrategyGraph &strategies);
 

@@ -13,7 +13,7 @@
 
 namespace tessera::dist {
 
-/// Deeper grids have more plans but no machine with more classes of links is known to us.
+/// Grids of more axes have more plans, but we know no machine with more classes of links.
 static constexpr size_t kMostAxes = 3;
 
 sharding::Mesh makeMesh(const std::string &name, const std::vector<int64_t> &shape) {

@@ -18,8 +18,8 @@ namespace tessera::dist {
 ///   6  on one link class: [6], [3, 2]      on links that join 2 and 6: [6], [3, 2]
 ///   12 on links that join 4 and 12:        [12], [3, 4], [4, 3], …
 ///
-/// Axes whose links are equal are interchangeable, so of grids that differ only in the order of
-/// such axes the one with the longest axis outermost stands for all.
+/// Axes with equal links are interchangeable, so grids that differ only in the order of such axes
+/// are represented by the one with the longest axis outermost.
 std::vector<std::vector<int64_t>> meshShapes(int64_t devices, const sharding::Topology &topology);
 
 /// A mesh with axes d0, d1, … over process ids 0, 1, ….
@@ -27,7 +27,7 @@ sharding::Mesh makeMesh(const std::string &name, const std::vector<int64_t> &sha
 
 /// Declares a mesh whose process ids are 0, 1, … at the top of a module.
 ProcessMeshOp declareMesh(mlir::ModuleOp module, const sharding::Mesh &mesh);
-/// A name for a mesh that no symbol of the module has.
+/// An unused symbol name for a mesh.
 std::string freeMeshName(mlir::ModuleOp module);
 
 } // namespace tessera::dist

@@ -1,15 +1,15 @@
-//===- Portfolio.cpp - Plain plans to compile beside the search's ----------===//
+//===- Portfolio.cpp - Standard plans to compile beside the search's ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A plan has two parts: a dimension of an argument that some mesh axes cut (of a
-// training step the batch), and the axes that cut the weights. The batch is the
-// dimension whose cut, carried through the program by propagation, leaves least
-// computing to a device. Weights are the arguments that results feed; where there
-// are no such results, those that the cut of the batch does not reach.
+// A plan has two parts: a dimension of an argument (in a training step the batch)
+// with the mesh axes that cut it, and the axes that cut the weights. The batch is
+// the dimension whose propagated cut minimises the computation per device. Weights
+// are the arguments that results feed, or else those that the cut of the batch does
+// not reach.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,18 +30,18 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Ops that are visited for one tensor-parallel plan at most, once for each weight.
+/// Limit on the ops visited for one tensor-parallel plan, once per weight.
 static constexpr int64_t kOpsForWeights = 400000;
 
 namespace {
 
-/// Makes the plans for one function on one mesh.
+/// Creates the plans for one function on one mesh.
 class PlanMaker : ArgumentCuts {
 public:
   using ArgumentCuts::ArgumentCuts, ArgumentCuts::findSeeds;
 
-  /// Plans with these seeds. `isFirst`: of the first grid; on others only those that cut arguments
-  /// by some of the axes alone.
+  /// Adds plans with these seeds. `isFirst`: for the first grid; on others only those that cut
+  /// arguments over some of the axes.
   void addPlans(ArrayRef<Seed> seeds, bool isFirst, std::vector<PlainPlan> &plans) {
     for (auto [index, seed] : llvm::enumerate(seeds)) {
       AxisList data = axesFor(graph.tensors[tensors[seed.argument]], seed.dim);
@@ -80,7 +80,7 @@ private:
     bool isAnnotated = llvm::any_of(graph.tensors, [&](const TensorState &tensor) {
       return tensor.given != TensorSharding::allOpen(mesh, tensor.type.getRank());
     });
-    if (isFirst && isAnnotated) // else it is what propagation says
+    if (isFirst && isAnnotated) // else it equals propagation's plan
       add(nullptr, 0, {}, {}, plans);
     if (isFirst) {
       add(nullptr, 0, {}, axes, plans);
@@ -97,7 +97,7 @@ private:
     addCutState(nullptr, 0, {}, reversed, plans);
   }
 
-  /// spreadFrom, worked out once.
+  /// Cached spreadFrom.
   const Spread &spreadOf(const Seed &seed, const AxisList &data) {
     auto key = std::tuple(seed.argument, seed.dim, data);
     auto it = spreads.find(key);
@@ -113,7 +113,7 @@ private:
     return text;
   }
 
-  /// What people call the plan; `index` of the seed: the first is the batch.
+  /// The usual name of the plan; `index` of the seed: the first is the batch.
   std::string nameOf(const Seed *seed, size_t index, const AxisList &data,
                      const AxisList &weights) const {
     if (!seed)
@@ -127,14 +127,14 @@ private:
     return weights.empty() ? name : name + ", weights over " + listOf(weights);
   }
 
-  /// Adds the plan that cuts the seed by `data` and the weights by `weights`, unless there is one
-  /// that says the same.
+  /// Adds the plan that cuts the seed over `data` and the weights over `weights`, unless an equal
+  /// one exists.
   void add(const Seed *seed, size_t index, const AxisList &data, const AxisList &weights,
            std::vector<PlainPlan> &plans) {
     add(seed, index, data, weights, weights, nameOf(seed, index, data, weights), plans);
   }
 
-  /// The same with the optimizer's state cut by axes of its own (ZeRO's first stages).
+  /// The same with separate axes for the optimizer state (the first stages of ZeRO).
   void addCutState(const Seed *seed, size_t index, const AxisList &data, const AxisList &cut,
                    std::vector<PlainPlan> &plans) {
     std::string name = "ZeRO-1 over " + listOf(cut);
@@ -175,15 +175,15 @@ private:
       plans.push_back(std::move(plan));
   }
 
-  /// Adds the plan that cuts the seed by `data`, and the weights by `cut` as M. Shoeybi et al. do
-  /// ("Megatron-LM", 2019): those that do not follow from earlier ones by tensorParallelDim. The
-  /// contracted dimension of the next weight follows.
+  /// Adds the plan that cuts the seed over `data`, and the weights over `cut` as M. Shoeybi et al.
+  /// do ("Megatron-LM", 2019): each weight whose cut does not follow from earlier ones along
+  /// tensorParallelDim. The contracted dimension of the next weight follows.
   void addTensorParallel(const Seed *seed, size_t index, const AxisList &data, const AxisList &cut,
                          std::vector<PlainPlan> &plans) {
     if (static_cast<int64_t>(graph.nodes.size() * tensors.size()) > kOpsForWeights)
       return;
     if (!seed && fed.empty())
-      return; // nothing tells weights from data
+      return; // weights and data cannot be distinguished
     Spread spread = data.empty() ? Spread{graph, {}} : spreadOf(*seed, data);
     const Spread *batch = fed.empty() ? &spreadOf(*seed, axes) : nullptr;
     bool cutsAny = false;
@@ -211,8 +211,8 @@ private:
     plans.push_back(std::move(plan));
   }
 
-  /// The largest dimension of a weight that the axes divide, of those that the contraction which
-  /// reads it first hands on to its result; of a table, of those that its reader looks up in.
+  /// The largest dimension of a weight that the axes divide, among those in the result of its first
+  /// contraction; for a table, among its indexed dimensions.
   std::optional<size_t> tensorParallelDim(unsigned argument, const AxisList &cut) const {
     const int64_t tensor = tensors[argument];
     const TensorState &state = graph.tensors[tensor];
@@ -267,7 +267,7 @@ private:
 
 } // namespace
 
-/// The only function of the global view; null where there are several.
+/// The only function of the global view; null if there are several.
 static func::FuncOp onlyFunction(ModuleOp module) {
   func::FuncOp only;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {

@@ -42,7 +42,7 @@ using namespace tessera::sharding;
 
 namespace {
 
-/// One function on its way: what was written on it, and how everything shall lie.
+/// The state of one function: its annotations and its plan.
 struct FunctionPlan {
   func::FuncOp function;
   std::unique_ptr<PropagationGraph> graph;
@@ -53,7 +53,7 @@ struct FunctionPlan {
 } // namespace
 
 struct ModuleSearch::State {
-  std::optional<Mesh> made; ///< the mesh that `devices` asked for
+  std::optional<Mesh> made; ///< the mesh created for `devices`
   std::unique_ptr<MeshTable> meshes;
   std::vector<FunctionPlan> functions;
 };
@@ -62,13 +62,13 @@ ModuleSearch::ModuleSearch(ModuleOp module, SearchSettings settings)
     : module(module), settings(std::move(settings)) {}
 ModuleSearch::~ModuleSearch() = default;
 
-/// Meshes that are searched in the mode that is asked for; of more the best by a quick mode.
+/// Number of meshes searched in the requested mode: the best ones of a quick mode.
 static constexpr size_t kMostInFull = 2;
 
-/// A part of the time limit, for the prices of reshards.
+/// The fraction of the time limit for the costs of reshards.
 static constexpr double kTimeForTables = 0.25;
 
-/// What propagation alone makes of the function.
+/// Propagation's plan of the function.
 static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topology &topology,
                                      MLIRContext *context) {
   PropagationGraph copy = graph;
@@ -81,7 +81,7 @@ static PropagatedPlan propagateAlone(const PropagationGraph &graph, const Topolo
   return plan;
 }
 
-/// Searches one function. Adds what is known of its plan to `summary`.
+/// Searches one function. Adds the description of its plan to `summary`.
 static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshTable &meshes,
                                               const SearchSettings &settings,
                                               SearchedPlan &summary) {
@@ -169,9 +169,9 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   return plan;
 }
 
-/// A plan within the budget is better than one that is not, of which less memory is. Of equally
-/// cheap plans the one of less memory is better, then that on a mesh of fewer axes, then that of
-/// the better bound.
+/// A plan within the budget is better than one that is not; among the latter, less memory is
+/// better. Among equally cheap plans less memory is better, then fewer mesh axes, then the better
+/// bound.
 static bool isBetter(const SearchedPlan &plan, const SearchedPlan &other) {
   auto differ = [](double a, double b) { return std::abs(a - b) > 1e-6 * b; };
   if (plan.isLeast != other.isLeast)
@@ -187,7 +187,7 @@ static bool isBetter(const SearchedPlan &plan, const SearchedPlan &other) {
   return plan.lowerBound >= other.lowerBound;
 }
 
-/// Searches one mesh and enters its plan behind those that cost less.
+/// Searches one mesh and inserts its plan after cheaper ones.
 LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
                                        const SearchSettings &wish) {
   auto begin = std::chrono::steady_clock::now();
@@ -235,7 +235,7 @@ LogicalResult ModuleSearch::run() {
   return success();
 }
 
-/// The proof that holds for all meshes.
+/// The bound that holds for all meshes.
 static const SearchedPlan &leastProof(ArrayRef<SearchedPlan> plans) {
   return *llvm::min_element(plans, [](const SearchedPlan &a, const SearchedPlan &b) {
     return a.provedMemory < b.provedMemory;
@@ -276,7 +276,7 @@ LogicalResult ModuleSearch::searchAll() {
   std::vector<Mesh> best;
   for (size_t plan = 0; plan < std::min(kMostInFull, found.size()); ++plan)
     best.push_back(*states[plan]->made);
-  // Time may run out for the full search: of two plans of a mesh the better one stays.
+  // The full search may run out of time: the better of two plans of a mesh is kept.
   for (const Mesh &mesh : best) {
     if (failed(searchMesh(mesh, settings)))
       return failure();
@@ -320,7 +320,7 @@ void ModuleSearch::write(size_t index) {
   add("memory", real(plan.memory));
   add("propagation_memory", real(plan.propagationMemory));
   add("least_memory", builder.getBoolAttr(plan.isLeast));
-  if (plan.isLeast) { // what an error would say
+  if (plan.isLeast) { // as in the error message
     add("largest", builder.getStringAttr(plan.largest));
     if (plan.largestAt)
       add("largest_at", plan.largestAt);
@@ -346,7 +346,7 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     if (failed(cost))
       return signalPassFailure();
     double limit = timeLimit;
-    std::string wrong; // a NaN is wrong, too
+    std::string wrong; // also rejects NaN
     if (!(limit > 0))
       wrong = llvm::formatv("time-limit is {0}; it is a positive number of seconds", limit);
     else if (devices < 0)

@@ -1,4 +1,4 @@
-//===- StrategyGraph.cpp - A function as a problem of the search -----------===//
+//===- StrategyGraph.cpp - The search's problem of a function -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -54,9 +54,8 @@ void StrategyGraph::markPropagated(const PropagatedPlan &propagated) {
     }
 }
 
-/// Pins the homes that annotations leave one sharding, and marks the tensors of which the user says
-/// anything. Where there is none, arguments are as free as can be, and all that they reach is to be
-/// decided.
+/// Pins the homes with a single allowed sharding, and marks annotated tensors. Without annotations
+/// all arguments are free, and everything that they reach is to be decided.
 void StrategyGraph::markAnnotated() {
   auto isSaid = [&](const TensorState &tensor) {
     return sizeOf(tensor.given.open) < tensor.mesh->numDevices();
@@ -115,7 +114,7 @@ double StrategyGraph::bytesOnTheWay(int64_t tensor, const TensorSharding &from,
   const ReshardPlan &plan = planOf(tensor, from, to);
   double target = bytesOnDevice(to, state.type), most = target;
   for (size_t move = 0; move + 1 < plan.moves.size(); ++move) {
-    // What a step makes is there with what the next one makes of it.
+    // The result of a move is live together with that of the next one.
     bool isLast = move + 2 == plan.moves.size();
     double next = isLast ? target : bytesOnDevice(plan.moves[move + 1].target, state.type);
     most = std::max(most, bytesOnDevice(plan.moves[move].target, state.type) + next);
@@ -145,7 +144,7 @@ double StrategyGraph::workingBytes(int64_t tensor, const std::vector<int64_t> &c
   return known->second = dist::workingBytes(node.op, types);
 }
 
-/// Bytes on a device by distinct sharding.
+/// Bytes per device by distinct sharding.
 static std::vector<double> bytesUnder(const ShardingList &shardings, const TensorState &state) {
   std::vector<double> bytes;
   for (const TensorSharding *sharding : shardings.distinct)

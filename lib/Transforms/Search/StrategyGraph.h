@@ -1,4 +1,4 @@
-//===- StrategyGraph.h - A function as a problem of the search --*- C++ -*-===//
+//===- StrategyGraph.h - The search's problem of a function -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The strategy problem (Propagate/StrategyProblem.h) of all candidates (Candidates.h),
-// and what a choice of it means: shardings, prices, memory.
+// and the shardings, costs and memory of a choice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,61 +22,62 @@
 
 namespace tessera::dist {
 
-/// Bytes of memory that a tensor takes on a device: buffers have the arena's alignment.
+/// Bytes of a tensor on a device, with the arena's alignment.
 double bytesOnDevice(const sharding::TensorSharding &sharding, mlir::RankedTensorType type);
 
 class StrategyGraph {
 public:
   struct Options : Enumeration::Options {
-    /// Seconds after which reshards are no longer priced by their best plans, see ReshardTable.
+    /// Seconds after which the costs of reshards are approximate, see ReshardTable.
     double timeLimit = std::numeric_limits<double>::infinity();
   };
 
-  /// `graph` before propagation: its tensors have what the user wrote. It must outlive this.
+  /// `graph` before propagation, with only the annotations. It must outlive this.
   StrategyGraph(const PropagationGraph &graph, const PropagatedPlan &propagated,
                 const sharding::Topology &topology, const Options &options);
 
   const solver::Problem &problem() const { return built.problem; }
-  /// Gives the problem memory: of each tensor its bytes where its home or op puts it times
-  /// `atHome`, and its bytes where its place puts it times `atPlace`. By tensor.
+  /// Sets the memory of the problem: for each tensor its bytes at its home or op times `atHome`,
+  /// and its bytes at its place times `atPlace`. By tensor.
   void setMemory(const std::vector<double> &atHome, const std::vector<double> &atPlace);
-  /// The fewest bytes on a device that a home leaves for a tensor; 0 where there is none.
+  /// The least bytes per device of a tensor with a home; 0 for others.
   double leastBytes(int64_t tensor) const;
   bool hasPlace(int64_t tensor) const { return placeNodeOf(tensor) >= 0; }
-  /// The node of the problem that says where; -1: it has none.
+  /// The node of a tensor's place, or -1.
   int64_t placeNodeOf(int64_t tensor) const { return built.placeOf(tensor).node; }
-  /// By node of the problem the strategies that propagation alone takes; -1 for places.
+  /// By node of the problem, the strategies of propagation's plan; -1 for places.
   const std::vector<int64_t> &propagatedChoice() const { return propagatedOf; }
 
   /// Seconds of a choice without its communication.
   double computeSeconds(const std::vector<int64_t> &choice) const;
-  /// Whether time ran out while reshards were priced: the problem's prices of them are then those
-  /// of one chain that always works, and no bound follows from them.
+  /// Whether the time limit ended the computation of reshard costs: some are then the costs of one
+  /// generic chain, which give no bound.
   bool hasHurriedPrices() const { return built.hasHurriedPrices(); }
-  /// What a choice costs by the best chains, whatever the problem says.
+  /// The cost of a choice by the best chains, also with approximate costs in the problem.
   double exactCost(const std::vector<int64_t> &choice);
-  /// What no choice can do without: the least of each node.
+  /// The computation time of every choice at least: the sum of each node's minimum.
   double leastCompute() const;
-  /// The sharding with which a tensor is produced, partial or not; of the graph's pool.
+  /// The sharding in which a tensor is produced, possibly partial; from the graph's pool.
   const sharding::TensorSharding &shardingOf(int64_t tensor,
                                              const std::vector<int64_t> &choice) const;
-  /// Where a tensor is brought for its users, of the graph's pool; null without several.
+  /// The place of a tensor with several users, from the graph's pool; else null.
   const sharding::TensorSharding *placeOf(int64_t tensor, const std::vector<int64_t> &choice) const;
-  /// The strategy of a node of the graph, null for what has none.
+  /// The strategy of a node of the graph, or null.
   const Strategy *strategyOf(int64_t node, const std::vector<int64_t> &choice) const;
-  /// Seconds of all reshards of a tensor from one way to lie to another, in an execution.
+  /// Seconds of all reshards of a tensor from one sharding to another, per execution of the
+  /// function.
   double reshardSeconds(int64_t tensor, const sharding::TensorSharding &from,
                         const sharding::TensorSharding &to);
   /// The candidate shardings of a tensor that a home or an op produces; not empty.
   const ShardingRefs &homesOf(int64_t tensor) const { return homes[tensor].shardings->distinct; }
-  /// All strategies of a node of the graph that has a choice.
+  /// All strategies of a node of the graph with a choice.
   const std::vector<Strategy> &strategiesOf(int64_t node) const {
     return *built.strategiesOf(node);
   }
   int64_t numStrategies(int64_t node) const { return std::ssize(problem().nodes[node].cost); }
   /// Whether the code generator copies an operand of a node into rows.
   bool isCopied(int64_t node, size_t operand) const { return operand < 2 && copied[node][operand]; }
-  /// The node of the problem for a node of the graph, -1 where it has no choice.
+  /// The node of the problem for a node of the graph, -1 without a choice.
   int64_t problemNodeOf(int64_t node) const { return built.nodeOf(node); }
   /// The collectives of a reshard.
   const sharding::ReshardPlan &planOf(int64_t tensor, const sharding::TensorSharding &from,
@@ -84,10 +85,9 @@ public:
   /// Bytes per device, beside source and target, of the intermediate results of a reshard.
   double bytesOnTheWay(int64_t tensor, const sharding::TensorSharding &from,
                        const sharding::TensorSharding &to) const;
-  /// Bytes per device that the op which makes a tensor takes beside its operands and results; told
-  /// of its first result.
+  /// Working set, in bytes per device, of the op that produces a tensor, its first result.
   double workingBytes(int64_t tensor, const std::vector<int64_t> &choice) const;
-  /// The node of the problem that says how a tensor is laid by a home, -1 where an op makes it.
+  /// The node of the problem for a tensor's home, -1 if an op produces the tensor.
   int64_t homeOf(int64_t tensor) const { return homes[tensor].node; }
 
 private:
