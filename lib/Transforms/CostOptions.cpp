@@ -1,4 +1,4 @@
-//===- CostOptions.cpp - What passes minimise, and on what machine ---------===//
+//===- CostOptions.cpp - Objective and machine of passes ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,7 @@ FailureOr<CostOptions> dist::readCostOptions(Operation *at, StringRef objective,
     options.objective = sharding::Objective::bytes;
   sharding::TopologyError error;
   std::optional<sharding::Topology> read = sharding::readTopology(topology.str(), error);
-  if (!read && error.line == 0) // not of the text of the file
+  if (!read && error.line == 0) // not in the text of the file
     return emitError(UnknownLoc::get(at->getContext()))
            << "topology '" << topology << "': " << error.message;
   if (!read) {

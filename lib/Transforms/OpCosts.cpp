@@ -1,4 +1,4 @@
-//===- OpCosts.cpp - What an op takes on a device ---------------------------===//
+//===- OpCosts.cpp - Cost of an op on a device ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -88,7 +88,7 @@ void OpCosts::addSelection(linalg::GenericOp op) {
   }
 }
 
-/// Whether a slice is put where the rest is: into what dies there, a carry, or nothing.
+/// Whether a slice is written in place: into a dying value, a carry, or an undefined tensor.
 bool OpCosts::isInPlace(tensor::InsertSliceOp insert) const {
   Value dest = insert.getDest();
   return dest.hasOneUse() && (lives->of(dest).isTaken || dest.getDefiningOp<tensor::EmptyOp>() ||
@@ -101,7 +101,8 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
     if (!isa<RankedTensorType>(value.getType()))
       return false;
     Liveness::Life life = lives->of(value);
-    // Lives know what ops make, and arguments; what is made where it is read has an empty one.
+    // Results of ops and arguments have live ranges; values recomputed at their uses have empty
+    // ones.
     bool isMade = life.to >= life.from || !value.getDefiningOp();
     return isMade && life.kind != Liveness::Kind::inside;
   };
@@ -120,7 +121,7 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   for (Value result : op->getResults())
     counts.push_back(isKept(result));
   if (auto insert = dyn_cast<tensor::InsertSliceOp>(op); insert && isInPlace(insert)) {
-    counts[0] += 1; // the slice is written, the rest stays
+    counts[0] += 1; // only the slice is written
     counts[1] = counts.back() = 0;
   }
   return counts;
@@ -142,7 +143,7 @@ OpCosts::Work OpCosts::workOf(Operation *op) const {
     work.isSelected = selection->second.isSelected;
   }
   work.operations = static_cast<double>(operationsOf(op));
-  // Products of narrow numbers run at their rate, however wide the sum is.
+  // Products run at the rate of their operands' type, however wide the sum is.
   llvm::raw_string_ostream(work.dtype) << getElementTypeOrSelf(
       combinesTensors(op) ? op->getOperand(0).getType() : op->getResult(0).getType());
   return work;
@@ -164,7 +165,7 @@ double OpCosts::seconds(const Work &work, double iterations, ArrayRef<double> el
 double OpCosts::communicationSeconds(Operation *op, const sharding::FactorAxes &axes,
                                      const sharding::Mesh &mesh) const {
   auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!distributed || isa<linalg::LinalgOp>(op) || // their iterations do not need each other
+  if (!distributed || isa<linalg::LinalgOp>(op) || // their iterations are independent
       llvm::all_of(axes, [](const sharding::AxisList &each) { return each.empty(); }))
     return 0;
   return distributed.getCommunicationSeconds(

@@ -1,4 +1,4 @@
-//===- StepTimeline.cpp - A device on its way through its ops -------------===//
+//===- StepTimeline.cpp - Timeline of a device over its ops ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -60,11 +60,11 @@ LogicalResult StepTimeline::runCollective(CollectiveOpInterface op, Context cont
   return success();
 }
 
-/// The first execution of a loop's body may wait for what was started before the loop; the others
-/// take what the second one does.
+/// The first execution of a loop's body may wait for collectives started before the loop; the
+/// others take as long as the second one.
 LogicalResult StepTimeline::runLoop(LoopLikeOpInterface loop, Context context) {
   std::optional<llvm::APInt> count = loop.getStaticTripCount();
-  // What does not fit counts as the most that does, and is no longer bounded.
+  // A count that overflows is clamped to the maximum, and is no longer bounded.
   int64_t known = !count ? 1 : count->getActiveBits() > 63 ? kMost : count->getSExtValue();
   int64_t inner = count ? known : kUnknownTrips;
   int64_t product = times(context.trips, known), modelled = times(context.modelledTrips, inner);
@@ -94,7 +94,7 @@ LogicalResult StepTimeline::runLoop(LoopLikeOpInterface loop, Context context) {
   return success();
 }
 
-/// Of a branch, the collectives of the arm that sends more bytes, and the time of the longer one.
+/// For a branch, the collectives of the arm that sends more bytes, and the time of the longer one.
 LogicalResult StepTimeline::runDearer(scf::IfOp branch, Context context) {
   DeviceClock before = clock;
   double computed = computeSeconds;
