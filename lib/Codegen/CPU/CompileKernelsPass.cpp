@@ -15,8 +15,8 @@ using namespace mlir;
 namespace tessera::codegen {
 namespace {
 
-/// Compiles a module of kernels for this machine and says what became of each. The module stays as
-/// it is; the shared object is thrown away.
+/// Compiles a module of kernels for this machine and reports the scheme of each. Leaves the module
+/// unchanged and discards the shared object.
 struct CompileKernelsPass : PassWrapper<CompileKernelsPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CompileKernelsPass)
 

@@ -1,11 +1,11 @@
-//===- CpuStages.h - The stages of a kernel on its way to a CPU -*- C++ -*-===//
+//===- CpuStages.h - The stages of a kernel for a CPU -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One kernel in a module of its own goes through
+// One kernel in a separate module passes through
 //
 //   prepareKernel        one vocabulary: linalg.generic, tensor subset ops, scf     (tensors)
 //   fuseKernel           elementwise producers into their consumers                 (tensors)
@@ -16,7 +16,7 @@
 //   expandKernelMath     exp, tanh, ... as polynomials; multiply-adds; 16-bit floats
 //   lowerKernelToLLVM    the LLVM dialect and the entry point `void(void **, i64, i64)`
 //
-// The fallback leaves out fuseKernel, groupAndTile and vectoriseKernel.
+// The fallback omits fuseKernel, groupAndTile and vectoriseKernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ namespace tessera::codegen {
 /// Puts ops that iterate over the same outer dimensions into one loop over them.
 void groupAndTile(mlir::func::FuncOp kernel, const KernelTarget &target);
 
-/// Replaces every linalg op on memrefs by loops over vectors; what it does not know becomes scalar
-/// loops, with a note in `info.reason`.
+/// Replaces every linalg op on memrefs by loops over vectors; unsupported ops become scalar loops,
+/// with a note in `info.reason`.
 mlir::LogicalResult vectoriseKernel(mlir::func::FuncOp kernel, const KernelTarget &target,
                                     KernelInfo &info);
 
@@ -44,7 +44,7 @@ mlir::LogicalResult lowerKernelToLLVM(mlir::ModuleOp module, mlir::func::FuncOp 
                                       llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias);
 
 /// Runs the stages on the kernel in `text` and compiles it to an object file with the entry point
-/// `symbol`. On failure `error` says why no scheme worked.
+/// `symbol`. On failure `error` has the reason of each scheme.
 mlir::FailureOr<std::string> compileKernelText(mlir::MLIRContext &context, llvm::StringRef text,
                                                llvm::StringRef symbol, const KernelTarget &target,
                                                const CpuOptions &options, KernelInfo &info,

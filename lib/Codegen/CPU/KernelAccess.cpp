@@ -1,4 +1,4 @@
-//===- KernelAccess.cpp - How the emitter reads and writes memory -------===//
+//===- KernelAccess.cpp - Loads and stores of the emitter -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@ using namespace mlir;
 namespace tessera::codegen {
 
 /// The operand's buffer as one dimension of elements: the nest's addresses are then plain indices,
-/// and a vector is contiguous whichever dimension it lies in.
+/// and a vector is contiguous in any dimension.
 Value NestEmitter::view(const NestOperand &operand) {
   Value buffer = operand.operand->get();
   auto type = cast<MemRefType>(buffer.getType());
@@ -90,9 +90,9 @@ Value NestEmitter::load(const NestOperand &operand, int64_t jam, Chunk chunk) {
   return value;
 }
 
-/// Vector `jam` of square blocks side by side, contiguous in the jammed direction. A whole block is
-/// loaded and transposed by log2(lanes) rounds of interleaving the first time one of its vectors is
-/// asked for.
+/// Vector `jam` of square blocks side by side, contiguous in the jammed direction. The first
+/// request for a vector of a block loads the whole block and transposes it in log2(lanes) rounds of
+/// interleaving.
 Value NestEmitter::loadTransposed(const NestOperand &operand, int64_t jam) {
   unsigned number = operand.operand->getOperandNumber();
   if (auto it = transposed.find({number, jam}); it != transposed.end())

@@ -21,7 +21,7 @@
 //
 // Shapes are static, so the remainder of v is emitted as one more copy with the widths that are
 // left (8, 8, 5): LLVM splits odd widths itself, on any target, and no element beyond the end is
-// touched.
+// accessed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,13 +42,13 @@ public:
   void emit();
 
 private:
-  /// Where a loop stands: a variable plus a constant.
+  /// The index of a loop: a variable plus a constant.
   struct Position {
     mlir::Value iv;
     int64_t offset = 0;
   };
-  /// Vectors side by side: where each begins (from v's position) and how many lanes it has. Scalar
-  /// code has one chunk of width 0.
+  /// Adjacent vectors: the start (relative to v's position) and width of each. Scalar code has one
+  /// chunk of width 0.
   struct Chunk {
     int64_t begin = 0;
     int64_t width = 0;

@@ -50,7 +50,7 @@ static void addEntryPoint(ModuleOp module, LLVM::LLVMFuncOp body, StringRef symb
 LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef symbol,
                                 ArrayRef<bool> mayAlias) {
   MLIRContext *context = module.getContext();
-  // A name that no other function has: objects of many kernels are linked together.
+  // A unique name: objects of many kernels are linked together.
   std::string bodyName = (symbol + ".body").str();
   kernel.setName(bodyName);
   for (StringAttr name : llvm::map_to_vector(kernel->getDiscardableAttrs(),
@@ -59,7 +59,7 @@ LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef 
   if (failed(flattenKernel(module)))
     return failure();
   {
-    // Near zero LLVM's lowering of these, exp(x) - 1 and log(1 + x), has no digits left.
+    // LLVM's lowering of these, exp(x) - 1 and log(1 + x), loses all digits near zero.
     RewritePatternSet patterns(context);
     populateMathToLibmConversionPatterns(patterns);
     ConversionTarget target(*context);
@@ -76,7 +76,7 @@ LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef 
   RewritePatternSet patterns(context);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
-  // Instructions before library calls: both know fma, sqrt and their like.
+  // Instructions before library calls: both lower fma, sqrt and the like.
   populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false,
                                        /*benefit=*/2);
   populateMathToLibmConversionPatterns(patterns);
@@ -99,7 +99,7 @@ LogicalResult lowerKernelToLLVM(ModuleOp module, func::FuncOp kernel, StringRef 
       body.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), builder.getUnitAttr());
     body.setArgAttr(i, LLVM::LLVMDialect::getAlignAttrName(), builder.getI64IntegerAttr(64));
   }
-  // Inlined, the promises about its arguments would be lost.
+  // Inlining would lose the attributes of its arguments.
   body.setNoInline(true);
   addEntryPoint(module, body, symbol);
   return success();

@@ -27,7 +27,7 @@ std::string print(Operation *op) {
 
 } // namespace
 
-/// One attempt; on failure `error` holds the reason.
+/// One attempt; on failure `error` is the reason.
 static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, StringRef symbol,
                                       const KernelTarget &target, const CpuOptions &options,
                                       bool vectorise, KernelInfo &info, std::string &error) {
@@ -60,7 +60,7 @@ static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, Stri
   info.heapBytes = temporaries.heap;
   kernel = *module->getOps<func::FuncOp>().begin();
 
-  // Which tasks to run.
+  // The range of tasks.
   Type index = IndexType::get(&context);
   for (int i = 0; i < 2; ++i)
     if (failed(kernel.insertArgument(kernel.getNumArguments(), index, {}, kernel.getLoc())))

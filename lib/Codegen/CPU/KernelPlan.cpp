@@ -1,4 +1,4 @@
-//===- KernelPlan.cpp - How a nest becomes vector code ------------------===//
+//===- KernelPlan.cpp - Plan the vectorisation of a nest ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -59,8 +59,8 @@ static bool dependsOn(const Nest &nest, Value value, int loop) {
                       [&](Value operand) { return dependsOn(nest, operand, loop); });
 }
 
-/// Instructions an element of a load at computed indices: as of an operand where the loop moves
-/// along a row, else one a lane.
+/// Instructions per element of a load at computed indices: as for an operand if the loop moves
+/// along a row, else one per lane.
 static double costOf(const Nest &nest, memref::LoadOp load, int vector, double lanes) {
   auto moves = [&](Value index) { return dependsOn(nest, index, vector); };
   if (llvm::none_of(load.getIndices(), moves))
@@ -70,7 +70,7 @@ static double costOf(const Nest &nest, memref::LoadOp load, int vector, double l
   return run ? 1 / lanes : 1;
 }
 
-/// Instructions an element when vectors lie along `vector`.
+/// Instructions per element with vectors along `vector`.
 static double costOf(const Nest &nest, int vector, const KernelTarget &target) {
   int64_t extent = nest.loops[vector].extent;
   double lanes = double(target.lanes(computeBits(nest, vector)));
@@ -80,7 +80,7 @@ static double costOf(const Nest &nest, int vector, const KernelTarget &target) {
     if (operand.scalar)
       continue;
     int64_t step = std::abs(operand.step[vector]);
-    // A vector load; a scalar load an element; a few loads and shuffles for small steps.
+    // A vector load; a scalar load per element; a few loads and shuffles for small strides.
     double access = step <= 1        ? 1 / used
                     : operand.output ? 2.5
                     : step <= 4      ? 2.0 * double(step) / used
@@ -90,7 +90,7 @@ static double costOf(const Nest &nest, int vector, const KernelTarget &target) {
     cost += access;
   }
   for (Operation &op : nest.op.getBody()->without_terminator()) {
-    // Functions have a polynomial's length.
+    // Functions cost a polynomial.
     double weight = isa<math::MathDialect>(op.getDialect()) ? 12 : 1;
     auto load = dyn_cast<memref::LoadOp>(op);
     cost += load ? costOf(nest, load, vector, used) : weight / used;
@@ -106,9 +106,9 @@ static int64_t evenBlock(int64_t count, int64_t limit) {
   return blocks ? (count + blocks - 1) / blocks : 1;
 }
 
-/// A sum over far-apart rows walks the whole column once a strip: pages and prefetch streams are
-/// left too early. Instead a few rows at a time are added along their whole length, the sums
-/// staying in the first-level cache.
+/// A sum over distant rows would walk the whole column for each strip, leaving pages and prefetch
+/// streams too early. Instead a few rows at a time are added along their whole length, with the
+/// sums in the first-level cache.
 static void blockRows(Nest &nest, NestPlan &plan) {
   constexpr int64_t kFar = 256, kMaxRows = 16, kMinRows = 4;
   if (plan.vector < 0 || plan.jam >= 0 || plan.inner.size() != 1 ||
@@ -149,7 +149,8 @@ NestPlan planNest(Nest &nest, const KernelTarget &target) {
         }))
       continue;
     double cost = costOf(nest, loop, target);
-    // Of equals the innermost parallel one: it needs no final reduction and walks memory in order.
+    // Among equal costs the innermost parallel loop: it needs no final reduction and accesses
+    // memory in order.
     if (plan.vector < 0 || cost < best * 0.999 ||
         (cost <= best * 1.001 &&
          !(nest.loops[loop].reduction && !nest.loops[plan.vector].reduction))) {
@@ -170,7 +171,7 @@ NestPlan planNest(Nest &nest, const KernelTarget &target) {
       accumulators += output.accumulates;
     int64_t registers = target.numRegisters - 4;
 
-    // Reuse: an operand that stays while the jammed loop moves is loaded once for all its copies.
+    // Reuse: an operand with stride 0 in the jammed loop is loaded once for all copies.
     if (nest.hasReduction()) {
       int64_t reuse = 0;
       for (int loop = 0, e = nest.loops.size(); loop < e; ++loop) {
@@ -202,7 +203,7 @@ NestPlan planNest(Nest &nest, const KernelTarget &target) {
       }
     } else {
       plan.vectors = std::min<int64_t>(vectors, heavy > 8 ? 2 : 4);
-      // A transpose: what is contiguous along another loop is loaded in its direction.
+      // A transpose: operands that are contiguous along another loop are loaded in its direction.
       for (int loop = 0, e = nest.loops.size(); loop < e; ++loop) {
         if (loop == plan.vector || nest.loops[loop].extent < plan.lanes ||
             along.extent < plan.lanes)
@@ -212,7 +213,7 @@ NestPlan planNest(Nest &nest, const KernelTarget &target) {
                  operand.step[plan.vector] > 4 && !operand.element.isInteger(1);
         });
         if (contiguous && plan.lanes <= 16) {
-          // Whole cache lines of what is read, when there are as many.
+          // Whole cache lines of the source, if it is large enough.
           constexpr int64_t kLineBits = 512;
           int64_t line = kLineBits / std::max(8u, computeBits(nest, plan.vector));
           plan.jam = loop;

@@ -1,4 +1,4 @@
-//===- KernelPlan.h - How a nest becomes vector code ------------*- C++ -*-===//
+//===- KernelPlan.h - Plan the vectorisation of a nest ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,13 +13,13 @@
 
 namespace tessera::codegen {
 
-/// How a nest becomes vector code. `vector` < 0: scalar code.
+/// The vectorisation of a nest. `vector` < 0: scalar code.
 struct NestPlan {
-  int vector = -1;     ///< the loop in whose direction vectors lie
-  int64_t lanes = 1;   ///< elements a vector
-  int64_t vectors = 1; ///< vectors side by side
+  int vector = -1;     ///< the vectorised loop
+  int64_t lanes = 1;   ///< elements per vector
+  int64_t vectors = 1; ///< adjacent vectors
   int jam = -1;        ///< a parallel loop unrolled into the innermost one for reuse, or -1
-  int64_t jams = 1;    ///< by how much
+  int64_t jams = 1;    ///< its unroll factor
   bool transpose =
       false; ///< `jam` is a contiguous direction of some operand: transpose in registers
   llvm::SmallVector<unsigned> outer; ///< the other parallel loops, outermost first

@@ -1,4 +1,4 @@
-//===- KernelTarget.cpp - The CPU that kernels are compiled for -----------===//
+//===- KernelTarget.cpp - The target CPU of kernels -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,8 +30,7 @@ using namespace llvm;
 
 namespace tessera::codegen {
 
-/// Whether the subtarget of `machine` has `feature`; asked of LLVM so that a CPU's name implies
-/// what it implies.
+/// Whether the subtarget of `machine` has `feature`, by LLVM's table of CPUs.
 static bool hasFeature(const TargetMachine &machine, StringRef feature) {
   return machine.getMCSubtargetInfo()->checkFeatures(("+" + feature).str());
 }
@@ -61,7 +60,7 @@ mlir::FailureOr<KernelTarget> KernelTarget::get(const CpuOptions &options, std::
   const Target *known = TargetRegistry::lookupTarget(Triple(target.triple), error);
   if (!known)
     return mlir::failure();
-  // Asked of the generic CPU: a machine for an unknown one would complain to stderr by itself.
+  // Queries the generic CPU: a machine for an unknown one would print to stderr.
   std::unique_ptr<MCSubtargetInfo> generic(
       known->createMCSubtargetInfo(Triple(target.triple), "", ""));
   if (!generic || !generic->isCPUStringValid(target.cpu)) {
@@ -74,7 +73,7 @@ mlir::FailureOr<KernelTarget> KernelTarget::get(const CpuOptions &options, std::
     error = "LLVM has no code generator for " + target.triple;
     return mlir::failure();
   }
-  // Their default NaN is 0x7fc00000 or 0xffc00000, and an operand's is kept.
+  // Their default NaN is 0x7fc00000 or 0xffc00000, and NaN operands propagate.
   Triple triple(target.triple);
   target.zeroExtendsNaN = triple.isX86() || triple.isAArch64() || triple.isRISCV();
   if (triple.isX86()) {
@@ -103,15 +102,15 @@ std::unique_ptr<TargetMachine> KernelTarget::createMachine() const {
   if (!known)
     return nullptr;
   TargetOptions options;
-  // Kernels neither trap nor look at the FP environment; contraction is decided on MLIR, so that
-  // vectors and remainders round alike.
+  // Kernels neither trap nor read the FP environment; contraction is decided on MLIR, so that
+  // vectors and remainders round equally.
   options.AllowFPOpFusion = FPOpFusion::Standard;
   return std::unique_ptr<TargetMachine>(known->createTargetMachine(
       parsed, cpu, features, options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));
 }
 
-/// For loops that are in vectors: what remains is to hoist, to simplify addresses, and to unroll
-/// windows of a few trips. The whole of O2 takes several times as long and finds nothing more.
+/// For vectorised loops: hoists, simplifies addresses, and unrolls windows of a few trips. O2 takes
+/// several times as long without further gains.
 static FunctionPassManager explicitPipeline() {
   FunctionPassManager passes;
   passes.addPass(EarlyCSEPass());

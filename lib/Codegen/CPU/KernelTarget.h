@@ -1,4 +1,4 @@
-//===- KernelTarget.h - The CPU that kernels are compiled for ---*- C++ -*-===//
+//===- KernelTarget.h - The target CPU of kernels ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@
 
 namespace tessera::codegen {
 
-/// A CPU and what code generation must know of it.
+/// A CPU and its properties for code generation.
 struct KernelTarget {
   std::string triple;
   std::string cpu;
@@ -28,20 +28,20 @@ struct KernelTarget {
   bool convertsF16InIntegers = false; ///< no instruction converts f16 to f32 and back
   bool zeroExtendsNaN = false;        ///< MathTarget's
 
-  /// The target `options` ask for; an error message when LLVM does not know it.
+  /// The target of `options`; an error message if LLVM does not support it.
   static mlir::FailureOr<KernelTarget> get(const CpuOptions &options, std::string &error);
 
   /// Elements of `bits` bits in a vector register, at least 1.
   int64_t lanes(unsigned bits) const { return std::max<int64_t>(1, vectorBits / bits); }
   /// A machine for one module: not shared between threads.
   std::unique_ptr<llvm::TargetMachine> createMachine() const;
-  /// All that distinguishes objects for this target from others.
+  /// The part of the cache key that identifies this target.
   std::string key() const { return triple + "|" + cpu + "|" + features; }
 };
 
-/// How much LLVM's optimiser has left to do.
+/// The pipeline of LLVM's optimiser.
 enum class OptimiseLevel {
-  Explicit, ///< loops are in vectors already: clean up and schedule
+  Explicit, ///< vectorised loops: clean up and schedule
   Full,     ///< scalar loops: the whole of O2 with LLVM's loop vectoriser
 };
 

@@ -17,9 +17,9 @@ using namespace mlir;
 namespace tessera::codegen {
 namespace {
 
-/// Of the first-level cache, what the tensors of a tile may take.
+/// The share of the first-level cache for the tensors of a tile.
 constexpr int64_t kGroupTileBytes = 24 << 10;
-/// An op alone is cut only to be spread over threads: into pieces worth a hand-over.
+/// A single op is cut only to distribute it over threads: the least size of a piece.
 constexpr int64_t kTaskBytes = 128 << 10;
 
 /// Builds the loop nest of one group.
@@ -29,16 +29,16 @@ public:
       : b(before), loc(before->getLoc()), group(group), sizes(sizes),
         offsets(sizes.size(), b.getIndexAttr(0)) {}
 
-  /// Returns false when some op could not be cut; nothing is changed then.
+  /// Returns false, without changes, if an op could not be cut.
   bool run();
 
 private:
-  /// A member's result that somebody outside needs, and the tensor it is gathered in.
+  /// A member's result with readers outside, and the tensor in which it is gathered.
   struct Export {
     OpResult result;
     /// The init of the first of a chain of in-place updates within the group.
     OpOperand *originInit;
-    /// What the gathered tensor holds at first; the fill is done tile by tile when there is one.
+    /// The initial value of the gathered tensor; a fill is done tile by tile.
     Value start;
   };
 
@@ -58,8 +58,7 @@ private:
   bool good = true, taskLoopPlaced = false;
 };
 
-/// The scalar a member's init is filled with, when its tiles can be filled one by one: each is
-/// visited once.
+/// The fill value of a member's init, if its tiles can be filled one by one, each visited once.
 Value GroupTiler::fillOf(OpOperand *init) const {
   auto fill = init->get().getDefiningOp<linalg::GenericOp>();
   if (!fill || group.contains(fill))
@@ -106,7 +105,7 @@ bool GroupTiler::run() {
   for (const Export &entry : exports)
     carried.push_back(entry.start);
   Operation *before = &*b.getInsertionPoint();
-  // A mark to undo to.
+  // A marker for undoing.
   auto mark = arith::ConstantIndexOp::create(b, loc, 0);
   SmallVector<Value> results = loops(0, carried);
   if (!good) {
@@ -117,7 +116,7 @@ bool GroupTiler::run() {
   for (auto [entry, value] : llvm::zip_equal(exports, results))
     entry.result.replaceUsesWithIf(value,
                                    [&](OpOperand &use) { return !group.contains(use.getOwner()); });
-  // Each once, and none that goes with the members.
+  // Without duplicates, and without those erased with the members.
   llvm::SmallSetVector<Operation *, 8> fills;
   for (const GroupMember &member : group.members)
     for (Value init : linalg::GenericOp(member.op).getOutputs())
@@ -143,7 +142,7 @@ SmallVector<Value> GroupTiler::loops(unsigned c, SmallVector<Value> carried) {
   bool tasks = !taskLoopPlaced && group.isParallel(c);
   taskLoopPlaced = true;
   int64_t main = trips / size * size;
-  // The rest is a loop of one trip, so that tasks can leave it out.
+  // The remainder is a loop of one trip, so that tasks can skip it.
   for (auto [from, to] : {std::pair(int64_t(0), main), std::pair(main, trips)}) {
     if (from == to)
       continue;
@@ -219,7 +218,7 @@ SmallVector<Value> GroupTiler::tile(SmallVector<Value> carried) {
         init->set(linalg::FillOp::create(b, loc, fill, init->get()).getResult(0));
       tiles[result] = piece->getResult(result.getResultNumber());
     }
-    // What was cut out of whole members would keep them alive.
+    // Slices of whole members would keep these alive.
     for (Operation *unused : llvm::reverse(tiled->generatedSlices))
       if (unused->use_empty())
         unused->erase();
@@ -260,7 +259,7 @@ void groupAndTile(func::FuncOp kernel, const KernelTarget &target) {
     if (generic && KernelGroup::canHold(generic)) {
       if (open && groups.back().join(generic))
         continue;
-      // One that the open group does not feed can stay before it.
+      // An op that does not depend on the open group can stay before it.
       if (open && groups.back().members.size() > 1 && !groups.back().feeds(generic)) {
         groups.insert(std::prev(groups.end()), KernelGroup(generic));
         continue;
@@ -273,7 +272,7 @@ void groupAndTile(func::FuncOp kernel, const KernelTarget &target) {
   }
   for (KernelGroup &group : groups) {
     bool alone = group.members.size() == 1;
-    // Alone there is nothing to keep in cache: only parallel loops are worth cutting.
+    // A single op gains nothing from the cache: only parallel loops are worth cutting.
     if (alone)
       group.restrict([&](unsigned c) { return group.isParallel(c); });
     if (group.trips.empty())

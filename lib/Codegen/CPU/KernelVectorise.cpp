@@ -15,8 +15,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Honours [begin, end) when the kernel is nothing but loops of tasks over the same range; returns
-/// how many there are, 1 when it is not.
+/// Applies [begin, end) if the kernel consists only of task loops over the same range; returns the
+/// number of tasks, otherwise 1.
 static int64_t splitIntoTasks(func::FuncOp kernel) {
   SmallVector<scf::ForOp> loops;
   int64_t step = 0, last = 0;
@@ -63,7 +63,7 @@ LogicalResult vectoriseKernel(func::FuncOp kernel, const KernelTarget &target, K
     if (hasLaneForm(op, reason))
       nest = Nest::get(op, reason);
     if (succeeded(nest)) {
-      // The combiners are known by now: accumulating products may be fused.
+      // The combiners are known: products that are accumulated may be fused.
       if (target.fma)
         contractMultiplyAdds(op);
       NestPlan plan = planNest(*nest, target);
