@@ -1,4 +1,4 @@
-//===- ClampIndices.cpp - Kernels do not leave their tensors --------------===//
+//===- ClampIndices.cpp - Clamp indices into their tensors ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,8 +23,8 @@ static void clampElement(Operation *op, MutableOperandRange indices, RankedTenso
     index.set(dist::clampIndex(b, op->getLoc(), index.get(), extent));
 }
 
-/// A slice whose stride is known when it runs: the offset is a place of the tensor, the stride one
-/// that leads from there to another.
+/// For a slice with a dynamic stride: the offset is a valid index, and the stride leads from there
+/// to another one.
 static Value clampStride(OpBuilder &b, Location loc, Value offset, Value stride, int64_t extent,
                          int64_t size) {
   if (size <= 1)
@@ -49,7 +49,7 @@ static void clampSlice(OffsetSizeAndStrideOpInterface slice, MutableOperandRange
     OpOperand *offset = slice.isDynamicOffset(d) ? &offsets[nextOffset++] : nullptr;
     OpOperand *stride = slice.isDynamicStride(d) ? &strides[nextStride++] : nullptr;
     if (slice.isDynamicSize(d))
-      continue; // the guard refuses it
+      continue; // the guard rejects it
     int64_t extent = whole.getDimSize(d), size = slice.getStaticSize(d);
     if (offset)
       offset->set(dist::clampIndex(

@@ -5,15 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An operation of f16 or bf16 is computed in f32 and rounded, however many of them a kernel has:
+// Each operation of f16 or bf16 is computed in f32 and rounded:
 //
 //   z = maximumf(mulf(a, b), c) : bf16
 //
 //   m = truncf (mulf (extf a), (extf b))         the rounding stays
 //   z = truncf (maximumf (extf m), (extf c))     this one changes nothing
 //
-// Upstream's passes write that, and mark every conversion `contract`, by which folders drop a
-// truncation that is extended again. Here the mark stays where the rounding is the identity.
+// Upstream's passes emit this, and mark every conversion `contract`, which lets folders drop
+// a truncation before an extension. Here the mark is kept only where the rounding is the
+// identity.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ using namespace mlir;
 namespace tessera::codegen {
 namespace {
 
-/// Upstream's passes leave multiply-adds alone.
+/// Upstream's passes do not convert multiply-adds.
 void computeMultiplyAdd(math::FmaOp fma) {
   Type type = fma.getType(), element = getElementTypeOrSelf(type);
   if (!element.isBF16() && !element.isF16())
@@ -48,7 +49,7 @@ void computeMultiplyAdd(math::FmaOp fma) {
   fma.erase();
 }
 
-/// Whether `op`, of numbers that fit in 16 bits, gives one that fits.
+/// Whether the result of `op` on 16-bit floats is a 16-bit float.
 bool isExact(Operation *op) {
   return isa<arith::NegFOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp,
              arith::MinNumFOp, arith::SelectOp, math::AbsFOp, math::CopySignOp, math::CeilOp,

@@ -1,4 +1,4 @@
-//===- DeadInit.cpp - Whether an op needs what its output held -------------===//
+//===- DeadInit.cpp - Whether an op reads its init ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ bool tessera::codegen::isInitDead(linalg::LinalgOp op, OpOperand &init) {
   ArrayRef<int64_t> shape = op.getShape(&init);
   if (llvm::is_contained(shape, 0))
     return true;
-  // A loop that the output does not run over may have no iteration: then nothing is written.
+  // A loop that the output lacks may have no iterations: then nothing is written.
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
   llvm::SmallBitVector seen(op.getNumLoops());
   for (auto [expr, extent] :

@@ -1,4 +1,4 @@
-//===- DefineScalars.cpp - Arithmetic that is defined everywhere ----------===//
+//===- DefineScalars.cpp - Define results of all scalar operations --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // arith and LLVM leave some results undefined: of divisions by zero, shifts by the width, casts out
-// of range. docs/numerics.md defines them; here they are written in operations that LLVM defines,
-// for all targets alike. It is done on the scalar ops of bodies, so that divisions which addresses
-// are computed with later stay as they are.
+// of range. docs/numerics.md defines them; this file expands them into operations that LLVM
+// defines, for all targets. It rewrites only the scalar ops of bodies, so that later divisions in
+// address computations are unaffected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +56,7 @@ public:
   unsigned width;
 };
 
-/// A division by what is never zero, and never -1 where that overflows; the others are chosen
-/// around it.
+/// A divisor that is never zero, and never -1 where that overflows; selects handle those cases.
 struct Divisor {
   Value safe;
   Value isZero; ///< null: it never is
@@ -69,7 +68,7 @@ Divisor safeDivisor(Integers &f, Value x, Value y, bool isSigned) {
   Value replaced;
   if (range.umin().isZero())
     replaced = divisor.isZero = f.is(CmpIPredicate::eq, y, 0);
-  // The least integer by -1: by 1 it is itself, and leaves 0.
+  // The least integer divided by -1 becomes a division by 1: itself, remainder 0.
   if (isSigned && range.smin().sle(-1) && range.smax().sge(-1)) {
     Value overflows = f.make<arith::AndIOp>(f.is(CmpIPredicate::eq, y, -1),
                                             f.is(CmpIPredicate::eq, x, f.least()));
@@ -115,7 +114,7 @@ Value defineDivision(OpBuilder &b, Operation *op) {
   return divisor.isZero ? f.pick(divisor.isZero, remainder ? x : f.c(-1), result) : result;
 }
 
-/// Bits leave at the end; by the width or more none of the value is left, or its sign.
+/// A shift by the width or more leaves no bits of the value, or its sign.
 Value defineShift(OpBuilder &b, Operation *op) {
   Value x = op->getOperand(0), amount = op->getOperand(1);
   Integers f(b, op->getLoc(), x.getType());
@@ -123,7 +122,7 @@ Value defineShift(OpBuilder &b, Operation *op) {
   if (range.umax().ult(f.width))
     return Value();
   int64_t last = f.width - 1;
-  // A width that is more than all amounts, of i1, cannot be written.
+  // The width of i1 does not fit the type.
   Value inside = f.is(CmpIPredicate::ule, amount, last);
   if (isa<arith::ShRSIOp>(op))
     return f.make<arith::ShRSIOp>(x, f.pick(inside, amount, f.c(last)));
@@ -133,11 +132,11 @@ Value defineShift(OpBuilder &b, Operation *op) {
   return f.pick(inside, shifted, f.c(0));
 }
 
-/// Towards zero; the nearer bound beyond the range, 0 for NaN.
+/// Towards zero; the nearest bound beyond the range, 0 for NaN.
 Value defineFloatToInt(OpBuilder &b, Operation *op) {
   Location loc = op->getLoc();
   Value x = op->getOperand(0);
-  if (x.getType().getIntOrFloatBitWidth() < 32) // whose infinity comes before the bounds
+  if (x.getType().getIntOrFloatBitWidth() < 32) // their infinity is below the bounds
     x = arith::ExtFOp::create(b, loc, b.getF32Type(), x);
   Integers f(b, loc, op->getResult(0).getType());
   auto number = [&](double value) -> Value {
@@ -185,8 +184,8 @@ Value definePower(OpBuilder &b, math::IPowIOp op) {
   return f.pick(f.is(CmpIPredicate::slt, exponent, 0), inverse, result);
 }
 
-/// In f64, which every exponent of 32 bits fits, and where no power of f32 overflows on the way to
-/// one that does not. A constant exponent is products.
+/// In f64, which represents every 32-bit exponent, and in which no intermediate power of f32
+/// overflows unless the result does. A constant exponent becomes products.
 Value definePower(OpBuilder &b, math::FPowIOp op) {
   if (matchPattern(op.getRhs(), m_Constant()))
     return Value();
@@ -201,7 +200,7 @@ Value definePower(OpBuilder &b, math::FPowIOp op) {
   return isNarrow ? arith::TruncFOp::create(b, loc, op.getType(), power).getResult() : power;
 }
 
-/// What kind of number it is, by comparing its amount.
+/// The class of a number, by comparing its magnitude.
 Value defineClass(OpBuilder &b, Operation *op) {
   Location loc = op->getLoc();
   Value x = op->getOperand(0);
@@ -224,14 +223,14 @@ Value defineClass(OpBuilder &b, Operation *op) {
   return arith::AndIOp::create(b, loc, large, finite);
 }
 
-/// The larger of value and min, then the smaller of that and max. The expansion upstream follows
-/// the op's description, which exchanges the two.
+/// The larger of value and min, then the smaller of that and max. Upstream's expansion follows the
+/// op's description, which applies the two in the other order.
 Value defineClamp(OpBuilder &b, math::ClampFOp op) {
   Value raised = arith::MaximumFOp::create(b, op.getLoc(), op.getValue(), op.getMin());
   return arith::MinimumFOp::create(b, op.getLoc(), raised, op.getMax());
 }
 
-/// Null: it is as it should be.
+/// Null if the op is already defined.
 Value define(OpBuilder &b, Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, arith::FloorDivSIOp,

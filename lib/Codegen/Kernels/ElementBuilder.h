@@ -1,4 +1,4 @@
-//===- ElementBuilder.h - Formulas in arithmetic ----------------*- C++ -*-===//
+//===- ElementBuilder.h - Builder of scalar and vector formulas -*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,8 +13,8 @@
 
 namespace tessera::codegen {
 
-/// Writes formulas in operations on values of one floating-point type, or vectors of it. Integers
-/// are as wide as the floats.
+/// Builds formulas on values of one floating-point type, or vectors of it. Integers are as wide as
+/// the floats.
 class ElementBuilder {
 public:
   using Value = mlir::Value;
@@ -24,7 +24,7 @@ public:
         integers(like(b.getIntegerType(mlir::getElementTypeOrSelf(type).getIntOrFloatBitWidth()))) {
   }
 
-  /// The type of `element`, as a vector where this builds vectors.
+  /// The type of `element`, as a vector if this builds vectors.
   mlir::Type like(mlir::Type element) const {
     auto vector = mlir::dyn_cast<mlir::VectorType>(type);
     return vector ? mlir::Type(vector.clone(element)) : element;
@@ -46,7 +46,7 @@ public:
   Value sqrt(Value x) { return mlir::math::SqrtOp::create(b, loc, x); }
   Value floor(Value x) { return mlir::math::FloorOp::create(b, loc, x); }
   Value nearest(Value x) { return mlir::math::RoundEvenOp::create(b, loc, x); }
-  /// The amount of `x` with the sign of `of`.
+  /// The magnitude of `x` with the sign of `of`.
   Value sign(Value x, Value of) { return mlir::math::CopySignOp::create(b, loc, x, of); }
 
   Value is(mlir::arith::CmpFPredicate p, Value x, Value y) {
@@ -71,9 +71,7 @@ public:
   Value join(Value m, Value n) { return mlir::arith::OrIOp::create(b, loc, m, n); }
   Value left(Value m, int64_t by) { return mlir::arith::ShLIOp::create(b, loc, m, n(by)); }
   Value right(Value m, int64_t by) { return mlir::arith::ShRUIOp::create(b, loc, m, n(by)); }
-  Value rightSigned(Value m, int64_t by) {
-    return mlir::arith::ShRSIOp::create(b, loc, m, n(by));
-  }
+  Value rightSigned(Value m, int64_t by) { return mlir::arith::ShRSIOp::create(b, loc, m, n(by)); }
   Value compare(mlir::arith::CmpIPredicate p, Value m, Value n) {
     return mlir::arith::CmpIOp::create(b, loc, p, m, n);
   }

@@ -27,7 +27,7 @@ namespace tessera::codegen {
 static constexpr int64_t kMaxStackBytes = 64 << 10;
 static constexpr int64_t kAlignment = 64;
 
-/// Follows a chain of in-place updates back from `value` to where it starts, or to `stop`.
+/// Follows a chain of in-place updates back from `value` to its start, or to `stop`.
 static Value updatedFrom(Value value, Value stop) {
   while (value != stop) {
     Operation *def = value.getDefiningOp();
@@ -45,8 +45,8 @@ static Value updatedFrom(Value value, Value stop) {
   return value;
 }
 
-/// The analysis takes an init that a body does not read for dead, and would give the op a buffer of
-/// its own without copying. Where the op writes a part of its init only, the copy is made here.
+/// The analysis treats an init that a body does not read as dead, and would allocate a new buffer
+/// without a copy. If the op writes only a part of its init, this inserts the copy.
 static void copyPartlyWrittenInits(func::FuncOp kernel) {
   kernel.walk([](linalg::LinalgOp op) {
     for (OpOperand &init : op.getDpsInitsMutable()) {
@@ -60,8 +60,8 @@ static void copyPartlyWrittenInits(func::FuncOp kernel) {
   });
 }
 
-/// A loop's carried tensor must stay in one buffer: what the body yields is copied into it unless
-/// it was computed there.
+/// A loop's carried tensor must stay in one buffer: the yielded value is copied into it unless it
+/// was computed there.
 static void keepCarriedInPlace(func::FuncOp kernel) {
   kernel.walk([](scf::ForOp loop) {
     auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
@@ -82,8 +82,8 @@ static void keepCarriedInPlace(func::FuncOp kernel) {
   });
 }
 
-/// Removes what a loop carries unchanged: its buffers. By hand, because the canonicalisation that
-/// does it forgets the loop's attributes. Returns whether there were any.
+/// Removes unchanged carries, the buffers, because the corresponding canonicalisation drops the
+/// loop's attributes. Returns whether there were any.
 static bool dropCarriedBuffers(func::FuncOp kernel) {
   bool changed = false;
   SmallVector<scf::ForOp> loops;
@@ -126,7 +126,7 @@ static bool dropCarriedBuffers(func::FuncOp kernel) {
 }
 
 /// Moves temporaries to the function's entry, on the stack while they fit. Their contents never
-/// outlive a loop's trip: what a loop carries has a buffer of its own before the loop.
+/// outlive an iteration: loop carries have buffers before the loop.
 static void placeTemporaries(func::FuncOp kernel, TemporaryBytes &temporaries) {
   SmallVector<memref::AllocOp> allocations;
   kernel.walk([&](memref::AllocOp op) { allocations.push_back(op); });
@@ -162,7 +162,7 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, TemporaryByt
                       builder.getBoolAttr(argument.getArgNumber() >= reads));
   for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
     Value destination = kernel.getArgument(reads + i);
-    // Already computed there; should the analysis think otherwise, a copy follows below.
+    // Already computed there; if the analysis decides otherwise, a copy follows below.
     if (updatedFrom(value, destination) == destination)
       continue;
     // Another destination's buffer may have been overwritten when it is copied.
@@ -213,14 +213,14 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, TemporaryByt
     linalg::makeMemRefCopyOp(builder, op.getLoc(), op.getSource(), op.getTarget());
     op.erase();
   }
-  // An outer loop's buffer is an inner one's only once the outer one is gone, and back again for
-  // what the inner one yields.
+  // Removing a buffer from an outer loop exposes it in an inner one, and vice versa for yielded
+  // values.
   while (dropCarriedBuffers(kernel)) {
   }
   IRRewriter rewriter(kernel.getContext());
   DominanceInfo dominance(kernel);
   eliminateCommonSubExpressions(rewriter, dominance, kernel);
-  // What was computed in its destination is copied onto itself.
+  // Values computed in their destination are copied onto themselves.
   SmallVector<linalg::GenericOp> idle;
   kernel.walk([&](linalg::GenericOp op) {
     if (op.getNumDpsInputs() == 1 && op.getNumDpsInits() == 1 &&
@@ -232,7 +232,7 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, TemporaryByt
   });
   for (linalg::GenericOp op : idle)
     op.erase();
-  // Ops that bufferization itself made (fills, maps).
+  // Ops created by bufferization (fills, maps).
   SmallVector<linalg::LinalgOp> named;
   kernel.walk([&](linalg::LinalgOp op) {
     if (!isa<linalg::GenericOp>(op))

@@ -1,4 +1,4 @@
-//===- KernelCache.cpp - Objects compiled before ------------------------===//
+//===- KernelCache.cpp - Cache of compiled objects ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -131,7 +131,7 @@ void KernelCache::trim() const {
     ErrorOr<sys::fs::basic_file_status> status = it->status();
     if ((extension != ".kernel" && extension != ".tmp") || !status)
       continue;
-    // Left by a process that died: nobody writes for an hour.
+    // Left by a dead process: no write takes an hour.
     if (extension == ".tmp") {
       if (std::chrono::system_clock::now() - status->getLastModificationTime() >
           std::chrono::hours(1))

@@ -87,7 +87,7 @@ void useMemoryTypes(LLVM::LLVMFuncOp function) {
       store.getValueMutable().assign(cast->getResult(0));
     } else if (isa<LLVM::SelectOp, LLVM::ShuffleVectorOp, LLVM::InsertElementOp,
                    LLVM::ExtractElementOp>(op)) {
-      // Choosing and moving, too: left in bf16, they draw the loads along.
+      // Including selects and moves: in bf16, these would also affect the loads.
       Type type = op->getResult(0).getType();
       if (!getElementTypeOrSelf(type).isBF16())
         return;

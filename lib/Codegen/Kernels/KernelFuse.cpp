@@ -37,7 +37,7 @@ static Value splatScalar(Value value, linalg::GenericOp user, OpBuilder &builder
   return producer ? filledScalar(producer) : Value();
 }
 
-/// Puts scalars in the place of inputs that hold one value everywhere.
+/// Replaces splat inputs by scalars.
 static bool inlineSplats(linalg::GenericOp op, IRRewriter &rewriter) {
   bool changed = false;
   for (OpOperand *input : op.getDpsInputOperands()) {
@@ -52,8 +52,8 @@ static bool inlineSplats(linalg::GenericOp op, IRRewriter &rewriter) {
   return changed;
 }
 
-/// A sum of one term from a filled init is elementwise: loops of one iteration are dropped, the
-/// init becomes a scalar. As a reduction it would be a tensor that its user reads again.
+/// A sum of one term from a filled init is elementwise: drops loops of one iteration, and turns the
+/// init into a scalar. As a reduction it would materialize a tensor.
 static void dropUnitSums(linalg::GenericOp op, IRRewriter &rewriter) {
   if (op.getNumReductionLoops() == 0 || op.getNumResults() != 1)
     return;
@@ -92,9 +92,8 @@ static void dropUnitSums(linalg::GenericOp op, IRRewriter &rewriter) {
   rewriter.replaceOp(op, terms.getResults());
 }
 
-/// Whether the producer of `operand` may become part of its user: the user touches each of its
-/// elements once, so nothing is computed twice, and whoever else uses it comes later and can take
-/// it from the fused op.
+/// Whether the producer of `operand` may be fused into its user: the user reads each element once,
+/// so nothing is recomputed, and other users come later and can use the fused op's result.
 static bool shouldFuse(OpOperand &operand, DominanceInfo &dominance) {
   auto consumer = cast<linalg::GenericOp>(operand.getOwner());
   auto producer = operand.get().getDefiningOp<linalg::GenericOp>();
@@ -104,11 +103,11 @@ static bool shouldFuse(OpOperand &operand, DominanceInfo &dominance) {
   AffineMap map = consumer.getMatchingIndexingMap(&operand);
   if (!map.isProjectedPermutation())
     return false;
-  // A fused op keeps every buffer in use at once; beyond this, pointers no longer fit registers.
+  // A fused op uses all its buffers at once; with more, pointers no longer fit registers.
   if (producer->getNumOperands() + consumer->getNumOperands() > 16)
     return false;
-  // The same or another result of the producer read beside it: only at the same element.
-  // One that nobody else reads would not be kept.
+  // Other reads of the producer's results must be at the same element. A result without other
+  // readers is dropped.
   auto onlyHere = [&](Value result) {
     return llvm::all_of(result.getUsers(), [&](Operation *user) { return user == consumer; });
   };
@@ -124,7 +123,7 @@ static bool shouldFuse(OpOperand &operand, DominanceInfo &dominance) {
   bool shared = llvm::any_of(users, [&](Operation *user) { return user != consumer; });
   if (!shared)
     return true;
-  // The producer's result stays alive: it must be written in the order of the consumer's loops.
+  // The producer's result remains: it must be written in the order of the consumer's loops.
   AffineMap result = producer.getIndexingMapMatchingResult(cast<OpResult>(operand.get()));
   if (!map.isIdentity() || !result.isIdentity())
     return false;
@@ -152,7 +151,7 @@ static bool fuse(OpOperand &operand, IRRewriter &rewriter) {
       continue;
     auto own = dyn_cast_or_null<OpResult>(result->replacements.lookup(input->get()));
     if (!own)
-      continue; // the producer stays for it
+      continue; // the producer remains for it
     OpOperand *init = fused.getDpsInitOperand(own.getResultNumber());
     Value value = fused.getBody()->getTerminator()->getOperand(own.getResultNumber());
     rewriter.replaceAllUsesWith(fused.getMatchingBlockArgument(input), value);
@@ -184,7 +183,7 @@ void fuseKernel(func::FuncOp kernel) {
   kernel.walk([&](linalg::GenericOp op) { inlined |= inlineSplats(op, rewriter); });
   cleanUp();
 
-  // Each fusion removes an op, so this ends.
+  // Terminates, since each fusion removes an op.
   for (bool changed = true; changed;) {
     changed = false;
     SmallVector<linalg::GenericOp> ops;

@@ -15,11 +15,11 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Above this a tile no longer stays in a core's share of the last-level cache between two ops. Up
-/// to there a temporary of a tile costs less than one of the whole tensor.
+/// Larger tiles do not stay in a core's share of the last-level cache between two ops. Below this a
+/// temporary of a tile costs less than one of the whole tensor.
 static constexpr int64_t kMaxTileBytes = 2 << 20;
-/// A tile cut along its contiguous dimension is no narrower than this; an op alone, which gains
-/// nothing from the cache, keeps longer runs of memory.
+/// The least width of a tile cut along its contiguous dimension; a single op, which gains nothing
+/// from the cache, keeps longer runs.
 static constexpr int64_t kMinStrip = 64;
 static constexpr int64_t kMinStripAlone = 512;
 /// Rows of a contraction that share each load of the other operand.
@@ -66,7 +66,7 @@ bool KernelGroup::canHold(linalg::GenericOp op) {
   return true;
 }
 
-/// Tensors that the body reads at indices of its own: whole, whichever tile is computed.
+/// Tensors that the body reads at computed indices: whole for every tile.
 static llvm::SmallSetVector<Value, 4> capturedBy(linalg::GenericOp op) {
   llvm::SmallSetVector<Value, 4> captured;
   op.getBody()->walk([&](Operation *inner) {
@@ -164,7 +164,7 @@ bool KernelGroup::join(linalg::GenericOp op) {
       loopOf[c] = ours;
   };
 
-  // Tensors that flow decide; tensors that both read only suggest.
+  // Tensors between the ops take precedence over tensors that both read.
   for (bool flow : {true, false})
     for (const GroupMember &member : members) {
       linalg::GenericOp other = member.op;
@@ -184,7 +184,7 @@ bool KernelGroup::join(linalg::GenericOp op) {
       }
     }
 
-  // Every tensor between a member and the op must be needed at the same tile only.
+  // Every tensor between a member and the op must be needed only at the same tile.
   for (const GroupMember &member : members) {
     linalg::GenericOp other = member.op;
     for (OpOperand &use : op->getOpOperands()) {
@@ -298,8 +298,8 @@ SmallVector<int64_t> KernelGroup::tileSizes(int64_t limit) const {
   for (unsigned c = 0; c < trips.size() && footprint(sizes) > limit; ++c) {
     sizes[c] = 1;
     int64_t fixed = footprint(sizes);
-    // A contraction wants two loops to block in registers; when only one is left inside, several
-    // rows of this one.
+    // A contraction needs two loops for register blocking; if only one is left inside, keeps
+    // several rows of this one.
     int64_t strip = members.size() > 1 ? kMinStrip : kMinStripAlone;
     int64_t least = isContiguous(c) ? strip : reuseInside(c) < 2 ? kMinReuseRows : 1;
     if (fixed < limit) {
@@ -308,7 +308,7 @@ SmallVector<int64_t> KernelGroup::tileSizes(int64_t limit) const {
       least = std::max(least, 1 + (limit - fixed) / each);
     }
     sizes[c] = std::min(trips[c], least);
-    // A divisor nearby saves a second copy of the code.
+    // A nearby divisor avoids a second copy of the code.
     for (int64_t size = sizes[c]; size > sizes[c] / 2 && size > 1; --size)
       if (trips[c] % size == 0) {
         sizes[c] = size;

@@ -6,17 +6,17 @@
 //===----------------------------------------------------------------------===//
 //
 // Softmax's maximum, exponential sum and division all run over rows. A group is a list of such ops
-// with the *classes* of loops they have in common: loops of different ops belong to one class when
-// the ops address the tensors between them, or the tensors they share, by these loops in the same
-// place.
+// with the *classes* of loops they have in common: loops of different ops are in one class if the
+// ops index the tensors between them, or the tensors they share, by these loops in the same
+// dimension.
 //
 //   op                                 | loops | class "row" | class "column"
 //   max[i]  = max over j of x[i, j]    | i, j  | i           | j, reduced: gone once max is used
 //   sum[i]  = sum over j of exp(...)   | i, j  | i           |
 //   y[i, j] = exp[i, j] / sum[i]       | i, j  | i           |
 //
-// One loop over the tiles of the classes, with every op cut to the tile, then computes exactly what
-// the ops compute one after the other: an op needs no more of its producers than their same tile.
+// One loop over the tiles of the classes, with every op cut to the tile, is then equivalent to the
+// sequence of ops: an op needs only the same tile of its producers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,14 +39,14 @@ mlir::Value filledScalar(mlir::linalg::GenericOp op);
 class KernelGroup {
 public:
   /// Whether an op may be in a group at all: linear maps, static loops, no capture of tensors.
-  /// Fills are not held: whoever accumulates into one fills its own tile.
+  /// Fills are excluded: each accumulator fills its own tile.
   static bool canHold(mlir::linalg::GenericOp op);
 
   /// The group of `op` alone, with all its loops of more than one trip.
   explicit KernelGroup(mlir::linalg::GenericOp op);
 
-  /// Adds `op`, which follows the members, and drops the classes that it does not share. Refuses,
-  /// and stays as it is, when none would be left or the smallest tile would not fit the cache.
+  /// Adds `op`, which follows the members, and drops the classes that it does not share. Returns
+  /// false, without changes, if none would be left or the smallest tile would exceed the cache.
   bool join(mlir::linalg::GenericOp op);
 
   bool contains(mlir::Operation *op) const;
@@ -62,7 +62,7 @@ public:
 
   /// Bytes of all operands of all members when class c covers sizes[c] iterations.
   int64_t footprint(llvm::ArrayRef<int64_t> sizes) const;
-  /// Sizes of the tiles: whole inside, then as much as `limit` bytes hold, then 1.
+  /// Sizes of the tiles: whole for inner classes, then as many as fit `limit` bytes, then 1.
   llvm::SmallVector<int64_t> tileSizes(int64_t limit) const;
 
   llvm::SmallVector<GroupMember> members;
@@ -70,7 +70,7 @@ public:
   llvm::SmallVector<int64_t> trips;
 
 private:
-  /// How many loops inside class `c` let an operand be used again.
+  /// The number of loops inside class `c` with operand reuse.
   unsigned reuseInside(unsigned c) const;
   /// Whether class `c` is the contiguous dimension of some tensor.
   bool isContiguous(unsigned c) const;

@@ -46,7 +46,7 @@ Value widen(OpBuilder &b, Location loc, Value value, int64_t width) {
   return vector::BroadcastOp::create(b, loc, VectorType::get(width, value.getType()), value);
 }
 
-/// The op on vectors: once a lane, the results put together. For loads at computed indices.
+/// The op on vectors, once per lane, with the results assembled. For loads at computed indices.
 static Value perLane(OpBuilder &b, Operation &op, IRMapping &mapping, int64_t width) {
   Location loc = op.getLoc();
   SmallVector<Value> lanes;
@@ -73,7 +73,7 @@ static Value firstOfSteps(Value lanes) {
   return first && first.getSourceType().isIndex() ? first.getSource() : Value();
 }
 
-/// A load whose lanes lie next to each other; null where they need not.
+/// A load of adjacent lanes; null if they may not be adjacent.
 static Value loadRun(OpBuilder &b, memref::LoadOp op, IRMapping &mapping, int64_t width) {
   MemRefType type = op.getMemRefType();
   Type element = type.getElementType();
@@ -99,7 +99,7 @@ Value cloneInLanes(OpBuilder &b, Operation &op, IRMapping &mapping, int64_t widt
   bool vectors = llvm::any_of(op.getOperands(), [&](Value operand) {
     return isa<VectorType>(mapping.lookupOrDefault(operand).getType());
   });
-  // What is the same for all lanes stays scalar.
+  // Values equal in all lanes stay scalar.
   if (!vectors)
     return b.clone(op, mapping)->getResult(0);
   if (auto load = dyn_cast<memref::LoadOp>(op)) {
@@ -110,7 +110,7 @@ Value cloneInLanes(OpBuilder &b, Operation &op, IRMapping &mapping, int64_t widt
   OperationState state(loc, op.getName());
   for (auto [i, operand] : llvm::enumerate(op.getOperands())) {
     Value mapped = mapping.lookupOrDefault(operand);
-    // A scalar condition may choose between vectors.
+    // A scalar condition may select vectors.
     bool condition = isa<arith::SelectOp>(op) && i == 0;
     state.operands.push_back(condition ? mapped : widen(b, loc, mapped, width));
   }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op of a linalg.generic's body on scalars becomes the same op on vectors, an element a lane.
-// What is the same in all lanes stays scalar.
+// A scalar op of a linalg.generic's body becomes the same op on vectors, one element per lane.
+// Values equal in all lanes stay scalar.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,17 +18,17 @@
 
 namespace tessera::codegen {
 
-/// Writes the indices that fusion and tiling have mapped as arithmetic, which has a vector form.
+/// Expands the index maps of fusion and tiling into arithmetic, which has a vector form.
 void expandIndices(mlir::OpBuilder &b, mlir::linalg::GenericOp op);
 
-/// Whether every op of the body has a form on vectors; else `reason` names the first that has not.
+/// Whether every op of the body has a vector form; else `reason` names the first one without.
 bool hasLaneForm(mlir::linalg::GenericOp op, std::string &reason);
 
-/// `value` in `width` lanes; itself when it is a vector already or `width` is 0.
+/// `value` in `width` lanes; itself if it is already a vector or `width` is 0.
 mlir::Value widen(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value, int64_t width);
 
-/// `op`, of one result, with operands from `mapping`: on vectors of `width` when any of them is
-/// one. Loads at computed indices are done once a lane.
+/// `op`, of one result, with operands from `mapping`: on vectors of `width` if any operand is a
+/// vector. Loads at computed indices run once per lane.
 mlir::Value cloneInLanes(mlir::OpBuilder &b, mlir::Operation &op, mlir::IRMapping &mapping,
                          int64_t width);
 

@@ -35,8 +35,8 @@ static std::string findLinker(const std::string &asked) {
   return "";
 }
 
-/// The math library of this process: its development package need not be installed, and the linker
-/// run by itself knows no search path.
+/// The math library of this process, since its development package may be missing and the linker
+/// has no search path.
 static std::string findLibm() {
   Dl_info info;
   double (*function)(double) = ::tgamma;

@@ -17,13 +17,12 @@
 
 namespace tessera::codegen {
 
-/// A name the shared object exports, and the symbol in one of the objects that it stands for.
+/// A name exported by the shared object, and its symbol in one of the objects.
 using ExportedSymbol = std::pair<std::string, std::string>;
 
 /// Links `objects` (contents of ELF objects) with ld.lld, run as a process in a temporary
-/// directory of its own. `linker` is a path, or empty: ld.lld-22 or ld.lld is looked for on the
-/// PATH and in LLVM's bin directory. On failure `error` says what is missing or what the linker
-/// said.
+/// directory of its own. `linker` is a path; if empty, searches ld.lld-22 or ld.lld on the PATH and
+/// in LLVM's bin directory. On failure `error` has the reason or the linker's message.
 llvm::FailureOr<std::vector<char>> linkSharedObject(llvm::ArrayRef<std::string> objects,
                                                     llvm::ArrayRef<ExportedSymbol> exports,
                                                     const std::string &linker, std::string &error);

@@ -53,8 +53,8 @@ struct ExpandExpM1 : OpRewritePattern<math::ExpM1Op> {
   }
 };
 
-/// Sine and cosine of f32, in f64. Upstream's polynomials reduce the argument in f32, which
-/// leaves no digits of a large one.
+/// Sine and cosine of f32, in f64. Upstream's polynomials reduce the argument in f32, which loses
+/// all digits of a large one.
 template <typename Op, int64_t shift> struct ExpandSine : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 
@@ -102,8 +102,8 @@ template <typename Op> struct ExpandHyperbolic : OpRewritePattern<Op> {
 };
 
 /// Logarithms of f32: x = 2^k m with m in [sqrt(1/2), sqrt(2)), of a subnormal x by way of 2^23 x;
-/// then the polynomial of Cephes (S. Moshier, logf.c) for log(m), in three parts that do not wait
-/// for each other. Upstream's takes a subnormal number for the least normal one.
+/// then the polynomial of Cephes (S. Moshier, logf.c) for log(m), in three independent parts.
+/// Upstream's treats a subnormal number as the least normal one.
 template <typename Op, bool isBase2> struct ExpandLog : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
 
@@ -135,7 +135,7 @@ template <typename Op, bool isBase2> struct ExpandLog : OpRewritePattern<Op> {
   }
 };
 
-/// The polynomial of erf begins with 0, whatever the sign of its argument.
+/// The polynomial of erf loses the sign of -0.
 void keepSignOfErf(ModuleOp module) {
   SmallVector<math::ErfOp> ops;
   module.walk([&](math::ErfOp op) { ops.push_back(op); });
@@ -159,7 +159,7 @@ LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
   config.setMaxIterations(10);
   if (target.approximate) {
     {
-      // What other functions say in terms of those that have polynomials.
+      // Expands functions into those with polynomials.
       RewritePatternSet patterns(context);
       math::populateExpansionPatterns(patterns, {"exp2f", "rsqrt", "powi"});
       patterns.add<ExpandSine<math::SinOp, 0>, ExpandSine<math::CosOp, 1>,

@@ -107,7 +107,7 @@ TypedAttr neutralElement(vector::CombiningKind kind, Type element) {
   return builder.getIntegerAttr(element, value);
 }
 
-/// Drops loops of one trip and merges neighbours that every operand walks without a gap.
+/// Drops loops of one trip and merges adjacent loops that are contiguous in every operand.
 static void simplify(Nest &nest, const llvm::SmallBitVector &indexed) {
   auto erase = [&](unsigned loop) {
     nest.loops.erase(nest.loops.begin() + loop);

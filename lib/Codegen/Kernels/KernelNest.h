@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the vectoriser needs to know of a linalg.generic on static buffers: how far each loop moves
-// each operand's address. Operand o at iteration (i0, i1, ...) is element
+// The vectoriser's view of a linalg.generic on static buffers: the stride of each operand in each
+// loop. Operand o at iteration (i0, i1, ...) is element
 //
 //   base[o] + i0 * step[o][0] + i1 * step[o][1] + ...      of its buffer, counted from its offset.
 //
-// Matmul, convolution, pooling, softmax's passes and transposes differ only in these numbers, so
-// one planner and one emitter serve all of them.
+// Matmul, convolution, pooling, softmax and transposes differ only in these numbers, so they
+// share one planner and one emitter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,26 +30,26 @@ struct NestOperand {
   bool scalar = false; ///< a value, not a buffer
   bool output = false;
   int64_t base = 0;
-  int64_t span = 0;                ///< elements from its offset to the end of what it may touch
+  int64_t span = 0;                ///< elements from its offset to the end of its accesses
   llvm::SmallVector<int64_t> step; ///< per loop
 };
 
 /// A loop.
 struct NestLoop {
   int64_t extent = 1;
-  /// The op's loops that were merged into this one, outermost first (several when contiguous).
+  /// The op's loops merged into this one, outermost first.
   llvm::SmallVector<unsigned> origins;
   /// Some output does not depend on it.
   bool reduction = false;
 };
 
-/// How an output is produced.
+/// The form of an output.
 struct NestOutput {
   unsigned operand = 0;
   bool accumulates =
       false;             ///< reduced over all reduction loops; otherwise written at each iteration
   bool readsOld = false; ///< the body uses the element's old value
-  /// Set when the body combines the old value by a known associative operation.
+  /// Set if the body combines the old value by a known associative operation.
   std::optional<mlir::vector::CombiningKind> kind;
 };
 
@@ -60,9 +60,9 @@ struct Nest {
   llvm::SmallVector<NestOperand> operands; ///< inputs, then outputs
   llvm::SmallVector<NestOutput> outputs;
 
-  /// Reads the nest off `op`; fails with a reason when an address is not a linear function of the
-  /// loops or its outputs reduce over different loops. With `merge` unit loops are dropped and
-  /// contiguous ones merged; without, loop i is the op's.
+  /// Derives the nest of `op`; fails with a reason if an address is not a linear function of the
+  /// loops or its outputs reduce over different loops. `merge` drops unit loops and merges
+  /// contiguous ones; otherwise loop i is the op's.
   static mlir::FailureOr<Nest> get(mlir::linalg::GenericOp op, std::string &reason,
                                    bool merge = true);
 

@@ -1,4 +1,4 @@
-//===- KernelPrepare.cpp - One vocabulary for kernels -------------------===//
+//===- KernelPrepare.cpp - Reduce kernels to a few kinds of ops -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -117,8 +117,8 @@ struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
 
 } // namespace
 
-/// The step to the next element of a dimension of one is never taken: it is 1, lest the lowering of
-/// rank-reducing views (which tells dimensions by their strides) lose count.
+/// The stride of a dimension of extent 1 is irrelevant; sets it to 1 for the lowering of
+/// rank-reducing views, which identifies dimensions by their strides.
 static void dropUnusedStrides(OffsetSizeAndStrideOpInterface slice) {
   SmallVector<int64_t> strides(slice.getStaticStrides());
   for (auto [size, stride] : llvm::zip_equal(slice.getStaticSizes(), strides))
@@ -193,7 +193,7 @@ LogicalResult prepareKernel(func::FuncOp kernel) {
 // Destinations
 //===----------------------------------------------------------------------===//
 
-/// The init that `value` is computed in place of, one step up; null when there is none.
+/// The init whose buffer `value` overwrites, one op up; null if there is none.
 static OpOperand *initOf(Value value) {
   auto result = dyn_cast<OpResult>(value);
   if (!result)
@@ -210,8 +210,8 @@ static OpOperand *initOf(Value value) {
   return nullptr;
 }
 
-/// Lets the computation of `value` begin in `buffer`, of the same type, instead of in an
-/// uninitialised tensor of its own.
+/// Lets the computation of `value` start in `buffer`, of the same type, instead of a new
+/// uninitialised tensor.
 static void aim(Value value, Value buffer, OpBuilder &builder) {
   if (auto expand = value.getDefiningOp<tensor::ExpandShapeOp>()) {
     if (!expand->hasOneUse())
@@ -240,7 +240,7 @@ static void aim(Value value, Value buffer, OpBuilder &builder) {
 }
 
 void aimAtDestinations(func::FuncOp kernel) {
-  // Inits that are overwritten whole carry no data: say so, lest an input be copied.
+  // Inits that are overwritten completely become empty tensors, to avoid copies of inputs.
   IRRewriter rewriter(kernel.getContext());
   kernel.walk([&](linalg::LinalgOp op) {
     rewriter.setInsertionPoint(op);

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a kernel goes through whatever it is compiled for; CpuStages.h and GpuStages.h have the
-// order and what is theirs. Each stage is a separate, terminating rewrite: one big pattern set does
-// not converge.
+// The stages of a kernel for all targets; CpuStages.h and GpuStages.h have the order and the stages
+// of one target. Each stage is a separate, terminating rewrite: one big pattern set does not
+// converge.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,21 +22,21 @@
 
 namespace tessera::codegen {
 
-/// Checks the contract that Kernels/Kernel.h states.
+/// Checks the contract of Kernels/Kernel.h.
 mlir::LogicalResult checkKernel(mlir::func::FuncOp kernel);
 
-/// The kernel alone, under a name and without attributes that do not concern it: equal kernels have
+/// The text of the kernel with a fixed name and without irrelevant attributes: equal kernels have
 /// equal texts.
 std::string canonicalText(mlir::func::FuncOp kernel);
 
-/// Which arguments of a kernel, as it was outlined, may share a buffer with another one.
+/// Whether each argument of an outlined kernel may share a buffer with another one.
 llvm::SmallVector<bool> mayAliasOf(mlir::func::FuncOp kernel);
 
-/// Collects the errors of one attempt at compilation as text.
+/// Collects the errors of one compilation as text.
 class ErrorCollector {
 public:
   explicit ErrorCollector(mlir::MLIRContext *context);
-  /// The errors, else which stage failed without one.
+  /// The errors, else the name of the failed stage.
   std::string reason(llvm::StringRef stage) const {
     return text.empty() ? (stage + " failed").str() : text;
   }
@@ -47,7 +47,7 @@ private:
 };
 
 /// Decomposes aggregates (softmax, concat, pad, gather, scatter) and generalises named ops; then
-/// every scalar op has a result and every index is inside.
+/// defines the result of every scalar op and clamps every index.
 mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel);
 /// Parts of it: sums that are written at indices become loops in order (LowerScatters.cpp); the two
 /// that define results (DefineScalars.cpp, ClampIndices.cpp).
@@ -55,10 +55,10 @@ void lowerScatters(mlir::func::FuncOp kernel);
 void defineScalars(mlir::func::FuncOp kernel);
 void clampIndices(mlir::func::FuncOp kernel);
 
-/// Fuses elementwise ops on tensors without ever computing anything twice.
+/// Fuses elementwise ops on tensors without recomputation.
 void fuseKernel(mlir::func::FuncOp kernel);
 
-/// Gives every returned value its destination argument as its buffer, as far up as it goes.
+/// Computes every returned value in the buffer of its destination argument, as far up as possible.
 void aimAtDestinations(mlir::func::FuncOp kernel);
 
 /// Bytes of temporary buffers inside a kernel.
@@ -70,17 +70,17 @@ struct TemporaryBytes {
 mlir::LogicalResult bufferizeKernel(mlir::ModuleOp module, mlir::func::FuncOp kernel,
                                     TemporaryBytes &temporaries);
 
-/// x * y + z as one operation where the product has no other use. Done once, on the scalar body:
-/// vectors and remainders then round alike, and so do runs that cut a tensor differently.
+/// x * y + z as one operation where the product has no other use. Done once, on the scalar body, so
+/// that vectors, remainders and differently cut tensors round equally.
 void contractMultiplyAdds(mlir::linalg::GenericOp op);
 
 /// Replaces every linalg op on memrefs by scalar loops.
 mlir::LogicalResult lowerToScalarLoops(mlir::func::FuncOp kernel);
 
-/// What arithmetic must know of a target.
+/// Properties of a target for arithmetic.
 struct MathTarget {
   bool f16InIntegers = false;  ///< no instruction converts f16 to f32 and back
-  bool zeroExtendsNaN = false; ///< a NaN that f32 arithmetic makes has zeros in its lower half
+  bool zeroExtendsNaN = false; ///< NaN results of f32 arithmetic have zeros in the lower half
   bool approximate = true;     ///< polynomials for f32 functions
 };
 
@@ -90,9 +90,9 @@ mlir::LogicalResult expandKernelMath(mlir::ModuleOp module, const MathTarget &ta
 /// Everything structured becomes a flow graph, everything on memrefs plain addresses.
 mlir::LogicalResult flattenKernel(mlir::ModuleOp module);
 
-/// Gives memory accesses the types that lie in memory. bf16 moves as i16: otherwise LLVM folds our
-/// rounding into a select of bf16 values, which on CPUs without that type becomes a call to a
-/// function that no library here has. Vectors of i1 move as bytes: LLVM would pack them into bits.
+/// Gives memory accesses the types in memory. bf16 is loaded and stored as i16: otherwise LLVM
+/// folds our rounding into a select of bf16 values, which on CPUs without that type becomes a call
+/// to a missing library function. Vectors of i1 are bytes: LLVM would pack them into bits.
 void useMemoryTypes(mlir::LLVM::LLVMFuncOp function);
 
 } // namespace tessera::codegen

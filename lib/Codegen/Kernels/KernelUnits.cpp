@@ -1,4 +1,4 @@
-//===- KernelUnits.cpp - Kernels of one text, compiled once ---------------===//
+//===- KernelUnits.cpp - Compile kernels with equal text once -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A sum that is rounded to bf16 after every addition stops growing at 256 times what is added, and
-// depends on where it is cut. Accumulators of 16-bit floats are f32 until the end:
+// A sum that is rounded to bf16 after every addition stops growing at 256 times its addends, and
+// depends on its cuts. Accumulators of 16-bit floats are f32 until the end:
 //
 //   s = reduce x into init : bf16    is    t = reduce (extf x) into (extf init) : f32,  s = truncf
 //   t
@@ -40,7 +40,7 @@ Value castElements(OpBuilder &b, Location loc, Value value, Type element) {
   AffineMap identity = b.getMultiDimIdentityMap(type.getRank());
   SmallVector<AffineMap> maps{identity};
   SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-  // What one value fills stays a fill.
+  // A fill stays a fill.
   auto producer = value.getDefiningOp<linalg::GenericOp>();
   if (Value scalar = producer ? filledScalar(producer) : Value()) {
     FloatAttr constant;
@@ -64,7 +64,7 @@ Value castElements(OpBuilder &b, Location loc, Value value, Type element) {
       .getResult(0);
 }
 
-/// Adds what the combiner adds to an accumulator of f32.
+/// Converts the combiner to an accumulator of f32.
 void widenCombiner(OpBuilder &b, const dist::NarrowSum &sum, BlockArgument accumulator) {
   Operation *combiner = sum.combiner;
   b.setInsertionPoint(combiner);

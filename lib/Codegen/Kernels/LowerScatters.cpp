@@ -1,4 +1,4 @@
-//===- LowerScatters.cpp - Sums that are written at indices ---------------===//
+//===- LowerScatters.cpp - Lower sums into computed indices ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,8 +9,8 @@
 //
 //   y[v, j] = sum over i of select(index[i] == v, g[i, j], 0)
 //
-// The loop v becomes the number clamp(index[i]), and the nest of what is left adds
-// to y in order: the same sums in every run.
+// The loop v becomes the number clamp(index[i]), and the remaining nest adds to y
+// in order: the same sums in every run.
 //
 //   for %i, for %j:   y[index[%i], %j] += g[%i, %j]
 //
@@ -29,8 +29,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// The loops that stay. What the result has before its indexed dimensions is outside, what it has
-/// behind them is inside, contiguous; in between are the sums.
+/// The remaining loops. Dimensions of the result before the indexed ones are outermost, those after
+/// them innermost, contiguous; the sums are in between.
 static SmallVector<unsigned> orderOf(linalg::GenericOp op, const llvm::SmallBitVector &gone) {
   AffineMap out = op.getIndexingMapsArray().back();
   SmallVector<unsigned> before, behind, order;
@@ -52,7 +52,7 @@ static SmallVector<unsigned> orderOf(linalg::GenericOp op, const llvm::SmallBitV
   return order;
 }
 
-/// A tensor that is filled here, where it is a constant.
+/// A writable tensor: a constant is replaced by a fill.
 static Value writable(OpBuilder &b, Location loc, Value tensor) {
   DenseElementsAttr elements;
   if (!matchPattern(tensor, m_Constant(&elements)) || !elements.isSplat())
@@ -95,9 +95,9 @@ static void lowerScatter(linalg::GenericOp op, ArrayRef<dist::SelectedLoop> sele
     Value next = body.write(inner, loops, known);
     return scf::ValueVector{tensor::InsertOp::create(inner, where, next, state[0], at)};
   };
-  scf::LoopNest nest =
-      scf::buildLoopNest(b, loc, SmallVector<Value>(order.size(), zero), upper,
-                         SmallVector<Value>(order.size(), one), writable(b, loc, init.get()), write);
+  scf::LoopNest nest = scf::buildLoopNest(b, loc, SmallVector<Value>(order.size(), zero), upper,
+                                          SmallVector<Value>(order.size(), one),
+                                          writable(b, loc, init.get()), write);
   op.getResult(0).replaceAllUsesWith(nest.results[0]);
   op.erase();
 }

@@ -18,7 +18,7 @@
 namespace tessera::codegen {
 
 /// Runs the passes that `build` adds over the module, then the machine's code generator: an object
-/// file, or text. Nothing when the machine cannot write that.
+/// file, or text. Nothing if the machine does not support that output.
 std::optional<std::string>
 emitMachineCode(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type,
                 const llvm::PipelineTuningOptions &tuning,

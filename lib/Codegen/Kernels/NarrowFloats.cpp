@@ -20,8 +20,8 @@ bool converts(Type from, bool (Type::*isFrom)() const, Type to, bool (Type::*isT
   return (getElementTypeOrSelf(from).*isFrom)() && (getElementTypeOrSelf(to).*isTo)();
 }
 
-/// Rounds f32 to bf16 in integers. Unlike upstream's, the choice for NaN is made on integers: a
-/// select of bf16 values would become a library call on CPUs that have no bf16.
+/// Rounds f32 to bf16 in integers. Unlike upstream's, the select for NaN is on integers: a select
+/// of bf16 values would become a library call on CPUs without bf16.
 struct TruncateToBF16 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -45,8 +45,8 @@ struct TruncateToBF16 : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// Rounding twice, f64 to f32 to 16 bits, is right if the first rounds to odd: what is inexact gets
-/// an odd last place, so that it is no tie of the second.
+/// Rounding twice, f64 to f32 to 16 bits, is correct if the first rounds to odd: inexact values get
+/// an odd last place, so that they are not ties of the second.
 struct TruncateFromF64 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -69,8 +69,8 @@ struct TruncateFromF64 : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// bf16 is the upper half of f32. LLVM would move operations on an extended bf16 in front of the
-/// extension, and call a library to round what they give.
+/// bf16 is the upper half of f32. LLVM would move operations on an extended bf16 before the
+/// extension, and call a library to round their results.
 struct ExtendBF16 : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -91,8 +91,8 @@ struct ExtendBF16 : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// The exponent is moved to its place and then raised by a product, which makes denormal numbers
-/// normal ones; what had the largest exponent gets the largest.
+/// Shifts the exponent into place and raises it by a product, which normalises denormal numbers;
+/// infinities and NaN get the largest exponent.
 struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -116,8 +116,8 @@ struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// Normal numbers are rounded to nearest even as integers, denormal ones by adding a number whose
-/// last place is theirs.
+/// Rounds normal numbers to nearest even as integers, denormal ones by adding a number with the
+/// same last place.
 struct TruncateToF16 : OpRewritePattern<arith::TruncFOp> {
   using OpRewritePattern::OpRewritePattern;
 

@@ -34,8 +34,7 @@ void SelectedBody::writeIterations(OpBuilder &b, SmallVectorImpl<Value> &loops, 
   for (const dist::SelectedLoop &each : selected) {
     Value at = asIndex(b, computed(b, each.index, loops, known));
     for (Value offset : each.offsets)
-      at = arith::SubIOp::create(b, op.getLoc(), at,
-                                 asIndex(b, computed(b, offset, loops, known)));
+      at = arith::SubIOp::create(b, op.getLoc(), at, asIndex(b, computed(b, offset, loops, known)));
     loops[each.loop] = dist::clampIndex(b, op.getLoc(), at, extents[each.loop]);
   }
 }
@@ -53,7 +52,7 @@ Value SelectedBody::asIndex(OpBuilder &b, Value value) {
   return arith::IndexCastOp::create(b, op.getLoc(), b.getIndexType(), value);
 }
 
-/// A value of the old body that no selected loop changes, in the new one.
+/// The copy in the new body of a value that does not depend on a selected loop.
 Value SelectedBody::computed(OpBuilder &b, Value value, ValueRange loops, IRMapping &known) {
   if (known.contains(value))
     return known.lookup(value);

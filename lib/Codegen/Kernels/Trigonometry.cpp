@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The angle is counted in quarter turns: x * 2/pi, of which only what exceeds whole turns counts.
-// 2/pi is cut into chunks of 24 bits, so that the product of a chunk and a part of x of at most 29
-// bits is exact, and so is what it exceeds a multiple of four by (M. Payne, R. Hanek,
-// "Radian reduction for trigonometric functions", 1983, in floating point).
+// The angle is measured in quarter turns, x * 2/pi, modulo 4. 2/pi is cut into chunks of 24 bits,
+// so that the product of a chunk and a part of x of at most 29 bits is exact, and so is its
+// remainder modulo 4 (M. Payne, R. Hanek, "Radian reduction for trigonometric functions", 1983, in
+// floating point).
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,14 +37,14 @@ static double chunk(int i, int scale = 0) {
 }
 
 namespace {
-/// Quarter turns: a whole number, of which the last two bits count, and the rest in [-1/2, 1/2].
+/// Quarter turns: an integer, of which the last two bits matter, and a fraction in [-1/2, 1/2].
 struct Turn {
   Value whole, rest;
 };
 } // namespace
 
-/// What exceeds multiples of four turns in the products of `parts` of an angle and the `chunks` of
-/// 2/pi that count, exactly.
+/// The exact remainders modulo 4 of the products of `parts` of an angle and the relevant `chunks`
+/// of 2/pi.
 static SmallVector<Value> leftOf(ElementBuilder &f, ArrayRef<Value> parts, ArrayRef<Value> chunks) {
   SmallVector<Value> left;
   for (Value each : chunks)
@@ -65,18 +65,18 @@ static Turn turnOfNarrow(ElementBuilder &f, Value a) {
   Value sum = left.front();
   for (Value each : ArrayRef(left).drop_front())
     sum = f.add(sum, each);
-  // From the largest on: what cancels does so exactly.
+  // Starting with the largest: cancellation is exact.
   Value whole = f.nearest(sum), rest = f.sub(left.front(), whole);
   for (Value each : ArrayRef(left).drop_front())
     rest = f.add(rest, each);
   return {whole, rest};
 }
 
-/// `a` >= 0 has 53 bits and may be huge: the chunks that make multiples of four only are left out,
-/// four at a time, by its exponent.
+/// `a` >= 0 has 53 bits and may be huge: skips chunks whose products are multiples of four, four at
+/// a time, by its exponent.
 static Turn turnOfHuge(ElementBuilder &f, Value a) {
   constexpr int kStep = 4, kWindow = 12;
-  constexpr int kScale = 256; // the last chunks by themselves are subnormal
+  constexpr int kScale = 256; // the last chunks would be subnormal
   Value exponent = f.minus(f.right(f.bits(a), 52), f.n(1023));
   SmallVector<Value> chunks;
   for (int i = 0; i < kWindow; ++i)
@@ -90,8 +90,7 @@ static Turn turnOfHuge(ElementBuilder &f, Value a) {
   a = f.mul(a, f.c(std::ldexp(1, -kScale)));
   Value high = f.floats(f.mask(f.bits(a), f.n(~((int64_t(1) << 27) - 1))));
   SmallVector<Value> left = leftOf(f, {high, f.sub(a, high)}, chunks);
-  // The sum with what its additions round off (D. Knuth's two-sum): near a whole turn only that is
-  // left.
+  // The sum with its rounding errors (D. Knuth's two-sum), which dominate near a whole turn.
   Value sum = left.front(), lost = f.c(0);
   for (Value each : ArrayRef(left).drop_front()) {
     Value next = f.add(sum, each), added = f.sub(next, sum);

@@ -12,9 +12,9 @@
 
 namespace tessera::codegen {
 
-/// Sine (`shift` 0) or cosine (1) of `x` in radians, in f64: `f` builds f64. NaN of what is not
-/// finite. Of an `x` that was f32 the result is right to f32's last place, however large `x` is; of
-/// others its error is some 1e-16, relative to 1.
+/// Sine (`shift` 0) or cosine (1) of `x` in radians, in f64: `f` builds f64. NaN for infinities and
+/// NaN. If `x` was f32 the result is correct to f32's last place, for any magnitude; otherwise its
+/// error is about 1e-16, relative to 1.
 mlir::Value sine(ElementBuilder &f, mlir::Value x, int64_t shift, bool wasF32);
 
 } // namespace tessera::codegen
