@@ -1,4 +1,4 @@
-//===- ArenaPlan.cpp - Intervals of memory for intervals of time -----------===//
+//===- ArenaPlan.cpp - Plan the arena from live ranges --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,8 +17,7 @@ using tessera::dist::MemoryProfile;
 
 using Life = std::pair<int64_t, int64_t>;
 
-/// Placed buffers that may be looked at until the arena has to be good enough, and how often one
-/// order is changed.
+/// Limits on the number of comparisons with placed buffers, and on the changes of one order.
 static constexpr int64_t kMostLooks = 4'000'000;
 static constexpr int kRounds = 10;
 
@@ -52,7 +51,7 @@ static int64_t aligned(int64_t bytes) {
   return (bytes + kArenaAlignment - 1) / kArenaAlignment * kArenaAlignment;
 }
 
-/// What is alive at a time: the most of it is the least that any plan can take.
+/// Live bytes over time: their maximum is a lower bound for the arena.
 static MemoryProfile profileOf(const std::vector<Buffer *> &buffers) {
   int64_t end = 0;
   for (const Buffer *buffer : buffers)
@@ -67,11 +66,11 @@ static MemoryProfile profileOf(const std::vector<Buffer *> &buffers) {
 
 namespace {
 
-/// Orders in which buffers are placed, and the plan they lead to.
+/// Searches orders of placing buffers for the smallest arena.
 class Placer {
 public:
   Placer(const std::vector<Buffer *> &buffers, bool reuse);
-  /// Tries orders until the arena is as small as `least` or enough was tried.
+  /// Tries orders until the arena has `least` bytes or the limits are reached.
   void run(int64_t least, bool reuse);
   /// Writes the best offsets into the buffers. Returns the size of the arena.
   int64_t finish();
@@ -86,12 +85,12 @@ private:
   Order promote(const Order &order, int64_t arena) const;
 
   const std::vector<Buffer *> &buffers;
-  std::vector<size_t> always, others;        ///< buffers that live all the time, and the rest
-  std::vector<std::vector<size_t>> together; ///< by buffer, others that it must lie apart from
+  std::vector<size_t> always, others;        ///< buffers that are always live, and the others
+  std::vector<std::vector<size_t>> together; ///< by buffer, others with overlapping live ranges
   std::vector<int64_t> ends;                 ///< by buffer: where it ends, aligned; -1: not placed
   std::vector<int64_t> bestOffsets;
-  std::vector<std::pair<int64_t, int64_t>> taken; ///< what lies in the way of a buffer
-  int64_t base = 0;                               ///< bytes of those that live all the time
+  std::vector<std::pair<int64_t, int64_t>> taken; ///< intervals that a buffer must avoid
+  int64_t base = 0;                               ///< bytes of always live buffers
   int64_t first = std::numeric_limits<int64_t>::max(), last = 0; ///< of all times
   int64_t bestArena = std::numeric_limits<int64_t>::max(), looks = 0;
 };
@@ -110,7 +109,7 @@ Placer::Placer(const std::vector<Buffer *> &buffers, bool reuse)
   auto begin = [&](size_t b) {
     return buffers[b]->lives.empty() ? first : buffers[b]->lives.front().first;
   };
-  // Compared are those that have begun and have not ended for good.
+  // Compares buffers whose live ranges have begun and not ended.
   std::vector<size_t> byBegin = others, open;
   std::stable_sort(byBegin.begin(), byBegin.end(),
                    [&](size_t a, size_t b) { return begin(a) < begin(b); });
@@ -129,7 +128,7 @@ Placer::Placer(const std::vector<Buffer *> &buffers, bool reuse)
   }
 }
 
-/// Such a buffer lies at the bottom in one of the best plans.
+/// Some optimal plan has such a buffer at the bottom.
 bool Placer::isAlways(const Buffer &buffer) const {
   return buffer.lives.size() == 1 && buffer.lives.front() == Life{first, last};
 }
@@ -139,7 +138,7 @@ std::vector<Placer::Order> Placer::orders() const {
   for (size_t b : others)
     rest.push_back(buffers[b]);
   MemoryProfile profile = profileOf(rest);
-  // By buffer: the most that is alive while it is, the time at which it begins, and how long it is.
+  // By buffer: the peak during its live range, the start and the length of the range.
   std::vector<double> most(buffers.size(), 0);
   std::vector<int64_t> begin(buffers.size(), 0), span = begin;
   for (size_t b : others)
@@ -201,7 +200,7 @@ int64_t Placer::place(const Order &order, Gap choice) {
   return arena;
 }
 
-/// What sticks out at the top of the last plan had better come first.
+/// Moves the buffers at the top of the last plan to the front.
 Placer::Order Placer::promote(const Order &order, int64_t arena) const {
   Order next = order;
   std::stable_partition(next.begin(), next.end(), [&](size_t b) { return ends[b] == arena; });

@@ -23,7 +23,7 @@ LogicalResult codegen::lowerToRt(ModuleOp module, bool forGpu) {
   return manager.run(module);
 }
 
-/// The kernels of a module by themselves.
+/// A module of only the kernels.
 static OwningOpRef<ModuleOp> kernelsAlone(ModuleOp module) {
   OwningOpRef<ModuleOp> alone = ModuleOp::create(module.getLoc());
   OpBuilder builder = OpBuilder::atBlockEnd(alone->getBody());
@@ -32,7 +32,7 @@ static OwningOpRef<ModuleOp> kernelsAlone(ModuleOp module) {
   return alone;
 }
 
-/// Compiles the kernels for the CPU, and says how far each can be split.
+/// Compiles the kernels for the CPU, and records the number of tasks of each.
 static LogicalResult compileForCpu(ModuleOp kernels, const CpuOptions &options,
                                    std::vector<KernelInfo> *infos, SmallVectorImpl<int64_t> &tasks,
                                    runtime::Bytes &object) {
@@ -71,7 +71,7 @@ FailureOr<runtime::Artifact> codegen::compileRt(ModuleOp module, const ArtifactO
     return failure();
   artifact.program = std::move(serialized->program);
   artifact.constants = std::move(serialized->constants);
-  // What the reader would refuse is our mistake: say so here, where the source is known.
+  // An artifact that the reader would reject is a bug: report it here, where the source is known.
   runtime::Status status =
       runtime::verify(artifact.program, static_cast<int64_t>(artifact.constants.size()));
   if (status.ok() && options.gpu)

@@ -20,7 +20,7 @@ using namespace tessera;
 using namespace tessera::codegen;
 using dist::DistDialect;
 
-/// The mesh of a local function. A program for no mesh gets one of its devices, in a row.
+/// The mesh of a local function. A program without a mesh gets a line of its devices.
 static FlatSymbolRefAttr meshOf(func::FuncOp function, OpBuilder &builder) {
   if (auto mesh = function->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh))
     return mesh;
@@ -48,7 +48,7 @@ static RankedTensorType globalType(DictionaryAttr attributes, Type type) {
 }
 
 namespace {
-/// An argument or result of the program, seen in one of the functions.
+/// An argument or result of the program in one of the functions.
 struct Port {
   func::FuncOp function;
   unsigned index = 0;
@@ -77,13 +77,13 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
       function.erase();
   }
 
-  /// The function of the global view that a local one is a part of.
+  /// The global function of a local one.
   static StringRef programOf(func::FuncOp function) {
     auto name = function->getAttrOfType<StringAttr>(DistDialect::kPartOf);
     return name ? name.getValue() : function.getName();
   }
 
-  /// Keeps the functions of one program: the one that is asked for, else the only one.
+  /// Keeps the functions of one program: the requested one, else the only one.
   LogicalResult chooseProgram(SmallVectorImpl<func::FuncOp> &functions) {
     SmallVector<StringRef> names;
     for (func::FuncOp function : functions)
@@ -175,7 +175,7 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
     return success();
   }
 
-  /// `dist.name`, else argK by its place in the program, not in the function.
+  /// `dist.name`, else argK by its index in the program, not in the function.
   static std::string argumentNameOf(Port port, unsigned index) {
     if (port.function.getArgAttr(port.index, DistDialect::kName))
       return dist::argumentName(port.function, port.index);

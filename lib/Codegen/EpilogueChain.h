@@ -1,4 +1,4 @@
-//===- EpilogueChain.h - What follows a product, element by element *- C++ -*-===//
+//===- EpilogueChain.h - Epilogue candidates after a product ----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,12 +16,12 @@
 
 namespace tessera::codegen {
 
-/// Reads what follows one contraction.
+/// Matches the epilogue of one contraction.
 class EpilogueChain {
 public:
   EpilogueChain(mlir::linalg::LinalgOp op, const GemmForm &form)
       : op(op), form(form), product(op->getResult(0)) {}
-  /// Replaces the contraction and as much behind it as is an epilogue.
+  /// Replaces the contraction and the longest epilogue after it.
   void run();
 
 private:

@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What an elementwise chain behind a contraction computes is read as a
-// polynomial in the contraction's element, the element of one vector, and
-// functions of polynomials. However it was written, and over however many ops,
+// Reads the elementwise chain after a contraction as a polynomial in the
+// contraction's element, the element of one vector, and functions of polynomials.
+// In any spelling, and over any number of ops,
 //
 //   c + b                                        is a bias,
 //   max(c + b, 0)                                a relu,
 //   (c + b)/2 + (c + b)/2 tanh(k (c + b) + …)    a gelu,
 //
-// if the coefficients are those. Everything in the chain is an element of its
-// operands at the same place, so the chain may become a part of the product.
+// if the coefficients match. All values of the chain are elements at the same
+// position, so the chain may become a part of the product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-/// Ops behind a contraction that are looked at.
+/// Limit on the ops of a chain.
 static constexpr size_t kMaxChain = 48;
 
 static Type elementOf(Value value) {
@@ -44,7 +44,7 @@ static int64_t countOf(Value value) {
   return cast<ShapedType>(value.getType()).getNumElements();
 }
 
-/// What hangs on the product by elementwise ops and reshapes, in order.
+/// Collects the ops that depend on the product through elementwise ops and reshapes, in order.
 void EpilogueChain::collect() {
   SmallVector<Value> open = {product};
   SetVector<Operation *> found;
@@ -61,7 +61,7 @@ void EpilogueChain::collect() {
   behind.insert(sorted.begin(), sorted.end());
 }
 
-/// Whether nobody but the ops up to `result` reads the product and what is made of it on the way.
+/// Whether only the ops up to `result` read the product and the intermediate values.
 bool EpilogueChain::isPrivate(Value result) const {
   SmallPtrSet<Operation *, 16> inside;
   SmallVector<Operation *> open = {result.getDefiningOp()};
@@ -93,7 +93,7 @@ std::optional<EpilogueChain::Found> EpilogueChain::match(Value result) {
   bool isHalf = type.isF16() || type.isBF16();
   if (!(a.isF32() || a.isF16() || a.isBF16()) || !(type == a || type == before))
     return std::nullopt;
-  // Another type than the accumulator's begins from nothing.
+  // A type other than the accumulator's must start from zero.
   auto zero = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
   if (type != before && (!zero || scalarConstant(zero.getInputs()[0]) != 0.0))
     return std::nullopt;
@@ -156,7 +156,7 @@ void EpilogueChain::rewrite(const Found &found) {
   else if (groups)
     result = tensor::CollapseShapeOp::create(builder, loc, resultType, result, *groups);
   Value(found.result).replaceAllUsesWith(result);
-  // What it replaces would look like other readers of what it reads.
+  // Replaced ops would count as other readers of their operands.
   for (Operation *dead : llvm::reverse(behind.getArrayRef()))
     if (isOpTriviallyDead(dead))
       dead->erase();

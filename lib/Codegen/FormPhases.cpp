@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each phase of a contraction is an rt.contraction of its own that overwrites its
-// elements of the result. Elements that no phase writes stay zero. What is cut off
-// the result behind it is not computed. A dilated operand is read where it was before
-// it was dilated; what surrounds it is padded there, so it is as small as it can be.
+// Each phase of a contraction is a separate rt.contraction that overwrites its
+// elements of the result. Elements that no phase writes stay zero. Elements that
+// later slices remove are not computed. A dilated operand is read before its
+// dilation, and padded there, so it is as small as possible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ namespace {
 class PhaseFormer {
 public:
   explicit PhaseFormer(linalg::LinalgOp op) : op(op), builder(op) {}
-  /// Replaces the op; does nothing where phases would not save enough.
+  /// Replaces the op if phases save enough.
   void run();
 
 private:
@@ -48,14 +48,14 @@ private:
   OpBuilder builder;
   SmallVector<int64_t> extents;
   SmallVector<PaddedView> chains[2];    ///< of the operands, from outside
-  PaddedView views[3];                  ///< of operands and result, as they are read and written
+  PaddedView views[3];                  ///< of operands and result
   SmallVector<int64_t> low[2], high[2]; ///< zeros around the operands
   SmallVector<Phase> phases;
 };
 
 } // namespace
 
-/// Bounds that no other one of the same operand implies.
+/// Bounds that are not implied by another one of the same operand.
 static SmallVector<Bound> essential(ArrayRef<Bound> bounds) {
   SmallVector<Bound> kept;
   for (auto [index, bound] : llvm::enumerate(bounds))
@@ -83,8 +83,8 @@ bool PhaseFormer::findPhases() {
     all *= extent;
   for (const Phase &phase : phases)
     taken += iterationsOf(phase);
-  // A tenth less is worth steps of their own. Of a single step, which a gemm would be faster than
-  // for the same products, a third less.
+  // Separate steps must save a tenth. A single step must save a third, since a gemm is faster for
+  // the same products.
   bool isSplit = !phases.empty() && llvm::any_of(phases.front(), [](const LoopRange &range) {
     return range.step > 1;
   });
@@ -109,8 +109,8 @@ bool PhaseFormer::findPhases() {
   return true;
 }
 
-/// Chooses the tensor that an operand is read from: the innermost one with the zeros that are
-/// still multiplied around it, or the innermost one in memory that has them.
+/// Chooses the tensor from which an operand is read: the innermost one padded with the remaining
+/// multiplied zeros, or the innermost one in memory that has them.
 bool PhaseFormer::findOperand(unsigned index) {
   ArrayRef<PaddedView> chain = chains[index];
   const PaddedView &inner = chain.back();
@@ -155,7 +155,7 @@ bool PhaseFormer::findOperand(unsigned index) {
   return true;
 }
 
-/// Whether each phase has tiles to fill, and no two write the same elements.
+/// Whether each phase fills tiles, and no two phases write the same element.
 bool PhaseFormer::hasTiles() const {
   constexpr int64_t kFewest = 8;
   auto depends = [&](unsigned operand, unsigned loop) {
@@ -205,7 +205,7 @@ Value PhaseFormer::paddedOperand(unsigned index) {
   return tensor::InsertSliceOp::create(builder, loc, value, zeros, offsets, sizes, steps);
 }
 
-/// Where the first phase writes: nothing that is read, if the phases write everything.
+/// The init of the first phase: undefined if the phases write everything.
 Value PhaseFormer::makeInit(bool isCovered) {
   Value init = op.getDpsInits()[0];
   if (views[2].value == op->getResult(0) &&

@@ -14,8 +14,8 @@
 
 namespace tessera::codegen {
 
-/// The index that an argument of a local function has in the program (`dist.argument`), its own
-/// when nothing is said.
+/// The index of a local function's argument in the program (`dist.argument`, by default its own
+/// index).
 inline int64_t originalArgument(mlir::func::FuncOp function, unsigned index) {
   auto original = function.getArgAttrOfType<mlir::IntegerAttr>(index, dist::DistDialect::kArgument);
   return original ? original.getInt() : index;

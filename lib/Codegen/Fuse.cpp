@@ -30,7 +30,7 @@ namespace {
 class GroupBuilder {
 public:
   GroupBuilder(ArrayRef<Operation *> members, Operation *before);
-  /// A group that is there already; what it uses from outside is copied.
+  /// For an existing group: copies the values that it captures.
   explicit GroupBuilder(rt::GroupOp group) : group(group), copies(group.getContext()) {}
   void build();
 
@@ -46,7 +46,7 @@ private:
 
 } // namespace
 
-/// What members make and others use, in order.
+/// Results of members with other users, in order.
 static SmallVector<Value> resultsOf(ArrayRef<Operation *> members) {
   llvm::SmallDenseSet<Operation *> set(members.begin(), members.end());
   Block *block = members.front()->getBlock();
@@ -81,7 +81,7 @@ Value GroupBuilder::inside(Value value) {
   StepKind kind = classify(op);
   if (kind != StepKind::scalar && kind != StepKind::free)
     return value;
-  // Each user of a fill gets a buffer of its own.
+  // Each user of a fill gets its own buffer.
   bool once = kind == StepKind::scalar || isa<arith::ConstantOp>(op);
   if (Value known = once ? copied.lookup(value) : Value())
     return known;
@@ -114,13 +114,13 @@ static bool isZeroFill(linalg::FillOp fill) {
          matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
 }
 
-/// Whether a step keeps what it does not write of a fill.
+/// Whether a step keeps elements of its init that it does not write.
 static bool keepsInit(Operation *op) {
   auto contraction = dyn_cast<rt::ContractionOp>(op);
   return contraction && contraction.getOverwrite();
 }
 
-/// Fills that something other than a kernel or a gemm's zero init uses are kernels.
+/// Fills with other uses than in kernels or as a gemm's zero init are kernels.
 static void groupFills(Block &block) {
   for (auto fill : llvm::make_early_inc_range(block.getOps<linalg::FillOp>())) {
     auto staysFree = [&](OpOperand &use) {
@@ -162,7 +162,7 @@ static void fuseBlock(Block &block, unsigned maxOps, bool fuse, bool sums) {
           if (!isa<dist::StartOp>(op))
             fuseBlock(inner, maxOps, fuse, sums);
   eraseUnused(block);
-  for (auto group : block.getOps<rt::GroupOp>()) // its constants may have been moved out
+  for (auto group : block.getOps<rt::GroupOp>()) // its constants may be outside
     GroupBuilder(group).build();
   dist::FuseGraph graph(block, maxOps, fuseKindOf);
   if (fuse)

@@ -1,4 +1,4 @@
-//===- KernelNames.cpp - What a kernel is called ---------------------------===//
+//===- KernelNames.cpp - Names of kernels ---------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ using namespace tessera;
 
 static constexpr size_t kMaxWords = 4;
 
-/// "add" of arith.addf, "exp" of math.exp; empty for what is not a word of its own.
+/// "add" for arith.addf, "exp" for math.exp; empty for ops without a word.
 static std::string wordOf(Operation &op) {
   if (isa<tensor::ExtractOp>(op))
     return "gather";
@@ -83,7 +83,7 @@ std::string codegen::describe(ArrayRef<Operation *> ops) {
     addWords(op, words);
   if (words.empty())
     return "fill";
-  // Of a long kernel the beginning and the end tell most.
+  // A long kernel is named by its first and last ops.
   if (words.size() > kMaxWords)
     words.erase(words.begin() + kMaxWords - 1, words.end() - 1);
   std::string name = llvm::join(words, "_");

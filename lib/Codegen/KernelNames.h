@@ -1,4 +1,4 @@
-//===- KernelNames.h - What a kernel is called ------------------*- C++ -*-===//
+//===- KernelNames.h - Names of kernels -------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@
 
 namespace tessera::codegen {
 
-/// What some ops do, in at most four words: "max_sub_exp", "transpose", "conv_2d_nhwc_hwcf_add".
+/// A description of ops in at most four words: "max_sub_exp", "transpose", "conv_2d_nhwc_hwcf_add".
 std::string describe(llvm::ArrayRef<mlir::Operation *> ops);
 
 } // namespace tessera::codegen

@@ -1,4 +1,4 @@
-//===- LowerExt.cpp - Scans and sorts as loops and nests -------------------===//
+//===- LowerExt.cpp - Lower scans and sorts to loops and nests ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ Lines::Lines(ArrayRef<int64_t> shape, unsigned dim) : extent(shape[dim]) {
     inner *= size;
 }
 
-/// The dimensions before, at and behind `dim`; where there are none, a dimension of one is added.
+/// The dimensions before, at and after `dim`; a dimension of extent 1 where there are none.
 static SmallVector<ReassociationIndices> groupsOf(int64_t rank, unsigned dim) {
   SmallVector<ReassociationIndices> groups(3);
   for (int64_t d = 0; d < rank; ++d)

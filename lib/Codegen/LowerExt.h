@@ -1,4 +1,4 @@
-//===- LowerExt.h - Scans and sorts as loops and nests ----------*- C++ -*-===//
+//===- LowerExt.h - Lower scans and sorts to loops and nests ----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,11 +16,10 @@
 namespace tessera::codegen {
 
 /// Replaces all ops of the ext dialect: by groups with loops, for one core, or with `parallel` by
-/// steps whose elements are computed at once.
+/// parallel steps.
 void lowerExtOps(mlir::func::FuncOp function, bool parallel);
 
-/// A tensor seen as `outer` x `extent` x `inner` elements, with the dimension that an op goes along
-/// in the middle.
+/// A tensor as `outer` x `extent` x `inner` elements, with the op's dimension in the middle.
 struct Lines {
   int64_t outer = 1, extent = 1, inner = 1;
 
@@ -33,7 +32,7 @@ struct Lines {
                             mlir::RankedTensorType like, unsigned dim);
 };
 
-/// Writes scalar code and loops that carry values.
+/// Builds scalar code and loops with carries.
 struct LoopWriter {
   mlir::OpBuilder &b;
   mlir::Location loc;
@@ -49,8 +48,8 @@ struct LoopWriter {
   mlir::Value empty(llvm::ArrayRef<int64_t> shape, mlir::Type element);
   mlir::Value read(mlir::Value tensor, mlir::ValueRange at);
   mlir::Value write(mlir::Value tensor, mlir::ValueRange at, mlir::Value element);
-  /// for (i = from; i < to; i += step); `body` gets i and what is carried, and returns what is
-  /// next.
+  /// for (i = from; i < to; i += step); `body` gets i and the carries, and returns the next
+  /// carries.
   Values loop(mlir::Value from, mlir::Value to, mlir::Value step, mlir::ValueRange carried,
               llvm::function_ref<Values(LoopWriter, mlir::Value, Values)> body);
   /// A nest with all loops parallel; `body` gets the indices and returns an element each.

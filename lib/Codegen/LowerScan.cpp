@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On one core a scan is a loop along its dimension. Where many elements lie behind
-// each other at every step, the loop carries a row of them, so that a step is a
+// On one core a scan is a loop along its dimension. If each step has many
+// contiguous elements, the loop carries a row of them, so that a step is a
 // vectorised nest:
 //
 //   for o:  row = x[o, 0, :]
 //     for i = 1 ..:  row = row ∘ x[o, i, :];  r[o, i, :] = row
 //
-// else it carries the elements of one line. Where elements are computed at once,
-// the scan takes log2(n) steps (Hillis and Steele 1986):
+// else it carries the elements of one line. In parallel, the scan takes log2(n)
+// steps (Hillis and Steele 1986):
 //
 //   for d = 1, 2, 4 .. n:  r[o, i, j] = i < d ? r[o, i, j] : r[o, i - d, j] ∘ r[o, i, j]
 //
@@ -35,7 +35,7 @@ using namespace tessera;
 using namespace tessera::codegen;
 using Values = LoopWriter::Values;
 
-/// Fewer elements than this behind each other are no row.
+/// The least number of contiguous elements in a row.
 static constexpr int64_t kLeastRow = 8;
 
 namespace {
@@ -62,7 +62,7 @@ private:
     return llvm::map_to_vector<4>(op.getBody().getTerminator()->getOperands(),
                                   [&](Value value) { return mapping.lookupOrDefault(value); });
   }
-  /// Where step i of the scan is.
+  /// The index of step i of the scan.
   Value place(LoopWriter at, Value i) const {
     return op.getReverse() ? at.sub(at.index(lines.extent - 1), i) : i;
   }
@@ -210,7 +210,7 @@ Values ScanWriter::loops() {
 
 Values ScanWriter::steps() {
   Values values = inputs;
-  // What combine(values at i - distance, values at i) gives, where the former is there.
+  // combine(values at i - distance, values at i), if the former exist.
   auto step = [&](LoopWriter where, ValueRange from, Value distance) {
     return where.nest(lines.shape(), elements, [&](LoopWriter body, Values at) {
       Value i = place(body, at[1]);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is sorted is one or several 64-bit words an element, compared as signed
-// integers, word by word: the keys in the order of sorting, and the element's index,
-// by which equal elements stay in their order and no two elements are equal. A last
-// key of 32 bits or less shares its word with the index:
+// Each element is sorted by one or several 64-bit words, compared lexicographically
+// as signed integers: the keys in order, and the element's index, which makes the
+// sort stable and all elements distinct. A last key of at most 32 bits shares its
+// word with the index:
 //
 //   one f32 key      key << 32 | index
 //   an f64 key       key, index
@@ -16,11 +16,10 @@
 //
 // The operands are then read at the indices.
 //
-// On one core each line is sorted by merges from bottom up, two passes at a time
-// between two buffers. Of few wanted elements a buffer of 2 k candidates is kept: it
-// takes what comes before the k-th so far, and is sorted when it is full, at most
-// every k elements. Lines are tasks. Where elements are computed at once, all lines are sorted by a
-// bitonic network (K. Batcher, "Sorting Networks and Their Applications", 1968),
+// On one core each line is sorted by bottom-up merges, two passes at a time between two buffers. A
+// top-k with small k keeps a buffer of 2 k candidates: it collects elements before the current
+// k-th, and is sorted when full, at most every k elements. Lines are tasks. In parallel, all lines
+// are sorted by a bitonic network (K. Batcher, "Sorting Networks and Their Applications", 1968),
 // one nest for each of its log2(n) (log2(n) + 1) / 2 layers.
 //
 //===----------------------------------------------------------------------===//
@@ -76,9 +75,9 @@ private:
   Values placeLine(LoopWriter at, Value o, Value j, Value buffer, int64_t half,
                    Values results) const;
 
-  /// Whether a buffer of candidates is worth its while.
+  /// Whether a buffer of candidates is profitable.
   bool isSelection() const { return op.getCount() * 4 <= lines.extent; }
-  /// Passes that sort so many elements; an even number leaves them in the first half.
+  /// The number of passes for this many elements; an even number leaves them in the first half.
   static int64_t passesFor(int64_t extent) {
     return llvm::Log2_64_Ceil(std::max<int64_t>(extent, 1));
   }
@@ -100,7 +99,7 @@ private:
 // Words
 //===----------------------------------------------------------------------===//
 
-/// A key as a signed integer of 64 bits in the order of sorting, of 32 bits where it has no more.
+/// A key as a signed integer of 64 bits in sorted order, or of 32 bits if that suffices.
 Value SortWriter::keyWord(LoopWriter at, Value element) const {
   OpBuilder &b = at.b;
   Location loc = at.loc;
@@ -218,8 +217,8 @@ Value SortWriter::mergePass(LoopWriter at, Value buffer, Value from, Value into,
   })[0];
 }
 
-/// Sorts the elements of the first half; they are in half `passes` & 1 then. Without a pass the
-/// buffer stays as it is.
+/// Sorts the elements of the first half into half `passes` & 1. Without a pass the buffer is
+/// unchanged.
 Value SortWriter::mergeSort(LoopWriter at, Value buffer, int64_t extent, Value passes) const {
   return at.loop(at.index(0), passes, at.index(1), buffer,
                  [&](LoopWriter inner, Value pass, Values state) {
@@ -242,7 +241,7 @@ Value SortWriter::sortedLine(LoopWriter at, Value o, Value j, Value buffer) cons
 Value SortWriter::firstOfLine(LoopWriter at, Value o, Value j, Value buffer) const {
   int64_t count = op.getCount(), extent = 2 * count;
   Value zero = at.index(0), one = at.index(1), full = at.index(extent);
-  Values state{buffer, zero}; // and how many candidates it has
+  Values state{buffer, zero}; // and the number of candidates
   llvm::append_range(state, greatest(at));
   state = at.loop(
       zero, at.index(lines.extent), one, state, [&](LoopWriter inner, Value i, Values state) {
@@ -262,7 +261,7 @@ Value SortWriter::firstOfLine(LoopWriter at, Value o, Value j, Value buffer) con
           results.push_back(inner.select(isFull, now, old));
         return results;
       });
-  // What is left of the buffer is behind all.
+  // The rest of the buffer sorts last.
   buffer = at.loop(state[1], full, one, state[0], [&](LoopWriter inner, Value i, Values state) {
     return Values{writeWords(inner, state[0], zero, i, greatest(inner))};
   })[0];
@@ -296,7 +295,7 @@ Values SortWriter::loops() {
     state.push_back(at.empty(shape, getElementTypeOrSelf(type)));
   state.push_back(at.empty({2, static_cast<int64_t>(numWords), extent}, word));
   Value zero = at.index(0), one = at.index(1), inside = at.index(lines.inner);
-  // One loop over all lines, of which each worker takes some: a buffer belongs to one call.
+  // One loop over all lines, divided among workers: each call has its own buffer.
   state = at.loop(zero, at.index(lines.outer * lines.inner), one, state,
                   [&](LoopWriter inner, Value line, Values state) {
                     Value o = inner.b.createOrFold<arith::DivUIOp>(inner.loc, line, inside);
@@ -341,7 +340,7 @@ Values SortWriter::network() {
       Value partner = arith::XOrIOp::create(body.b, body.loc, at[1], distance);
       Values own = readAll(body, Values(from), at);
       Values other = readAll(body, Values(from), {at[0], partner, at[2]});
-      // The lower place of a pair keeps the lesser element, in blocks that ascend.
+      // The lower index of a pair keeps the lesser element in ascending blocks.
       Value keepsLess = arith::CmpIOp::create(body.b, body.loc, arith::CmpIPredicate::eq,
                                               isClear(block), isClear(distance));
       Value isLess = comesBefore(body, own, other);

@@ -1,4 +1,4 @@
-//===- OutlineKernels.cpp - Turn groups into shared kernels ----------------===//
+//===- OutlineKernels.cpp - Outline groups as shared kernels --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,14 +23,14 @@ using namespace tessera::codegen;
 
 namespace {
 
-/// Where a result of a group is written: the init at the beginning of the chain of ops that make
-/// it, each in the buffer of the one before.
+/// The buffer of a group's result: the init at the start of the chain of ops that compute it in
+/// place.
 struct Destination {
   OpOperand *init = nullptr; ///< replaced by the kernel's destination; null: the result is copied
-  Value carried;             ///< what the destination holds on entry, from outside; null: nothing
+  Value carried;             ///< the destination's value on entry, from outside; null: undefined
 };
 
-/// One group on its way to a kernel.
+/// Outlines one group.
 class Outliner {
 public:
   explicit Outliner(rt::GroupOp group) : group(group) {}
@@ -52,7 +52,7 @@ private:
 
 } // namespace
 
-/// The operand whose buffer the op would write `result` to; null when it has none.
+/// The operand whose buffer the op overwrites with `result`; null if there is none.
 static OpOperand *tiedInit(OpResult result) {
   Operation *op = result.getOwner();
   if (auto destinationStyle = dyn_cast<DestinationStyleOpInterface>(op))
@@ -174,7 +174,7 @@ struct CodegenOutlineKernels : codegen::impl::CodegenOutlineKernelsBase<CodegenO
       std::string name = group.getName().str();
       Outliner outliner(group);
       func::FuncOp kernel = outliner.outline();
-      // Equal text, without locations, is an equal kernel.
+      // Kernels are equal if their texts without locations are.
       std::string text;
       llvm::raw_string_ostream os(text);
       kernel->print(os, OpPrintingFlags().useLocalScope().printGenericOpForm());

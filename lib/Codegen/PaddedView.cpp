@@ -1,4 +1,4 @@
-//===- PaddedView.cpp - Tensors behind the zeros around them --------------===//
+//===- PaddedView.cpp - Views through zero padding ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -64,7 +64,7 @@ bool Bound::followsFrom(const Bound &inner) const {
   return std::min(first, last) >= 0 && std::max(first, last) < extent;
 }
 
-/// The place that a linear expression of places is; empty for other expressions.
+/// A linear expression of places as a place; empty for other expressions.
 static std::optional<Place> placeOf(AffineExpr expr, ArrayRef<Place> dims, unsigned loops) {
   std::optional<dist::LinearExpr> linear = dist::linearExprOf(expr);
   if (!linear)
@@ -94,7 +94,7 @@ static SmallVector<Place> loopPlaces(unsigned loops) {
   return places;
 }
 
-/// The place of joined dimensions, the last of which lie next to each other.
+/// The place of merged dimensions, the last of which is contiguous.
 static Place joined(ArrayRef<int64_t> group, ArrayRef<Place> dims, ArrayRef<int64_t> shape,
                     unsigned loops) {
   Place place(loops);
@@ -124,7 +124,7 @@ static tensor::InsertSliceOp insertionIntoZeros(Value value) {
 }
 
 namespace {
-/// Looks through the ops that make a view's value, one at a time.
+/// Looks through the producers of a view's value, one op at a time.
 class Walk {
 public:
   Walk(PaddedView view, unsigned loops) : view(std::move(view)), loops(loops) {}
@@ -154,7 +154,7 @@ bool Walk::throughCopy(linalg::LinalgOp op) {
   return true;
 }
 
-/// A reshape of what was put into zeros next to single elements: those put every n-th in a row.
+/// A reshape of an insertion of single elements into zeros: a dilation by n.
 bool Walk::throughCollapse(tensor::CollapseShapeOp op) {
   ArrayRef<int64_t> shape = op.getSrcType().getShape();
   tensor::InsertSliceOp insert = insertionIntoZeros(op.getSrc());
@@ -180,7 +180,7 @@ bool Walk::throughCollapse(tensor::CollapseShapeOp op) {
     int64_t moving = only.value_or(group.empty() ? -1 : group.front());
     if (moving < 0)
       continue;
-    if (!only) { // a single element: only this one place is not a zero
+    if (!only) { // a single nonzero element
       if (insert && distance != 1)
         return false;
       continue;

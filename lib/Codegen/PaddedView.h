@@ -1,13 +1,14 @@
-//===- PaddedView.h - Tensors behind the zeros around them ------*- C++ -*-===//
+//===- PaddedView.h - Views through zero padding ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel that is padded to whole phases and an operand that is dilated hold zeros
-// at places that are known. A contraction need not multiply them: this says where an
-// element of an operand lies in the tensor that was padded, and when it is a zero.
+// A kernel padded to whole phases and a dilated operand have zeros at known
+// positions, which a contraction need not multiply. A view maps an element of an
+// operand to its position in the tensor before padding, with bounds outside of which
+// it is zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@ namespace tessera::codegen {
 /// (constant + sum of terms[loop] * loop) / divisor.
 struct Place {
   int64_t constant = 0;
-  llvm::SmallVector<int64_t> terms; ///< a coefficient a loop
+  llvm::SmallVector<int64_t> terms; ///< one coefficient per loop
   int64_t divisor = 1;
 
   explicit Place(unsigned loops, int64_t constant = 0) : constant(constant), terms(loops, 0) {}
@@ -41,19 +42,19 @@ struct Bound {
   bool followsFrom(const Bound &inner) const;
 };
 
-/// An element of an operand is that of `value` at `places` where all bounds hold, else zero.
+/// An element of an operand equals that of `value` at `places` if all bounds hold, else zero.
 struct PaddedView {
   mlir::Value value;
-  llvm::SmallVector<Place> places; ///< a dimension of `value`
+  llvm::SmallVector<Place> places; ///< by dimension of `value`
   llvm::SmallVector<Bound> bounds;
 };
 
-/// The views of an operand that `map` reads over `map`'s loops: the first is of the operand itself,
-/// each next one looks through one more op.
+/// The views of an operand indexed by `map`, over `map`'s loops: the first is of the operand
+/// itself, each next one looks through one more op.
 llvm::SmallVector<PaddedView> paddedViews(mlir::Value operand, mlir::AffineMap map);
 
-/// Where the elements of a result go that is reshaped and then cut: the bounds say which are kept.
-/// `value` is the last of these values; that of the result itself where nothing cuts it.
+/// The positions of a result's elements after reshapes and slices; the bounds select the remaining
+/// ones. `value` is the last of these values, or the result itself.
 PaddedView cutView(mlir::Value result, mlir::AffineMap map);
 
 } // namespace tessera::codegen

@@ -57,7 +57,7 @@ void PartEmitter::moveAtEnd(Operation *terminator, ValueRange values, ArrayRef<S
       pending.erase(free);
       continue;
     }
-    // They go round: the first steps aside.
+    // A cycle: the first value moves to a temporary.
     Move &first = pending.front();
     Storage *aside = newStorage(first.type, first.source.storage->name + "_aside");
     aside->live(lives.start(terminator), lives.start(terminator));
@@ -142,8 +142,8 @@ LogicalResult PartEmitter::emitWhile(scf::WhileOp loop) {
     carries.push_back(enterCarry(init, argument, Value(), loop));
   scf::ConditionOp condition = loop.getConditionOp();
 
-  // What the condition passes on is a view of it in the body, and the result. A result has the
-  // buffer of a value that the first region makes, or has as its argument, once; else a copy.
+  // The operands of the condition become arguments of the body, and the results. A result uses the
+  // buffer of a value of the first region, or of its argument, once; else a copy.
   SmallVector<Storage *> copies(loop.getNumResults()), results(loop.getNumResults());
   llvm::SmallPtrSet<Storage *, 8> taken;
   FailureOr<Value> conditionSlot = failure();

@@ -1,4 +1,4 @@
-//===- PartEmitter.cpp - One local function as a part ----------------------===//
+//===- PartEmitter.cpp - Emit one local function as a part ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-/// Whether what reads the op's results reads its operands.
+/// Whether readers of the op's results also read its operands.
 static bool isTransparent(Operation *op) {
   StepKind kind = classify(op);
   return kind == StepKind::view || kind == StepKind::scalar;
@@ -29,7 +29,7 @@ static bool isTransparent(Operation *op) {
 PartEmitter::PartEmitter(func::FuncOp function, rt::PartOp part, bool reuse)
     : function(function), part(part), reuse(reuse), lives(function, isTransparent),
       slots(part->getContext()), homes(part->getContext()), steps(part->getContext()) {
-  // A block each, joined at the end.
+  // Separate blocks, joined at the end.
   for (OpBuilder *builder : {&slots, &homes, &steps})
     builder->setInsertionPointToEnd(&part.getBody().emplaceBlock());
 }
@@ -43,7 +43,7 @@ void PartEmitter::emitCall(func::CallOp call) {
   SmallVector<Value> readSlots, writeSlots;
   for (Value value : call.getOperands().take_front(reads))
     readSlots.push_back(slotOf(value));
-  // What the kernel reads must not be written over, unless it says that it may.
+  // Operands of the kernel must not be overwritten, unless it permits that.
   auto readers = [&](Storage *storage) {
     return llvm::count_if(call.getOperands().take_front(reads),
                           [&](Value value) { return placeOf(value).storage == storage; });
@@ -60,7 +60,7 @@ void PartEmitter::emitCall(func::CallOp call) {
     for (unsigned input = 0; input < reads && !storage; ++input) {
       Value value = call.getOperand(input);
       Place place = placeOf(value);
-      // A buffer wanted for something else is left alone: this value would move there later.
+      // A buffer reserved for another value is not used: this value would have to move later.
       bool fits = place.offset == 0 && place.storage->bytes == bytesOf(result.getType()) &&
                   isDead(value, time) && readers(place.storage) == 1 &&
                   (!wish || wish == place.storage);
@@ -81,7 +81,7 @@ void PartEmitter::emitGemm(Operation *op) {
   Value bias = product ? product.getBias() : Value();
   if (form.swapped)
     std::swap(a, b);
-  // What is added to a new tensor is undefined.
+  // A new tensor has no value to accumulate to.
   bool accumulate = !isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(init.getDefiningOp());
   if (accumulate) {
     Storage *target = placeOf(init).storage;
@@ -91,7 +91,7 @@ void PartEmitter::emitGemm(Operation *op) {
   } else {
     settleResult(result, op, "matmul");
   }
-  // Batches without a common stride start at slots of their own, to the operand's end.
+  // Batches without a common stride have separate slots, up to the operand's end.
   auto slotAt = [&](Value value, int64_t start) {
     auto type = cast<RankedTensorType>(value.getType());
     if (start == 0)
@@ -109,7 +109,7 @@ void PartEmitter::emitGemm(Operation *op) {
 }
 
 void PartEmitter::emitContraction(rt::ContractionOp op) {
-  // What is added to a new tensor is undefined.
+  // A new tensor has no value to accumulate to.
   bool isNew = isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op.getInit().getDefiningOp());
   if (!isNew) {
     Storage *target = placeOf(op.getInit()).storage;
@@ -161,7 +161,7 @@ LogicalResult PartEmitter::emitCollective(Operation *op, Operation *timed, bool 
     from.push_back(slotOf(operand));
   StringRef kind = toString(collective.getKind());
   for (Value result : op->getResults()) {
-    // An all-reduce may leave its result where its operand was: all libraries do that.
+    // An all-reduce may be in place: all libraries support that.
     Value operand = op->getOperand(cast<OpResult>(result).getResultNumber());
     if (places.contains(result))
       ;
@@ -199,7 +199,7 @@ LogicalResult PartEmitter::emitCollective(Operation *op, Operation *timed, bool 
 
 LogicalResult PartEmitter::emitStart(dist::StartOp start) {
   Operation *collective = start.getCollective();
-  // A result's buffer is written from the start on, and is the wait's result then.
+  // A result's buffer is written from the start of the collective, and becomes the wait's result.
   dist::WaitOp wait = start.getWait();
   int64_t time = lives.start(start);
   for (auto [operand, result, waited] :
@@ -232,7 +232,7 @@ void PartEmitter::emitRecv(dist::RecvOp recv) {
                      recv.getTarget(), cast<RankedTensorType>(recv.getGlobalType()));
 }
 
-/// Whether a new tensor only says where a step's result goes: the result has the buffer.
+/// Whether a new tensor is only a destination: the result has the buffer.
 static bool isDestination(OpOperand &use) {
   if (auto call = dyn_cast<func::CallOp>(use.getOwner()))
     return use.getOperandNumber() >= call.getNumOperands() - call.getNumResults();
@@ -258,7 +258,7 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
       settle(op->getResult(0), constantStorage(cast<ElementsAttr>(constant.getValue())), 0);
     else if (isa<tensor::EmptyOp>(op) && !llvm::all_of(op->getUses(), isDestination))
       settleResult(op->getResult(0), op, "empty");
-    return success(); // a fill here is the zero that a gemm starts from
+    return success(); // the zero fill of a gemm
   case StepKind::gemm:
     if (auto contraction = dyn_cast<rt::ContractionOp>(op))
       emitContraction(contraction);
@@ -283,7 +283,7 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
       .Case([&](dist::CollectiveOpInterface) { return emitCollective(op, op, false); })
       .Case<dist::AxisIndexOp, dist::SegmentOp>([&](auto) { return success(); })
       .Case([&](tensor::FromElementsOp elements) {
-        // Of a coordinate: a slot that the executor fills.
+        // A coordinate: a slot that the executor fills.
         Value counter = elements.getElements()[0];
         if (places.contains(elements))
           return success(); // an induction variable, placed by its loop

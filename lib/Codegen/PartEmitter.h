@@ -1,14 +1,14 @@
-//===- PartEmitter.h - One local function as a part -------------*- C++ -*-===//
+//===- PartEmitter.h - Emit one local function as a part --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Walks a function in order and gives every tensor a place in a buffer. A value
-// is *rooted* in the value whose buffer it is a view of. A buffer holds one
-// rooted value after the other; a step may write over the one before only when
-// that is dead (Timeline) and nothing else counts on it.
+// Walks a function in order and assigns every tensor a place in a buffer. The
+// *root* of a value is the value whose buffer it is a view of. A buffer holds one
+// root after the other; a step may overwrite the previous one only if it is dead
+// (Timeline) and its buffer is not reserved.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,24 +30,24 @@
 
 namespace tessera::codegen {
 
-/// Everything a buffer is beside its bytes and lives.
+/// A buffer with its slots and current value.
 struct Storage : Buffer {
   std::string name;
   mlir::ElementsAttr constant;                       ///< set: a read-only constant
-  bool writable = true;                              ///< false: what it holds must stay
-  mlir::Value occupant;                              ///< the rooted value that it holds last
-  std::vector<std::pair<rt::SlotOp, int64_t>> slots; ///< with their distance from its start
+  bool writable = true;                              ///< false: its value must be kept
+  mlir::Value occupant;                              ///< its current root
+  std::vector<std::pair<rt::SlotOp, int64_t>> slots; ///< with their offsets
 };
 
 class PartEmitter {
 public:
   PartEmitter(mlir::func::FuncOp function, rt::PartOp part, bool reuse);
 
-  /// Emits slots, homes and steps; sets the arena. Emits a diagnostic for what has no step.
+  /// Emits slots, homes and steps; sets the arena. Emits a diagnostic for ops without a step.
   mlir::LogicalResult emit();
 
 private:
-  /// A rooted value and where, in its buffer, a view of it starts.
+  /// A root and the offset of a view in its buffer.
   struct Place {
     Storage *storage = nullptr;
     mlir::Value root;
@@ -65,14 +65,14 @@ private:
   mlir::Value slotOf(Storage *storage, int64_t offset, mlir::Type tensor);
   /// The slot that holds a scalar operand of control flow.
   mlir::FailureOr<mlir::Value> slotOfScalar(mlir::Value scalar);
-  /// Whether a step at `time` may put something else where `value` is.
+  /// Whether a step at `time` may overwrite `value`.
   bool isDead(mlir::Value value, int64_t time);
-  /// The buffer wanted for `root` (a loop's carry, a result's home) if it is free before `time`.
+  /// The buffer reserved for `root` (a loop's carry, a result's home) if it is free before `time`.
   Storage *wanted(mlir::Value root, int64_t time);
   void want(mlir::Value value, Storage *storage);
   void emitCopy(mlir::Location loc, mlir::Value source, Storage *target);
-  /// Gives a step's result, which starts from what `carried` holds, a place: in carried's buffer
-  /// when that is dead and `exclusive` (the step does not read it otherwise), else in a copy.
+  /// Places a step's result that accumulates to `carried`: in its buffer if that is dead and
+  /// `exclusive` (the step does not read it otherwise), else in a copy.
   void settleTied(mlir::Value result, mlir::Value carried, mlir::Operation *op, bool exclusive);
   void settleResult(mlir::Value result, mlir::Operation *op, const llvm::Twine &name);
 
@@ -91,13 +91,13 @@ private:
   mlir::LogicalResult emitFor(mlir::scf::ForOp loop);
   mlir::LogicalResult emitWhile(mlir::scf::WhileOp loop);
   mlir::LogicalResult emitIf(mlir::scf::IfOp branch);
-  /// Puts an init where a loop carries it.
+  /// Moves an init to the buffer of its carry.
   Storage *enterCarry(mlir::Value init, mlir::Value argument, mlir::Value result,
                       mlir::Operation *loop);
-  /// Copies values to where they are to be at a block's end, as if all at once.
+  /// Copies values to their required buffers at a block's end, as a parallel copy.
   void moveAtEnd(mlir::Operation *terminator, mlir::ValueRange values,
                  llvm::ArrayRef<Storage *> targets);
-  /// Emits a block into a new region, then what `atEnd` adds.
+  /// Emits a block into a new region, then calls `atEnd`.
   mlir::LogicalResult emitInto(mlir::Region &region, mlir::Block &block,
                                llvm::function_ref<mlir::LogicalResult()> atEnd);
   /// The slot of a loop's counter, and its place while the loop runs.
@@ -117,8 +117,8 @@ private:
   rt::PartOp part;
   bool reuse;
   dist::Timeline lives;
-  mlir::OpBuilder slots; ///< where slots are declared
-  mlir::OpBuilder homes; ///< behind them
+  mlir::OpBuilder slots; ///< declares slots
+  mlir::OpBuilder homes; ///< after the slots
   mlir::OpBuilder steps;
   std::deque<Storage> storages; ///< stable addresses
   llvm::DenseMap<mlir::Value, Place> places;

@@ -33,7 +33,8 @@ std::optional<unsigned> PartEmitter::fedArgument(unsigned index) {
 }
 
 void PartEmitter::placeArguments() {
-  // What the next step reads again must stay; what a result replaces is free after its last use.
+  // Arguments read again by the next step must be kept; those replaced by a result are free after
+  // their last use.
   for (auto [index, argument] : llvm::enumerate(function.getArguments())) {
     Storage *storage = newStorage(argument.getType(), dist::argumentName(function, index));
     storage->writable = false;
@@ -70,7 +71,7 @@ LogicalResult PartEmitter::placeResults() {
                               << dist::argumentName(function, *fed)
                               << "' of another layout; reshard it first";
   }
-  // A result that lies where another will be put must get out of the way.
+  // A result in the target buffer of another one must move first.
   SmallVector<Storage *> targets(resultStorage.begin(), resultStorage.end());
   for (auto [index, value] : llvm::enumerate(back.getOperands()))
     if (!targets[index] && llvm::is_contained(resultStorage, placeOf(value).storage)) {
@@ -94,7 +95,7 @@ void PartEmitter::emitHomes() {
         layoutOf(function.getResultAttrDict(index), function.getResultTypes()[index]));
 }
 
-/// What a step's offsets may say; also what the runtime accepts.
+/// Limit on a step's offsets, also in the runtime.
 static constexpr int64_t kMaxArena = int64_t(1) << 48;
 
 LogicalResult PartEmitter::plan() {

@@ -1,4 +1,4 @@
-//===- PartPlaces.cpp - Which buffer a value lies in ----------------------===//
+//===- PartPlaces.cpp - Assign values to buffers --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -66,7 +66,7 @@ Value PartEmitter::slotOf(Value value) {
   Place place = placeOf(value);
   if (place.storage->constant &&
       (place.offset != 0 || place.storage->constant.getType() != value.getType())) {
-    // A constant seen otherwise is another constant.
+    // A view of a constant is another constant.
     auto dense = cast<DenseElementsAttr>(place.storage->constant);
     auto type = cast<RankedTensorType>(value.getType());
     return slotOf(constantStorage(dense.reshape(type)), 0, type);
@@ -103,7 +103,7 @@ void PartEmitter::want(Value value, Storage *storage) {
   }
   if (!wishes.try_emplace(value, storage).second)
     return;
-  // What it is made from in place had better be there, too.
+  // Its in-place operand should be in that buffer, too.
   auto made = dyn_cast<OpResult>(value);
   if (!made)
     return;

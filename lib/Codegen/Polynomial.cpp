@@ -76,7 +76,7 @@ bool Polynomial::isClose(const Polynomial &other, double relative) const {
     return std::all_of(from.terms.begin(), from.terms.end(), [&](const auto &term) {
       auto it = to.terms.find(term.first);
       double against = it == to.terms.end() ? 0 : it->second;
-      // What cancels leaves the rounding of what it was.
+      // Cancellation leaves rounding errors of the original magnitude.
       double scale = it == to.terms.end() ? largest * 0x1p-20
                                           : std::max(std::abs(term.second), std::abs(against));
       return std::abs(term.second - against) <= relative * scale;

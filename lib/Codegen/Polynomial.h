@@ -15,8 +15,7 @@
 
 namespace tessera::codegen {
 
-/// A polynomial with real coefficients in atoms, which are numbers. Two that are written
-/// differently, (x + 1) x and x x + x, are equal.
+/// A polynomial with real coefficients in atoms, in normal form: (x + 1) x and x x + x are equal.
 class Polynomial {
 public:
   static Polynomial constant(double value);
@@ -27,12 +26,12 @@ public:
   /// Whole powers from 0 to 4; nothing for others.
   std::optional<Polynomial> power(double exponent) const;
 
-  /// The number that it is; nothing when it has atoms.
+  /// Its constant value; nothing if it has atoms.
   std::optional<double> asConstant() const;
   /// Whether all coefficients agree to `relative` of the larger one, or of the largest of all.
   bool isClose(const Polynomial &other, double relative) const;
   bool operator==(const Polynomial &other) const { return terms == other.terms; }
-  /// Whether it is worth going on with: products of products grow fast.
+  /// Whether it is small enough to continue: nested products grow fast.
   bool isSmall() const { return terms.size() <= 64; }
 
 private:

@@ -20,8 +20,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-/// Steps know slots, not shardings: what is left of them on ops would only keep equal kernels
-/// apart. Collectives keep theirs, and functions.
+/// Steps have slots, not shardings: annotations of ops would only make equal kernels differ.
+/// Collectives and functions keep theirs.
 static void dropShardings(func::FuncOp function) {
   function.walk([](Operation *op) {
     if (isa<func::FuncOp>(op) || isa_and_nonnull<dist::DistDialect>(op->getDialect()))
@@ -46,7 +46,7 @@ struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
     prepareScalars(function);
   }
 
-  /// Arguments and results are the driver's business, which knows tensors only.
+  /// The driver supports only tensors as arguments and results.
   LogicalResult checkSignature(func::FuncOp function) {
     auto check = [&](Type type, const Twine &what) -> LogicalResult {
       auto tensor = dyn_cast<RankedTensorType>(type);

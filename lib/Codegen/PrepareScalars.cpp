@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A step reads and writes slots, so a scalar that one step makes and another
-// uses is a rank-0 tensor between them. Scalars computed from such tensors are
-// left as they are: whoever uses one computes it again, which costs less than a
-// step.
+// Steps read and write slots, so a scalar passed from one step to another becomes a
+// rank-0 tensor. Scalars computed from such tensors are unchanged: each user
+// recomputes them, which costs less than a step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +34,7 @@ static Type asTensor(Type type) {
 static Value wrap(OpBuilder &builder, Location loc, Value value) {
   if (!isScalar(value.getType()))
     return value;
-  // Reading a rank-0 tensor and wrapping it again is that tensor.
+  // A rank-0 tensor that is extracted and wrapped again.
   if (auto extract = value.getDefiningOp<tensor::ExtractOp>())
     if (extract.getTensor().getType() == asTensor(value.getType()))
       return extract.getTensor();
@@ -47,7 +46,7 @@ static Value unwrap(OpBuilder &builder, Location loc, Value tensor) {
   return tensor::ExtractOp::create(builder, loc, tensor, ValueRange{});
 }
 
-/// Puts a rank-0 tensor between a scalar and all its users but `wrapper`'s own.
+/// Puts a rank-0 tensor between a scalar and all its users except the wrapper.
 static void materialize(OpBuilder &builder, Value scalar) {
   Location loc = scalar.getLoc();
   auto type = cast<RankedTensorType>(asTensor(scalar.getType()));
@@ -88,7 +87,7 @@ static void wrapResults(Operation *op) {
   }
 }
 
-/// Makes a bound or condition the content of a rank-0 tensor, unless it is a constant.
+/// Reads a bound or condition from a rank-0 tensor, unless it is a constant.
 static void wrapControl(Operation *op, OpOperand &operand) {
   Value value = operand.get();
   if (matchPattern(value, m_Constant()))
@@ -179,7 +178,7 @@ static void prepareCoordinates(func::FuncOp function) {
   }
 }
 
-/// A rank-0 tensor that only holds what another one does is that one.
+/// Replaces rank-0 tensors that copy another one.
 static void dropRewrapped(func::FuncOp function) {
   SmallVector<tensor::FromElementsOp> wrappers;
   function.walk([&](tensor::FromElementsOp op) { wrappers.push_back(op); });
@@ -198,10 +197,10 @@ static void dropRewrapped(func::FuncOp function) {
 
 void codegen::prepareScalars(func::FuncOp function) {
   prepareCoordinates(function);
-  // Outer loops first: what they carry is wrapped before inner ones ask whether it is.
+  // Outer loops first: their carries are wrapped before inner loops are visited.
   function.walk<WalkOrder::PreOrder>([](Operation *op) {
     if (isa<rt::GroupOp>(op))
-      return WalkResult::skip(); // its loops are no steps
+      return WalkResult::skip(); // its loops are not steps
     if (auto loop = dyn_cast<scf::ForOp>(op))
       prepareFor(loop);
     else if (auto loop = dyn_cast<scf::WhileOp>(op))
@@ -210,8 +209,8 @@ void codegen::prepareScalars(func::FuncOp function) {
       prepareIf(branch);
     return WalkResult::advance();
   });
-  // An element of a larger tensor is taken at once: taken by each of its users it would keep
-  // the tensor alive.
+  // An element of a larger tensor is extracted once: extracted by each user it would keep the
+  // tensor live.
   SmallVector<tensor::ExtractOp> extracts;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<rt::GroupOp, linalg::LinalgOp>(op))

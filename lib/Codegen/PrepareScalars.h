@@ -12,8 +12,8 @@
 
 namespace tessera::codegen {
 
-/// Makes rank-0 tensors of the scalars that loops and branches carry, of coordinates, induction
-/// variables, bounds, conditions and elements taken from larger tensors.
+/// Converts carries of loops and branches, coordinates, induction variables, bounds, conditions and
+/// elements extracted from larger tensors to rank-0 tensors.
 void prepareScalars(mlir::func::FuncOp function);
 
 } // namespace tessera::codegen

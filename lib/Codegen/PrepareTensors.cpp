@@ -34,7 +34,7 @@ static Value emptyLike(OpBuilder &builder, Location loc, RankedTensorType type) 
 
 namespace {
 
-/// Softmax and its kin in terms of simpler ops.
+/// Decomposes softmax and similar ops.
 struct DecomposeAggregate : OpInterfaceRewritePattern<linalg::AggregatedOpInterface> {
   DecomposeAggregate(MLIRContext *context, bool parallel)
       : OpInterfaceRewritePattern(context), parallel(parallel) {}
@@ -54,7 +54,7 @@ struct DecomposeAggregate : OpInterfaceRewritePattern<linalg::AggregatedOpInterf
 };
 
 /// Transposes, broadcasts, reductions, maps, named elementwise ops. Contractions and windowed ops
-/// stay recognisable; fills are what an accumulator's init is recognised by.
+/// stay recognisable; fills identify the inits of accumulators.
 struct Generalize : OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
   LogicalResult matchAndRewrite(linalg::LinalgOp op, PatternRewriter &rewriter) const override {
@@ -65,7 +65,7 @@ struct Generalize : OpInterfaceRewritePattern<linalg::LinalgOp> {
   }
 };
 
-/// pad = fill, then the source put into it.
+/// pad = fill, then an insertion of the source.
 struct DecomposePad : OpRewritePattern<tensor::PadOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::PadOp op, PatternRewriter &rewriter) const override {
@@ -89,7 +89,7 @@ struct DecomposePad : OpRewritePattern<tensor::PadOp> {
   }
 };
 
-/// concat = the sources put one behind the other.
+/// concat = insertions of the sources one after the other.
 struct DecomposeConcat : OpRewritePattern<tensor::ConcatOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::ConcatOp op, PatternRewriter &rewriter) const override {
@@ -179,7 +179,7 @@ struct LowerGather : OpRewritePattern<tensor::GatherOp> {
   }
 };
 
-/// scatter = a loop over its windows that puts each into the destination: a kernel of its own,
+/// scatter = a loop over its windows that inserts each into the destination: a separate kernel,
 /// whose loop is not a step.
 struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -234,7 +234,8 @@ struct LowerScatter : OpRewritePattern<tensor::ScatterOp> {
   }
 };
 
-/// A linalg op without an iteration hands its inits on; a tensor without elements is nobody's work.
+/// A linalg op without iterations returns its inits; a tensor without elements needs no
+/// computation.
 struct DropEmpty : RewritePattern {
   explicit DropEmpty(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 2, context) {}
 
@@ -265,8 +266,8 @@ struct DropEmpty : RewritePattern {
 
 } // namespace
 
-/// Ops that overwrite all of their init get a new tensor: what some patterns pass instead (an
-/// operand of the same type) would be alive for nothing.
+/// Ops that overwrite all of their init get a new tensor: some patterns pass an operand of the same
+/// type instead, which would stay live.
 static void dropUnreadInits(func::FuncOp function) {
   function.walk([](linalg::LinalgOp op) {
     for (OpOperand &init : op.getDpsInitsMutable()) {
@@ -280,8 +281,8 @@ static void dropUnreadInits(func::FuncOp function) {
   });
 }
 
-/// Accumulators that start from a constant of one value start from a fill: zero ones cost nothing,
-/// others are not kept in the artifact.
+/// Turns splat constants as inits of accumulators into fills: zeros are free, others take no space
+/// in the artifact.
 static void fillSplatInits(func::FuncOp function) {
   function.walk([](linalg::LinalgOp op) {
     for (OpOperand &init : op.getDpsInitsMutable()) {

@@ -12,9 +12,9 @@
 
 namespace tessera::codegen {
 
-/// Rewrites what `tensor`, `linalg` and elementwise `arith`/`math` do on tensors into
-/// `linalg.generic`, contractions, windowed ops, fills and slices; ext ops into groups with loops, or
-/// with `parallel` into steps of parallel nests.
+/// Rewrites `tensor`, `linalg` and elementwise `arith`/`math` ops on tensors as `linalg.generic`,
+/// contractions, windowed ops, fills and slices; ext ops into groups with loops, or with `parallel`
+/// into steps of parallel nests.
 mlir::LogicalResult prepareTensors(mlir::func::FuncOp function, bool parallel);
 
 } // namespace tessera::codegen

@@ -1,4 +1,4 @@
-//===- ReadEpilogue.cpp - The polynomial of what follows a product --------===//
+//===- ReadEpilogue.cpp - Match the epilogue of a product as a polynomial -===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,8 +21,8 @@ bool codegen::isPointwise(linalg::GenericOp generic) {
          generic.getIndexingMapsArray().back().isIdentity();
 }
 
-/// Whether element i of the iterations reads element i mod (its count) of the operand: the map is
-/// of the last loops, in order. Loops of one iteration do not matter.
+/// Whether iteration i reads element i mod (number of elements) of the operand: the map has the
+/// last loops, in order. Loops of one iteration do not matter.
 static bool readsLastLoops(AffineMap map, ArrayRef<int64_t> extents) {
   SmallVector<unsigned> loops, wanted;
   for (AffineExpr expr : map.getResults()) {
@@ -60,7 +60,7 @@ Polynomial EpilogueChain::unary(unsigned function, const Polynomial &argument) {
   return Polynomial::atom(kFirstFunction + functions.size() - 1);
 }
 
-/// A select that is max(x, 0) and keeps NaN.
+/// The operand x of a select that computes max(x, 0) and keeps NaN.
 static Value reluOperand(arith::SelectOp select) {
   auto compare = select.getCondition().getDefiningOp<arith::CmpFOp>();
   if (!compare)
@@ -152,7 +152,7 @@ std::optional<Polynomial> EpilogueChain::readBody(linalg::GenericOp generic, Val
   return result;
 }
 
-/// A vector along the columns, found behind the ops that only repeat, widen or narrow it.
+/// A vector along the columns, through ops that only broadcast, widen or narrow it.
 std::optional<Polynomial> EpilogueChain::readVector(Value value) {
   while (true) {
     Operation *made = value.getDefiningOp();
@@ -179,7 +179,7 @@ std::optional<Polynomial> EpilogueChain::readVector(Value value) {
   return Polynomial::atom(kBias);
 }
 
-/// An element of `value`, at the place mod its count of elements.
+/// An element of `value`, at the index modulo its number of elements.
 std::optional<Polynomial> EpilogueChain::read(Value value) {
   if (value == product)
     return Polynomial::atom(kProduct);

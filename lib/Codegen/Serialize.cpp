@@ -1,4 +1,4 @@
-//===- Serialize.cpp - rt.program to the step format's structures ----------===//
+//===- Serialize.cpp - Convert rt.program to the step format --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -65,7 +65,7 @@ void Serializer::declarePorts() {
   }
 }
 
-/// The elements as the runtime stores them: little endian, i1 in a byte, index in eight.
+/// The elements in the runtime's format: little endian, i1 in a byte, index in eight.
 static std::string bytesOf(ElementsAttr value) {
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value)) {
     AsmResourceBlob *blob = resource.getRawHandle().getBlob();

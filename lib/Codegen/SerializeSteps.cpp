@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-/// "file:line:column" of the first place in a location; empty when it has none.
+/// "file:line:column" of the first position in a location; empty if there is none.
 static std::string textOf(Location loc) {
   std::string text;
   loc->walk([&](Location part) {
@@ -232,9 +232,9 @@ LogicalResult Serializer::assignOrders() {
   };
   std::set<int64_t> sent; // without their receives
   while (true) {
-    // Everything up to the next transfer of each part, and receives of what is sent; then the first
-    // transfer both of whose sides are next. Where there is none, a pipeline sends ahead: the first
-    // send alone, which waits for nobody.
+    // All steps up to the next transfer of each part, and receives of sent values; then the first
+    // transfer with both sides next. If there is none, a pipeline sends ahead: the first send
+    // alone, which never blocks.
     std::map<int64_t, SmallVector<size_t, 2>> waiting;
     for (size_t part = 0; part < parts.size(); ++part) {
       for (; next[part] < parts[part].size(); parts[part][next[part]++]->order = order++) {

@@ -1,4 +1,4 @@
-//===- Serializer.h - rt.program to the step format's structures -*- C++ -*-===//
+//===- Serializer.h - Convert rt.program to the step format -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -40,7 +40,7 @@ private:
   runtime::CollectiveStep collective(rt::CollectiveOp op);
   runtime::TransferStep transfer(mlir::Value slot, int64_t id, dist::ShardingAttr source,
                                  dist::ShardingAttr target, mlir::Type global, bool isSend);
-  /// One total order over all parts; the sides of a transfer get adjacent places.
+  /// One total order over all parts; the sides of a transfer are adjacent.
   mlir::LogicalResult assignOrders();
 
   rt::ProgramOp op;

@@ -1,4 +1,4 @@
-//===- StepOps.cpp - What an op of the prepared local view becomes ---------===//
+//===- StepOps.cpp - Classify ops of the prepared local view as steps -----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -46,17 +46,17 @@ SmallVector<linalg::LinalgOp> codegen::gemmLikeOps(Operation *function) {
   return ops;
 }
 
-/// A slice that only kernels read is cut inside each of them, where it costs nothing.
+/// A slice that only kernels read is computed inside each of them, where it is free.
 static bool isCutByReaders(Operation *op) {
   return isa<tensor::ExtractSliceOp>(op) && llvm::all_of(op->getUsers(), [&](Operation *user) {
-           // Not one in a branch or loop: it is grouped by itself, without what lies around.
+           // Not in a branch or loop, whose ops are grouped separately.
            Operation *reader = isa<rt::GroupOp>(user->getParentOp()) ? user->getParentOp() : user;
            bool here = reader->getBlock() == op->getBlock() || user->getBlock() == op->getBlock();
            return here && isa<linalg::LinalgOp>(user) && classify(user) == StepKind::compute;
          });
 }
 
-/// `tensor.from_elements` that only names a coordinate or an induction variable.
+/// `tensor.from_elements` of only a coordinate or an induction variable.
 static bool wrapsCounter(tensor::FromElementsOp op) {
   if (op.getElements().size() != 1)
     return false;

@@ -1,4 +1,4 @@
-//===- StepOps.h - What an op of the prepared local view becomes -*- C++ -*-===//
+//===- StepOps.h - Classify ops of the prepared local view as steps -*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,14 +12,14 @@
 
 namespace tessera::codegen {
 
-/// What an op at the level of a function, loop or branch is for a device.
+/// The kind of step of an op at the level of a function, loop or branch.
 enum class StepKind {
-  scalar,  ///< arithmetic on scalars: computed again by whoever uses it
+  scalar,  ///< arithmetic on scalars: recomputed by each user
   free,    ///< tensor.empty, a fill, a constant of one value, a slice for kernels: likewise
   view,    ///< another shape of a buffer, or a contiguous part of it
-  gemm,    ///< a contraction that the gemm interface does
+  gemm,    ///< a contraction that a gemm computes
   compute, ///< becomes a kernel, alone or with others
-  other,   ///< collectives, control flow, groups and kernels already made, coordinates
+  other,   ///< collectives, control flow, existing groups and kernels, coordinates
 };
 
 StepKind classify(mlir::Operation *op);

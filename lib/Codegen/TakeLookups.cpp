@@ -1,4 +1,4 @@
-//===- TakeLookups.cpp - Look-ups instead of sums over tables -------------===//
+//===- TakeLookups.cpp - Turn sums over tables into look-ups --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,7 +34,7 @@ static Value splatOf(OpBuilder &b, Value tensor) {
   return arith::ConstantOp::create(b, tensor.getLoc(), elements.getSplatValue<TypedAttr>());
 }
 
-/// Loops that are results of none of the maps: nothing would say how long they are.
+/// Loops that are in no map and have no extent.
 static SmallVector<unsigned> unsizedLoops(unsigned loops, ArrayRef<AffineMap> maps) {
   llvm::SmallBitVector sized(loops);
   for (AffineMap map : maps)
@@ -75,8 +75,8 @@ static void takeLookup(linalg::GenericOp op, ArrayRef<dist::SelectedLoop> select
   }
   OpOperand *init = op.getDpsInitOperand(0);
   keep(init);
-  // A tensor that is extracted from is no operand any more. Loops that it alone had, of a dimension
-  // that is summed up or compared, get their lengths from a tensor that nobody reads.
+  // A tensor that is extracted from is no longer an operand. Loops that only it had, of a summed or
+  // compared dimension, get their extents from an unread tensor.
   SmallVector<unsigned> unsized = unsizedLoops(iterators.size(), maps);
   if (!unsized.empty()) {
     SmallVector<int64_t> extents, shape;
@@ -92,7 +92,7 @@ static void takeLookup(linalg::GenericOp op, ArrayRef<dist::SelectedLoop> select
     maps.insert(maps.end() - 1, AffineMap::get(iterators.size(), 0, dims, b.getContext()));
     kept.insert(kept.end() - 1, BlockArgument());
   }
-  // What is added up starts from a number: nothing reads the tensor that has it.
+  // A sum starts from a scalar, without reading a tensor.
   Value start = splatOf(b, init->get()), out = init->get();
   auto type = cast<RankedTensorType>(out.getType());
   if (start)

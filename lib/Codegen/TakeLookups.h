@@ -1,4 +1,4 @@
-//===- TakeLookups.h - Look-ups instead of sums over tables -----*- C++ -*-===//
+//===- TakeLookups.h - Turn sums over tables into look-ups ------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace tessera::codegen {
 
-/// Rewrites reductions of which one iteration counts (Dialect/Dist/Rules/Selection.h) so that they
-/// read that one: time no longer grows with the table.
+/// Rewrites reductions that select one iteration (Dialect/Dist/Rules/Selection.h) as a read at its
+/// index, in time independent of the table's size.
 void takeLookups(mlir::func::FuncOp function);
 
 } // namespace tessera::codegen

@@ -1,4 +1,4 @@
-//===- TakeReorderings.cpp - Reorderings as a contraction's maps ----------===//
+//===- TakeReorderings.cpp - Absorb transpositions into contraction maps --===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -47,8 +47,8 @@ SmallVector<ReassociationIndices> codegen::gemmGroupsOf(ArrayRef<SmallVector<uns
   return groups;
 }
 
-/// Splits loops where an operand is the collapse of something reordered, so that the reordering can
-/// be taken; the other operands are expanded, which costs nothing.
+/// Splits loops if an operand is the collapse of a reordered tensor, so that the reordering can be
+/// absorbed; the other operands are expanded, which is free.
 void GemmFormer::splitLoops(Contraction &contraction) {
   SmallVector<SmallVector<int64_t>> split(contraction.extents.size());
   for (ContractionOperand &view : contraction.operands) {
@@ -87,7 +87,7 @@ void GemmFormer::splitLoops(Contraction &contraction) {
       llvm::append_range(renamed, parts[loop]);
     return renamed;
   };
-  // Give each value the shape of its loops.
+  // Gives each value the shape of its loops.
   for (ContractionOperand &view : contraction.operands) {
     SmallVector<unsigned> loops = withParts(view.loops);
     SmallVector<int64_t> shape = contraction.shapeOf(loops);
