@@ -48,7 +48,7 @@ size_t aligned(size_t offset) {
   return (offset + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// The content of the sections that this version knows.
+/// The contents of the sections of this version.
 struct Contents {
   std::optional<std::string_view> program;
   std::string_view report, kernels, constants, gpu;

@@ -76,7 +76,7 @@ std::string fileBehind(const std::string &path) {
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     return "";
   std::filesystem::path place = std::filesystem::absolute(path, error);
-  // Links to a file that is not there yet; the others are resolved below.
+  // Links to a file that does not exist yet; the others are resolved below.
   for (int depth = 0; depth < 40 && std::filesystem::is_symlink(place, error); ++depth)
     place = place.parent_path() / std::filesystem::read_symlink(place, error);
   place = std::filesystem::weakly_canonical(place, error);

@@ -50,7 +50,7 @@ std::optional<DType> parseDType(std::string_view text) {
 }
 
 std::optional<int64_t> elementCount(const std::vector<int64_t> &shape) {
-  // An empty tensor is empty however large its other extents, but those must still be sane.
+  // The other extents of an empty tensor must still be valid.
   int64_t count = 1;
   bool zero = false;
   for (int64_t extent : shape) {

@@ -241,7 +241,7 @@ Program readProgram(const Node &node) {
     program.meshes.push_back({mesh["name"].text(), mesh["shape"].integers(),
                               mesh["dim_names"].texts(), mesh["process_ids"].integers()});
   program.kernels = node["kernels"].texts();
-  // Without them a wrong slot would be an access to memory of nobody.
+  // Without them a wrong slot would be an access out of bounds.
   if (!program.kernels.empty() && !node.has("kernel_bytes"))
     node["kernels"].fail("there are kernels and no 'kernel_bytes', the bounds of what they access; "
                          "compile the program again");

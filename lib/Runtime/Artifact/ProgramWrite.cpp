@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Names come from source files: what is not UTF-8 is replaced, never an exception.
+// Names come from source files: invalid UTF-8 is replaced instead of an exception.
 std::string dump(const Json &json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -257,7 +257,7 @@ Json write(const Coordinate &coordinate) {
   return json;
 }
 
-/// `"key": [` one element a line `]`.
+/// `"key": [` one element per line `]`.
 template <typename List>
 std::string lines(std::string_view key, const List &list, const char *indent) {
   std::string text = indent + ("\"" + std::string(key) + "\": [");

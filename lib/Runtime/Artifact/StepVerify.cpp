@@ -29,8 +29,8 @@ Status StepVerifier::run() {
 }
 
 Status StepVerifier::checkList(const StepList &steps, const std::string &listPath) {
-  // What is started in a list is waited for in the same list: a collective never spans the back
-  // edge of a loop, nor one arm of a branch.
+  // A collective is waited for in the list that starts it: it never spans the back edge of a loop
+  // or an arm of a branch.
   std::set<int64_t> outer;
   outer.swap(open);
   for (size_t i = 0; i < steps.size(); ++i)
@@ -128,7 +128,7 @@ Status StepVerifier::check(const GemmStep &gemm) {
   return checkEpilogue(gemm);
 }
 
-/// The least and the greatest element that an operand is accessed at; false where that overflows.
+/// The least and the greatest accessed element of an operand; false on overflow.
 static bool reachOf(const ContractStep &step, int operand, int64_t &least, int64_t &greatest) {
   least = greatest = step.starts[operand];
   for (const ContractLoop &loop : step.loops) {
@@ -140,8 +140,8 @@ static bool reachOf(const ContractStep &step, int operand, int64_t &least, int64
   return true;
 }
 
-/// Whether no two iterations of the loops that C depends on write one element: each loop steps
-/// over all that those of smaller strides reach.
+/// Whether no two iterations of the loops of C write the same element: the stride of each loop
+/// exceeds the reach of those with smaller strides.
 static bool writesOnce(const ContractStep &step) {
   std::vector<std::pair<int64_t, int64_t>> loops; // stride, extent
   for (const ContractLoop &loop : step.loops)
@@ -224,7 +224,7 @@ Status StepVerifier::checkOperand(const Operand &operand, int64_t sourceMesh, in
       base.checkLayout(program.meshes[sourceMesh], operand.source, operand.dtype).in("source"));
   TESSERA_RETURN_IF_ERROR(
       base.checkLayout(program.meshes[targetMesh], operand.target, operand.dtype).in("target"));
-  // A layout cannot be turned inside out: what no device holds cannot be sent.
+  // An element that no device holds cannot be sent.
   sharding::Redistribution move = sharding::redistribute(
       program.meshes[sourceMesh], operand.source, program.meshes[targetMesh], operand.target);
   if (!move.fills.empty() && operand.target.partial.empty())

@@ -1,4 +1,4 @@
-//===- Steps.h - Looking at all steps of a program --------------*- C++ -*-===//
+//===- Steps.h - Visit all steps of a program -------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,7 +31,7 @@ template <typename Visit> void forEachStep(const StepList &steps, const Visit &v
   }
 }
 
-/// Whether a list has an action of that type of which `is` holds.
+/// Whether a list has an action of that type for which `is` holds.
 template <typename Action, typename Is> bool hasStep(const StepList &steps, Is is) {
   bool has = false;
   forEachStep(steps, [&](const Step &step) {

@@ -1,4 +1,4 @@
-//===- Verifier.h - What makes a program safe to execute --------*- C++ -*-===//
+//===- Verifier.h - Checks that make a program safe to execute --*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@
 namespace tessera::runtime {
 
 /// Checks shared by ProgramVerify.cpp (declarations) and StepVerify.cpp (steps). Every method
-/// returns the first violation, with the path of the place it was given in front.
+/// returns the first violation, prefixed with the path of its location.
 class Verifier {
 public:
   Verifier(const Program &program, int64_t constantBytes)
@@ -24,7 +24,7 @@ public:
 
   Status run();
 
-  /// `use` says whether the slot is written; constants are not.
+  /// `use`: whether the slot is written, which constants do not permit.
   enum class Use { read, write };
   Status checkSlot(const Part &part, int64_t slot, Use use) const;
   /// A slot of dtype `index` that the executor writes.
