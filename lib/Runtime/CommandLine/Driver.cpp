@@ -44,7 +44,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-/// What all threads of this process have computed so far.
+/// CPU time of all threads of this process so far.
 double coreSeconds() {
   struct rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);
@@ -54,7 +54,7 @@ double coreSeconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// A line on standard error for runs that take long: overwritten on a terminal, rare elsewhere.
+/// A progress line on standard error for long runs: overwritten on a terminal, rare elsewhere.
 class Progress {
 public:
   Progress(int64_t steps, bool quiet)
@@ -63,7 +63,7 @@ public:
     if (shown && terminal)
       std::fputs("\r\033[K", stderr);
   }
-  /// Called after each step; `printed` when the step has printed a line of its own.
+  /// Called after each step; `printed`: the step has printed a line itself.
   void update(int64_t done, bool printed) {
     double now = elapsed();
     bool visible = printed && ::isatty(STDOUT_FILENO) == 1;
@@ -117,11 +117,11 @@ public:
   }
 
 private:
-  /// A seed that the backend would not read is a mistake.
+  /// A seed that the backend ignores is an error.
   Status checkSeed() {
     auto backend = findBackend(options.backend);
     if (options.scheduleSeed == 0 || !backend || backend->readsScheduleSeed)
-      return {}; // a backend that there is not is an error of the session
+      return {}; // the session reports an unknown backend
     return Status::error("--schedule-seed " + std::to_string(options.scheduleSeed) +
                          " is of backend stub, the backend is '" + options.backend + "'");
   }
@@ -169,14 +169,14 @@ private:
         return Status::error("--output " + name + ": duplicate file for the result");
     }
     TESSERA_RETURN_IF_ERROR(checkDistinctFiles());
-    // A run may take hours: files that cannot be written are found before it.
+    // A run may take hours: checks before it that files can be written.
     for (auto &[name, path] : options.outputs)
       TESSERA_RETURN_IF_ERROR(checkFolder(path));
     TESSERA_RETURN_IF_ERROR(checkFolder(options.tracePath));
     return checkFolder(options.jsonPath);
   }
 
-  /// No two outputs go to one file, whatever way they spell it.
+  /// Outputs go to distinct files, under any spelling of their paths.
   Status checkDistinctFiles() {
     DriverOptions::NamedFile trace{"--trace", options.tracePath}, json{"--json", options.jsonPath};
     std::vector<DriverOptions::NamedFile> files{trace, json};
@@ -376,8 +376,8 @@ private:
   std::shared_ptr<const Artifact> artifact;
   const Program &program;
   const DriverOptions &options;
-  bool speaks = true; ///< of the processes that run the program, one does
-  bool printing;      ///< JSON on standard output stands there alone
+  bool speaks = true; ///< one process of the job prints
+  bool printing;      ///< false if JSON goes to standard output
   std::unique_ptr<Session> session;
   std::vector<Stream> streams;
   RunReport report;

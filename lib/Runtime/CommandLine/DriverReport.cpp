@@ -1,4 +1,4 @@
-//===- DriverReport.cpp - What a run tells: files, JSON, checks -----------===//
+//===- DriverReport.cpp - Output of a run: files, JSON, checks ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,8 +35,8 @@ static HostTensor scalarTensor(double value) {
   return tensor;
 }
 
-/// Scalars of the steps before the last, as one tensor check each: a difference there would
-/// otherwise be seen only if it lasts.
+/// Compares scalars of the steps before the last, as one tensor check each: otherwise only lasting
+/// differences would be detected.
 static void checkScalars(RunReport &report, const RunReport &reference) {
   for (size_t i = 0; i < report.scalarNames.size(); ++i) {
     auto result = std::find_if(report.results.begin(), report.results.end(),

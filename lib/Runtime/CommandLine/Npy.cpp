@@ -17,10 +17,10 @@ namespace tessera::runtime {
 namespace {
 
 struct Code {
-  std::string_view text; ///< as NumPy writes it, without the byte order
+  std::string_view text; ///< NumPy's code without the byte order
   DType dtype;
 };
-/// The first of each dtype is what is written.
+/// The first of each dtype is used for writing.
 constexpr std::array<Code, 10> kCodes = {{{"f8", DType::f64},
                                           {"f4", DType::f32},
                                           {"f2", DType::f16},
@@ -246,7 +246,7 @@ Status writeNpy(const std::string &path, const HostTensor &tensor) {
   return writeFile(path, bytes.data(), bytes.size());
 }
 
-/// What to do about an array of another shape than an argument's.
+/// The fix in the message for an array of another shape than an argument's.
 static std::string fixOf(const Shape &given, const Shape &wanted) {
   auto text = [](const Shape &shape) {
     std::string dims;
