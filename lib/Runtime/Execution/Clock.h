@@ -13,7 +13,7 @@
 
 namespace tessera::runtime {
 
-/// Nanoseconds since it was made.
+/// Nanoseconds since construction.
 class Clock {
 public:
   int64_t now() const {

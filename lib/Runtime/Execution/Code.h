@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A device must be able to stop anywhere and give its worker back, so its place
-// in the program is a counter and a table of loop states, not a call stack.
+// A device must be able to stop anywhere and release its worker, so its state is a
+// program counter and a table of loop states, not a call stack.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct Instruction {
     jump
   };
   Op op;
-  const Step *step; ///< of the program, which outlives the code
+  const Step *step; ///< owned by the program, which outlives the code
   int64_t order;
   /// Collective or transfer in order of appearance; for a wait, the collective that it ends.
   int64_t index = 0;
@@ -55,20 +55,19 @@ int64_t tripsOf(int64_t lower, int64_t upper, int64_t step);
 /// A counted loop of one device.
 class LoopState {
 public:
-  /// Begins; false where there is no trip. Fails, naming device and loop, unless `step` is
-  /// positive.
+  /// Begins; false without trips. Fails, naming device and loop, unless `step` is positive.
   Expected<bool> begin(int64_t lower, int64_t upper, int64_t step, const Step &loop,
                        int64_t device);
-  /// Begins the next trip; false behind the last.
+  /// Begins the next trip; false after the last.
   bool next();
-  /// Of the induction variable, in the trip at hand.
+  /// The induction variable in the current trip.
   int64_t value() const { return now; }
 
 private:
   int64_t now = 0, step = 0, left = 0;
 };
 
-/// The integer in a slot that decides where control goes: a bound or a condition.
+/// The integer in a slot that controls execution: a bound or a condition.
 int64_t readInteger(DType dtype, const void *at);
 
 } // namespace tessera::runtime

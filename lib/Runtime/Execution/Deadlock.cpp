@@ -1,4 +1,4 @@
-//===- Deadlock.cpp - Who waits for whom ----------------------------------===//
+//===- Deadlock.cpp - Report of a deadlock --------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

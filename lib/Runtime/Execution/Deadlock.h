@@ -1,4 +1,4 @@
-//===- Deadlock.h - Who waits for whom --------------------------*- C++ -*-===//
+//===- Deadlock.h - Report of a deadlock ------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,12 +12,11 @@
 
 namespace tessera::runtime {
 
-/// Says what devices wait for when none of them can go on. Names the first four that wait, how many
-/// more there are, and those that have finished.
+/// Describes a deadlock. Names the first four waiting devices and their waits, the number of
+/// others, and the finished devices.
 class DeadlockReport {
 public:
-  /// `wait`: what the device waits for, as the functions below begin it; empty when it has
-  /// finished.
+  /// `wait`: the device's wait, starting with one of the texts below; empty if it has finished.
   void add(int64_t device, const std::string &wait);
   /// Empty when no device waits.
   std::string text() const;

@@ -1,4 +1,4 @@
-//===- DeviceMemory.cpp - What programs keep on devices, counted ----------===//
+//===- DeviceMemory.cpp - Memory use of programs on devices ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,15 +27,15 @@ struct Account {
   int64_t reserved = 0, peakAllocated = 0, peakReserved = 0;
 };
 
-/// Pages stay resident until a block goes. So the peak of what is used can be taken at that moment,
-/// and when somebody asks: nothing is counted while steps run.
+/// Pages stay resident until their block is freed. So the peak can be measured at that moment, and
+/// on request, without counting during steps.
 struct Ledger {
   std::mutex mutex;
   std::map<uint64_t, Block> blocks; ///< by id
   std::map<int64_t, Account> accounts;
   uint64_t lastId = 0;
 
-  /// The bytes of a device that are used now; raises its peak. Holds the lock.
+  /// The bytes in use on a device; raises its peak. The caller holds the lock.
   int64_t measure(int64_t device);
 };
 } // namespace
@@ -45,12 +45,12 @@ static Ledger &ledger() {
   return *instance;
 }
 
-/// The bytes of a block that lie on resident pages.
+/// The resident bytes of a block.
 static int64_t residentBytes(const Block &block) {
   const auto page = static_cast<int64_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<intptr_t>(block.data);
   const int64_t first = begin / page * page, end = begin + block.bytes;
-  constexpr int64_t kPages = 1 << 16; // asked for at once
+  constexpr int64_t kPages = 1 << 16; // queried at once
   std::vector<unsigned char> resident(
       static_cast<size_t>(std::min(kPages, (end - first + page - 1) / page)));
   int64_t sum = 0;

@@ -1,4 +1,4 @@
-//===- Executor.cpp - What executors say of their work --------------------===//
+//===- Executor.cpp - Reports of executors --------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Issue.h - Where and why an operation is issued -----------*- C++ -*-===//
+//===- Issue.h - Descriptor of an issued operation --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 
 namespace tessera::runtime {
 
-/// An order of operations on a device. Whoever executes operations defines what it is.
+/// An ordered stream of operations on a device, defined by the executor.
 struct StreamObject;
 
 /// Bytes that an operation reads or writes, for executors that look for hazards.
@@ -24,7 +24,7 @@ struct Touch {
   bool write;
 };
 
-/// Where an operation goes and what it is. `step` outlives its execution.
+/// The stream and description of an operation. `step` outlives its execution.
 struct Issue {
   StreamObject *stream; ///< operations of one stream happen one after the other
   const Step *step;

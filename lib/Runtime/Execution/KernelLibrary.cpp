@@ -22,7 +22,7 @@ KernelLibrary::~KernelLibrary() {
     ::close(descriptor);
 }
 
-/// A file without a name, in memory or (where that is not to be had) in the temporary folder.
+/// An unnamed file, in memory or, if unsupported, in the temporary folder.
 static int anonymousFile() {
   int descriptor = ::memfd_create("tessera-kernels", MFD_CLOEXEC);
   if (descriptor >= 0)

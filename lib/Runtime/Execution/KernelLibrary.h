@@ -23,12 +23,13 @@ public:
   KernelLibrary &operator=(const KernelLibrary &) = delete;
   ~KernelLibrary();
 
-  /// Opens `image` and finds every name. Errors say what the loader says, or the missing symbol.
+  /// Opens `image` and finds every name. Errors have the loader's message, or the missing symbol.
   Status open(const Bytes &image, const std::vector<std::string> &names);
   Kernel kernel(int64_t index) const { return kernels[index]; }
 
 private:
-  // The loader knows libraries by path: the descriptor stays open so that no other gets its path.
+  // The loader identifies libraries by path: the descriptor stays open so that its path is not
+  // reused.
   int descriptor = -1;
   void *library = nullptr;
   std::vector<Kernel> kernels;

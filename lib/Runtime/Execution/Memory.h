@@ -15,7 +15,7 @@
 
 namespace tessera::runtime {
 
-/// An arena for every device here of every part, zeroed at first, and the shared constants.
+/// A zeroed arena for every part and device of this process, and the shared constants.
 class Memory {
 public:
   Memory() = default;
@@ -23,15 +23,15 @@ public:
   Memory &operator=(const Memory &) = delete;
   ~Memory();
 
-  /// `artifact` must outlive this. `only`: the process id of the one device that is here. Fails
-  /// when the machine has not enough memory.
+  /// `artifact` must outlive this. `only`: the process id of the only device of this process. Fails
+  /// if the machine has too little memory.
   Status allocate(const Artifact &artifact, std::optional<int64_t> only = {});
-  /// Whether the device at a position of a part's mesh is here.
+  /// Whether the device at a position of a part's mesh is in this process.
   bool holds(int64_t part, int64_t position) const { return arenas[part][position].data; }
-  /// Start of the arena of a device that is here.
+  /// Start of the arena of a device in this process.
   std::byte *arena(int64_t part, int64_t position) const { return arenas[part][position].data; }
-  /// Start of a slot of a device that is here, given by its position in the part's mesh. Constants
-  /// are only read.
+  /// Start of a slot of a device in this process, given by its position in the part's mesh.
+  /// Constants are read-only.
   std::byte *slot(int64_t part, int64_t position, int64_t slot) const;
 
 private:

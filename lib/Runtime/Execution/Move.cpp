@@ -34,7 +34,7 @@ void Move::copyRun(const MovePiece &piece, int64_t sourceAt, int64_t targetAt, i
 
 void Move::reduceRun(const MovePiece &piece, int64_t sourceAt, int64_t targetAt, int64_t count,
                      const std::byte *const *sources, std::byte *const *targets) const {
-  // Grows to the largest group once a thread; then nothing is allocated.
+  // Grows to the largest group once per thread; afterwards there are no allocations.
   static thread_local std::vector<const std::byte *> data;
   data.resize(piece.sources.size());
   for (int64_t done = 0; done < count; done += kReduceChunk) {
@@ -46,7 +46,7 @@ void Move::reduceRun(const MovePiece &piece, int64_t sourceAt, int64_t targetAt,
     auto address = [&](const End &to) {
       return targets[to.position] + (to.offset + targetAt + done) * elementSize;
     };
-    // What is streamed is reduced in the cache first. A source is there already: it is overwritten.
+    // Streamed results are reduced in the cache first. A source in the cache is overwritten.
     alignas(64) std::array<std::byte, kReduceChunk * sizeof(double)> local;
     std::byte *first = streams ? local.data() : address(piece.targets.front());
     reduce(data.data(), static_cast<int64_t>(data.size()), chunk, scale, first);
@@ -68,7 +68,7 @@ void Move::fillRun(const MovePiece &piece, int64_t targetAt, int64_t count,
       std::memset(out, 0, bytes);
       continue;
     }
-    // One element, then what is there already, doubled until it covers the run.
+    // Writes one element, then doubles the written prefix until it covers the run.
     auto filled = static_cast<size_t>(elementSize);
     std::memcpy(out, piece.value.data(), filled);
     for (; filled < bytes; filled *= 2)
@@ -116,10 +116,10 @@ void Move::countAll(TrafficCounter &counter) const {
       count(piece, 0, piece.strides.elements, counter);
 }
 
-/// Passes on `bytes` from `from` to every target but itself.
+/// Counts `bytes` from `from` to every other target.
 static void countDelivery(int64_t from, const std::vector<End> &targets, bool relayed,
                           int64_t bytes, TrafficCounter &counter) {
-  // A ring starts behind its source, so that each device passes on all but its neighbour's part.
+  // A ring starts after its source, so that each device forwards all but its neighbour's part.
   size_t n = targets.size(), start = 0;
   while (relayed && start < n && targets[start].device <= from)
     ++start;
@@ -142,7 +142,7 @@ void Move::count(const MovePiece &piece, int64_t begin, int64_t end,
     return;
   }
   if (relayed && piece.targets.size() == 1) {
-    // A chain to the root: every other contributor sends one (partly reduced) value onwards.
+    // A chain to the root: every other contributor forwards one (partly reduced) value.
     int64_t root = piece.targets[0].device, holder = -1;
     for (const End &from : piece.sources) {
       if (from.device == root)

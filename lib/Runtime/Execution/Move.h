@@ -22,7 +22,7 @@
 
 namespace tessera::runtime {
 
-/// Bytes that left and reached each device, added up by the routines that move them.
+/// Bytes sent and received by each device, counted by the routines that move them.
 class TrafficCounter {
 public:
   explicit TrafficCounter(int64_t devices) : sent(devices), received(devices) {}
@@ -37,24 +37,24 @@ private:
   std::vector<std::atomic<int64_t>> sent, received; ///< by process id
 };
 
-/// Who counts as the sender of what several devices receive. `direct`: its source. `relayed`: each
-/// receiver passes it on to the next, as rings and trees do. In shared memory this is a convention,
-/// chosen so that the counted bytes are those of the algorithms in sharding::Traffic.
+/// The sender of a value that several devices receive. `direct`: its source. `relayed`: each
+/// receiver forwards it to the next, as in rings and trees. In shared memory this is a convention,
+/// so that the counted bytes are those of the algorithms in sharding::Traffic.
 enum class Attribution { direct, relayed };
 Attribution attributionOf(sharding::CollectiveKind kind);
 
 /// A box as runs of contiguous elements, the same in every source and every target.
 struct Strides {
   std::vector<int64_t> extents;        ///< of the outer loops, slowest first
-  std::vector<int64_t> source, target; ///< elements a step of each loop
+  std::vector<int64_t> source, target; ///< stride of each loop, in elements
   int64_t run = 1;                     ///< contiguous elements in both
   int64_t elements = 0;                ///< in all
 };
 
-/// Elements a step of each outer loop where the box lies dense.
+/// Strides of the outer loops, in elements, for a dense box.
 std::vector<int64_t> denseStrides(const Strides &strides);
 
-/// A position of a mesh with where the box begins in its buffer, in elements.
+/// A position of a mesh with the offset of the box in its buffer, in elements.
 struct End {
   int64_t position = 0;
   int64_t device = 0; ///< process id
@@ -76,7 +76,7 @@ class Move {
 public:
   struct Options {
     std::optional<double> fill;   ///< written to the padding of the targets
-    bool separateTargets = false; ///< each piece serves one target: what receivers do on their own
+    bool separateTargets = false; ///< each piece has one target, whose device executes it
     Attribution attribution = Attribution::direct;
   };
   Move(DType dtype, const sharding::Mesh &sourceMesh, const sharding::Layout &source,
@@ -89,13 +89,13 @@ public:
   /// sources are read before a target is written, so a target may be a source of the same elements.
   void run(const MovePiece &piece, int64_t begin, int64_t end, const std::byte *const *sources,
            std::byte *const *targets, TrafficCounter *counter) const;
-  /// Everything, on the calling thread.
+  /// Runs the whole move on the calling thread.
   void runAll(const std::byte *const *sources, std::byte *const *targets,
               TrafficCounter *counter) const;
 
-  /// Counts what one execution of everything moves, without moving it.
+  /// Counts the bytes of one execution without executing it.
   void countAll(TrafficCounter &counter) const;
-  /// How several sources of a piece combine, and what each value is multiplied by.
+  /// The reduction of several sources of a piece, and the factor of each value.
   sharding::ReduceKind reduction() const { return kind; }
   double resultScale() const { return scale; }
 
@@ -129,7 +129,7 @@ private:
   Attribution attribution;
   ReduceFunction reduce;
   bool safeInPlace = false;
-  bool streams = false; ///< writes past the cache
+  bool streams = false; ///< bypasses the cache
   std::vector<MovePiece> list;
 };
 

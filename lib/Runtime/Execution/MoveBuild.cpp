@@ -24,7 +24,7 @@ Attribution attributionOf(CollectiveKind kind) {
   return sharding::traitsOf(kind).isRelayed ? Attribution::relayed : Attribution::direct;
 }
 
-/// Elements between neighbours in each dimension of a dense row-major buffer.
+/// Strides of a dense row-major buffer, in elements.
 static Shape rowMajorStrides(const Shape &shape) {
   Shape strides(shape.size());
   int64_t stride = 1;
@@ -33,7 +33,7 @@ static Shape rowMajorStrides(const Shape &shape) {
   return strides;
 }
 
-/// Drops loops of one trip and joins loops that continue each other in both buffers.
+/// Drops loops of one trip and joins loops that are contiguous in both buffers.
 static Strides stridesOf(const Box &box, const Shape &sourceShape, const Shape &targetShape) {
   Shape source = rowMajorStrides(sourceShape), target = rowMajorStrides(targetShape);
   Strides result;
@@ -125,7 +125,7 @@ void Move::addFill(const Sides &sides, int64_t position, const Box &box, Element
 
 bool Move::computeInPlaceSafe(const Sides &sides, const Redistribution &move) {
   // With equal dims every index has one address on a device, so boxes can be compared directly;
-  // otherwise addresses shift and almost nothing is safe.
+  // otherwise addresses shift and hardly any move is safe.
   if (sides.sourceMesh != sides.targetMesh || sides.source.dims != sides.target.dims)
     return false;
   auto reads = [](const sharding::Piece &piece, int64_t device) {

@@ -16,7 +16,7 @@ namespace tessera::runtime {
 /// A strided copy, reduction or fill between buffers of one address space. Pointers are those of
 /// the box's first element.
 struct MoveJob {
-  const Strides *strides; ///< outlives the job; of a fill, `target` counts
+  const Strides *strides; ///< outlives the job; a fill uses only `target`
   DType dtype = DType::f32;
   sharding::ReduceKind reduction = sharding::ReduceKind::sum;
   double scale = 1;
@@ -29,11 +29,11 @@ struct MoveJob {
 inline bool reduces(const MoveJob &job) {
   return job.sources.size() > 1 || (job.sources.size() == 1 && job.scale != 1);
 }
-/// Elements from the first to behind the last that a box touches.
+/// Number of elements from the first to the last of a box, inclusive.
 int64_t spanOf(const Strides &strides, const std::vector<int64_t> &steps);
-/// What a job reads and writes.
+/// The accesses of a job.
 std::vector<Touch> touchesOf(const MoveJob &job);
-/// Does it, in memory of the host.
+/// Executes a job in host memory.
 void runMoveJob(const MoveJob &job);
 
 } // namespace tessera::runtime

@@ -170,7 +170,7 @@ Status PartStream::beginLoop(const Instruction &instruction) {
 }
 
 Expected<bool> advanceOne(const std::vector<PartStream *> &streams, Track *track) {
-  // The least order first; among equals, the part that was added first.
+  // The smallest order first; among equal ones, the part that was added first.
   std::optional<std::pair<int64_t, size_t>> tried;
   while (true) {
     std::optional<std::pair<int64_t, size_t>> best;

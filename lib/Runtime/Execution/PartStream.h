@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels, products, copies and control flow concern one device alone; how
-// devices meet is the backend's.
+// Kernels, products, copies and control flow are local to a device; backends
+// implement communication.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace tessera::runtime {
 
-/// What computes the steps of host devices.
+/// The resources that execute the steps of host devices.
 struct Processor {
   const KernelLibrary &kernels;
   WorkerPool &pool;
@@ -28,10 +28,10 @@ struct Processor {
   bool splits = false; ///< fewer devices than workers: large kernels and products become tasks
 };
 
-/// One part on one device: a place in its code that advances until it must wait.
+/// One part on one device: a program counter that advances until it must wait.
 class PartStream {
 public:
-  /// `slots` by index of the part's slots. Writes the device's coordinates into theirs.
+  /// `slots` by index of the part's slots. Writes the device's coordinates into their slots.
   PartStream(const Processor &processor, const Program &program, const Part &part, const Code &code,
              int64_t device, std::vector<std::byte *> slots);
   virtual ~PartStream() = default;
@@ -43,7 +43,7 @@ public:
   int64_t order() const { return code->instructions[place].order; }
   /// Executes the next step; false when it must wait for others.
   Expected<bool> advance(Track *track);
-  /// What a stream that cannot advance is waiting for, in words.
+  /// Describes the wait of a stream that cannot advance.
   virtual std::string describeWait() const = 0;
 
 protected:
@@ -69,15 +69,15 @@ private:
   const Processor *processor;
   const Code *code;
   std::vector<std::byte *> slots;
-  std::vector<void *> arguments; ///< of the launch at hand; grows once
+  std::vector<void *> arguments; ///< of the current launch; grows once
   size_t place = 0;
-  size_t next = 0;      ///< where to go when the step at `place` is done
+  size_t next = 0;      ///< the next `place`
   int64_t beganNs = -1; ///< when the step at `place` was first tried; -1 before
   std::vector<LoopState> loops;
 };
 
-/// Advances the first of a device's streams that can, in the merged order of their steps: one that
-/// waits lets the others go on. False when all wait or are finished.
+/// Advances the first of a device's streams that can, in the merged order of their steps; waiting
+/// streams do not block others. False if all wait or are finished.
 Expected<bool> advanceOne(const std::vector<PartStream *> &streams, Track *track);
 
 } // namespace tessera::runtime

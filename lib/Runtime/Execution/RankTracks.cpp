@@ -15,7 +15,7 @@
 
 namespace tessera::runtime {
 
-/// Spans as text; steps are told by their order.
+/// Spans as text; the order of a step identifies it.
 static std::string textOf(const Track &track) {
   std::ostringstream text;
   text << track.full << "\n";
@@ -25,7 +25,7 @@ static std::string textOf(const Track &track) {
   return text.str();
 }
 
-/// Spans from text. `names` keeps what is not a literal.
+/// Spans from text. `names` owns texts that are not literals.
 static Status addSpans(const std::string &text, const Program &program, Track &track,
                        std::vector<std::unique_ptr<std::string>> &names) {
   std::map<int64_t, const Step *> byOrder;

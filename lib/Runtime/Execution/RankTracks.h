@@ -14,11 +14,11 @@
 
 namespace tessera::runtime {
 
-/// Gives what each process says to all of them, by rank.
+/// Gathers one text per process on all processes, by rank.
 using GatherTexts = std::function<Expected<std::vector<std::string>>(const std::string &)>;
 
-/// The trace of all devices, by `tracks`. With `gather`, this process has that of device `mine`,
-/// and gets those of the others, of which each is a process: all of them call this together.
+/// The trace of all devices, by `tracks`. With `gather`, this process has the track of device
+/// `mine`, and gets those of the other devices, each of which is a process: a collective call.
 Expected<std::string> traceOfRanks(const Program &program, std::vector<Track> &tracks, int64_t mine,
                                    const GatherTexts &gather);
 

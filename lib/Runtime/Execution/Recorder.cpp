@@ -31,7 +31,7 @@ std::vector<CollectiveRecord> Recorder::last() const {
 
 using Json = nlohmann::ordered_json;
 
-/// What a span is called, and what is said of it when it is clicked.
+/// The title of a span, and its details.
 static Json describe(const TraceEvent &event, const Program &program) {
   const Step &step = *event.step;
   std::string name = event.what;

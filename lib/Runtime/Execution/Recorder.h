@@ -15,7 +15,7 @@
 
 namespace tessera::runtime {
 
-/// A ring of the last collectives, for what is asked after something went wrong.
+/// A ring buffer of the last collectives, for diagnosis after an error.
 class Recorder {
 public:
   static constexpr size_t kCapacity = 1024;
@@ -35,7 +35,7 @@ struct TraceEvent {
   int64_t beginNs, endNs;
 };
 
-/// A device's spans. Written by the worker that runs the device, read when nothing runs.
+/// A device's spans. Written by the worker that runs the device, read while no worker runs.
 class Track {
 public:
   static constexpr size_t kMaxEvents = 1 << 20; ///< then it stops, and says so

@@ -17,7 +17,7 @@ using sharding::ReduceKind;
 
 namespace {
 
-/// How a dtype is stored and in what it accumulates.
+/// The storage and accumulator types of a dtype.
 template <typename T> struct Plain {
   using Storage = T;
   using Value = T;
@@ -52,7 +52,7 @@ template <ReduceKind kind, typename T> T combine(T a, T b) {
   } else if constexpr (std::is_same_v<T, bool>) {
     return kind == ReduceKind::prod ? a && b : a || b;
   } else if constexpr (std::is_integral_v<T>) {
-    // Through 64 unsigned bits: narrow types would be promoted to int, which may overflow.
+    // In 64 unsigned bits: narrow types would be promoted to int, which may overflow.
     auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
     return static_cast<T>(kind == ReduceKind::prod ? x * y : x + y);
   } else {
@@ -60,8 +60,8 @@ template <ReduceKind kind, typename T> T combine(T a, T b) {
   }
 }
 
-/// Elements [at, at + size) of all sources, whose accumulators stay in registers: sources are read
-/// side by side, which the processor fetches ahead, and no sum goes through memory.
+/// Elements [at, at + size) of all sources, with accumulators in registers: sources are read in
+/// parallel, which suits prefetching, and no sum goes through memory.
 template <typename Type, ReduceKind kind, int64_t size>
 inline void reduceBlock(const std::byte *const *sources, int64_t numSources, int64_t at,
                         double scale, std::byte *out) {

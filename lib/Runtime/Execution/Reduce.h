@@ -16,12 +16,13 @@
 
 namespace tessera::runtime {
 
-/// The most elements that one call of a ReduceFunction takes: some callers keep what it makes on the stack.
+/// Limit on the elements of one call of a ReduceFunction: some callers keep its results on the
+/// stack.
 inline constexpr int64_t kReduceChunk = 512;
 
 /// Combines `count` (at most kReduceChunk) elements of `numSources` arrays in the order given,
-/// multiplies by `scale` where that is not 1, and writes them to `out`, which may be one of the
-/// arrays. f16 and bf16 accumulate in f32; max and min propagate NaN; of i1, sum and max are or,
+/// multiplies by `scale` if that is not 1, and writes them to `out`, which may be one of the
+/// arrays. f16 and bf16 accumulate in f32; max and min propagate NaN; for i1, sum and max are or,
 /// prod and min are and; integers wrap.
 using ReduceFunction = void (*)(const std::byte *const *sources, int64_t numSources, int64_t count,
                                 double scale, std::byte *out);
@@ -30,9 +31,9 @@ ReduceFunction reduceFunction(DType dtype, sharding::ReduceKind kind);
 /// One element of a dtype as its bytes; the first sizeOf(dtype) count.
 using ElementBytes = std::array<std::byte, 8>;
 
-/// The value that changes nothing: 0, 1, the least, the greatest. Zero for `avg`, which has none.
+/// The identity: 0, 1, the least, the greatest. Zero for `avg`, which has none.
 ElementBytes identityOf(DType dtype, sharding::ReduceKind kind);
-/// A number converted to a dtype; integers saturate, NaN becomes 0 there, and i1 asks for non-zero.
+/// A number converted to a dtype; integers saturate and turn NaN into 0, i1 is true if non-zero.
 ElementBytes elementOf(DType dtype, double value);
 
 } // namespace tessera::runtime

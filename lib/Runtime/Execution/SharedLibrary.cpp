@@ -1,4 +1,4 @@
-//===- SharedLibrary.cpp - Libraries that need not be there ---------------===//
+//===- SharedLibrary.cpp - Optional libraries -----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,7 +26,7 @@ Status SharedLibrary::open(std::initializer_list<const char *> names, const char
 
 void SharedLibrary::preferLoaded(const char *mark) {
   if (::dlsym(RTLD_DEFAULT, mark))
-    handle = ::dlopen(nullptr, RTLD_NOW); // all that is loaded, in the order of loading
+    handle = ::dlopen(nullptr, RTLD_NOW); // all loaded libraries, in the order of loading
 }
 
 } // namespace tessera::runtime

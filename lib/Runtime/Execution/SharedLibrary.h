@@ -1,4 +1,4 @@
-//===- SharedLibrary.h - Libraries that need not be there -------*- C++ -*-===//
+//===- SharedLibrary.h - Optional libraries ---------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,16 +15,16 @@
 
 namespace tessera::runtime {
 
-/// A library opened with dlopen, for ever: drivers do not like to be closed.
+/// A library opened with dlopen and never closed, which drivers do not support well.
 class SharedLibrary {
 public:
-  /// Opens the first of `names` that is there. The error says what was looked for, what the loader
-  /// said, and `need`, what it is needed for and where it comes from.
+  /// Opens the first available of `names`. The error has the names, the loader's message, and
+  /// `need`, the purpose and source of the library.
   Status open(std::initializer_list<const char *> names, const char *need);
-  /// Where the process was started with a library that has `mark`, that one's functions come before
-  /// those of the library, as they do for programs that are linked with it.
+  /// If the process was started with a library that has `mark`, its functions take precedence, as
+  /// in programs that are linked with it.
   void preferLoaded(const char *mark);
-  /// Sets `function`; fails, naming library and symbol, when there is none.
+  /// Sets `function`; fails, naming library and symbol, if the symbol is missing.
   template <typename Function> Status find(Function &function, const char *symbol) const {
     function = reinterpret_cast<Function>(::dlsym(handle, symbol));
     return function ? Status() : Status::error(name + " has no '" + symbol + "'; it is too old");

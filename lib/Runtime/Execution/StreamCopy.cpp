@@ -19,7 +19,7 @@ namespace tessera::runtime {
 #ifdef __SSE2__
 
 void streamCopy(std::byte *to, const std::byte *from, size_t bytes) {
-  constexpr size_t line = 64; // whole lines only: the processor joins the stores of one
+  constexpr size_t line = 64; // whole lines only: the processor combines the stores of a line
   size_t head = std::min(bytes, -reinterpret_cast<uintptr_t>(to) % line);
   std::memcpy(to, from, head);
   size_t done = head;
@@ -30,7 +30,9 @@ void streamCopy(std::byte *to, const std::byte *from, size_t bytes) {
   std::memcpy(to + done, from + done, bytes - done);
 }
 
-void streamFence() { _mm_sfence(); }
+void streamFence() {
+  _mm_sfence();
+}
 
 #else
 

@@ -13,13 +13,13 @@
 
 namespace tessera::runtime {
 
-/// What moves more bytes than this in all writes past the cache: an ordinary store reads the line
-/// that it overwrites, and evicts what is still needed.
+/// Larger moves bypass the cache: an ordinary store reads the line that it overwrites, and evicts
+/// useful lines.
 inline constexpr int64_t kStreamBytes = int64_t(16) << 20;
 
-/// As memcpy, with streaming stores where the processor has them.
+/// Like memcpy, with streaming stores if the processor has them.
 void streamCopy(std::byte *to, const std::byte *from, size_t bytes);
-/// Orders streamed writes before what this thread writes afterwards; call it before others are told.
+/// Orders streamed writes before later writes of this thread; call it before notifying others.
 void streamFence();
 
 } // namespace tessera::runtime

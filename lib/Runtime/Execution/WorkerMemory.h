@@ -18,7 +18,7 @@ namespace tessera::runtime {
 /// Memory for packed operands that a worker keeps between calls, aligned to pages.
 class WorkerMemory {
 public:
-  /// At least so many floats; zero when they are first used.
+  /// At least this many floats; zero at first use.
   float *get(int64_t elements) {
     if (elements > size) {
       memory.reset(static_cast<float *>(

@@ -1,4 +1,4 @@
-//===- WorkerPool.cpp - Workers that run jobs until nothing is left -------===//
+//===- WorkerPool.cpp - Pool of workers -----------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@ WorkerPool::WorkerPool(int64_t workers) {
   try {
     for (int64_t i = 1; i < workers; ++i)
       threads.emplace_back([this] { workerLoop(); });
-  } catch (const std::system_error &) { // no more threads: the owner compares `size`
+  } catch (const std::system_error &) { // the system has no more threads: see `size`
   }
 }
 
@@ -43,7 +43,7 @@ void WorkerPool::run(const std::vector<Job *> &first) {
     Lock lock(mutex);
     jobs.insert(jobs.end(), first.begin(), first.end());
   }
-  // This thread takes one itself: a single job wakes nobody.
+  // This thread takes one job itself: a single job wakes no worker.
   size_t takers = std::min(first.size(), threads.size() + 1);
   for (size_t i = 1; i < takers; ++i)
     wake.notify_one();

@@ -17,15 +17,15 @@
 
 namespace tessera::runtime {
 
-/// Something a worker runs once each time it is pushed.
+/// A job that a worker runs once per push.
 class Job {
 public:
   virtual ~Job() = default;
   virtual void run() = 0;
 };
 
-/// Independent tasks 0 … count-1 that any worker may take; the worker that ends the last one calls
-/// `finish`. May be submitted again once it is finished.
+/// Independent tasks 0 … count-1 for any worker; the worker that ends the last one calls `finish`.
+/// May be submitted again afterwards.
 class TaskGroup {
 public:
   virtual ~TaskGroup() = default;
@@ -40,8 +40,8 @@ private:
 /// A fixed number of workers over one queue. Nothing spins: a worker without work sleeps.
 class WorkerPool {
 public:
-  /// The thread that calls `run` is one of the `workers` (at least 1). Where the machine gives
-  /// fewer threads, `size` says how many there are.
+  /// The thread that calls `run` is one of the `workers` (at least 1). If the system provides fewer
+  /// threads, `size` is their number.
   explicit WorkerPool(int64_t workers);
   ~WorkerPool();
 
@@ -49,10 +49,11 @@ public:
   void push(Job &job);
   /// Offers the tasks to all workers. The caller may take part through `help`.
   void submit(TaskGroup &group, int64_t count);
-  /// Runs tasks of the group on this thread until none is left to take; others may still run.
+  /// Runs tasks of the group on this thread until none is left to start; others may still run.
   void help(TaskGroup &group);
-  /// Runs these jobs, and what they push, until the queue is empty and every worker is idle. What is
-  /// then unfinished can never finish: only running jobs push jobs. One thread at a time calls it.
+  /// Runs these jobs, and the jobs that they push, until the queue is empty and every worker is
+  /// idle. An unfinished job can then never finish: only running jobs push jobs. Called by one
+  /// thread at a time.
   void run(const std::vector<Job *> &first);
   /// Runs body(0) … body(count-1) on this thread and on idle workers; returns when all are done.
   template <typename Body> void parallelFor(int64_t count, const Body &body);
