@@ -44,7 +44,7 @@ std::optional<GroupReduction> parseGroupReduction(std::string_view text) {
 }
 
 namespace {
-/// What Reduce.h lacks: unsigned max and min, bitwise.
+/// Reductions that Reduce.h lacks: unsigned max and min, bitwise.
 template <typename T, GroupReduction reduction>
 void reduceIntegers(const std::byte *const *sources, int64_t numSources, int64_t count, double,
                     std::byte *out) {

@@ -28,8 +28,8 @@ enum class GroupReduction { sum, avg, max, min, prod, band, bor, bxor };
 std::string_view toString(GroupReduction reduction);
 std::optional<GroupReduction> parseGroupReduction(std::string_view text);
 
-/// How `ranks` contributions are combined. Fails where the reduction has no meaning for the type:
-/// avg of what is not a float, bitwise of floats.
+/// The combination of `ranks` contributions. Fails if the type does not support the reduction: avg
+/// of integers, bitwise of floats.
 Expected<PlanElements> elementsOf(ElementType type, GroupReduction reduction, int64_t ranks);
 
 } // namespace tessera::runtime

@@ -91,8 +91,8 @@ Expected<std::unique_ptr<Group>> Group::make(const std::vector<int64_t> &members
   return group;
 }
 
-/// A call in memory of the device: the ranks of the first one make a communicator, with an id that
-/// the first of them spreads.
+/// A call in device memory: the ranks of the first call create a communicator, with an id that the
+/// first of them broadcasts.
 class Group::DeviceRun {
 public:
   DeviceRun(Group &group, DeviceCalls &device, GroupCall call, int64_t rootPlace)
@@ -164,7 +164,7 @@ private:
   std::optional<PlanRun> spread;
 };
 
-/// Tells, then compares, then runs the plan, or what a device does, where there is one.
+/// Sends its description, compares it, then runs the plan or the device's call.
 class Group::CallWork final : public Work {
 public:
   CallWork(Group &group, CallDescription description, Deadline deadline)
@@ -198,7 +198,7 @@ public:
     return isDone;
   }
 
-  /// Ends it for those who wait, and for the record.
+  /// Ends the work for waiting threads and in the record.
   void finish(const Status &status) {
     log.end(sequence);
     if (!status.ok())
@@ -225,7 +225,7 @@ public:
       return isDone;
     }
     if (!run) {
-      constexpr int64_t kMostKept = int64_t(1) << 26; // a group keeps no more than that
+      constexpr int64_t kMostKept = int64_t(1) << 26; // the limit of a group's scratch memory
       if (plan->scratch * elements.bytes > kMostKept)
         scratch = std::make_shared<Scratch>();
       run.emplace(transport, channel, members, plan, elements, input, output,
@@ -267,7 +267,7 @@ private:
   std::optional<PlanRun> run;
 };
 
-/// As the call is recorded.
+/// The shape of the call in the record.
 CallShapePtr Group::shapeOf(const CallDescription &description) const {
   auto shape = std::make_shared<CallShape>();
   shape->text = description.isRefused.empty() ? description.text : description.isRefused;
@@ -344,7 +344,7 @@ Expected<std::shared_ptr<const MessagePlan>> Group::planOf(const GroupCall &call
   auto plan = makePlan(made, *algorithm);
   if (!plan)
     return plan.status();
-  constexpr size_t kMostPlans = 256; // programs repeat a few; others need not be kept
+  constexpr size_t kMostPlans = 256; // programs repeat a few plans
   if (plans.size() >= kMostPlans)
     plans.clear();
   return plans[key] = std::make_shared<const MessagePlan>(std::move(*plan));
@@ -431,7 +431,7 @@ WorkPtr Group::callOnDevice(const GroupCall &call, const PlanRequest &made) {
 }
 
 namespace {
-/// A message that could not begin.
+/// A message that could not start.
 class FailedWork final : public Work {
 public:
   explicit FailedWork(const Status &why) : Work("send", {}) { complete(why.in("send")); }

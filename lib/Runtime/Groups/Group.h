@@ -16,41 +16,41 @@
 
 namespace tessera::runtime {
 
-/// Ranks of a job. All of them make the same calls in the same order; what a rank calls is compared
-/// with what the others call before data moves, and where they differ, the call fails on all of
-/// them with the same message, and the group stays usable.
+/// Ranks of a job. All of them make the same calls in the same order; ranks compare their calls
+/// before data moves, and if they differ, the call fails on all of them with the same message, and
+/// the group stays usable.
 class Group {
 public:
   /// All ranks of the job.
   static Expected<std::unique_ptr<Group>> ofJob(std::shared_ptr<Job> job, double timeout);
-  /// Some of them, in ascending order. Called by all ranks of this group, with the same ranks; null
-  /// for those that are not of the new one.
+  /// Some of the ranks, in ascending order. Called by all ranks of this group, with the same ranks;
+  /// null for those outside of the new group.
   Expected<std::unique_ptr<Group>> make(const std::vector<int64_t> &ranks, double timeout);
 
   const std::vector<int64_t> &members() const { return ranks; }
   Job &job() { return *owner; }
 
   WorkPtr call(const GroupCall &call);
-  /// Returns when all ranks have called it, and as their collectives fails where one calls another.
+  /// Completes when all ranks have called it; fails like collectives if one makes another call.
   WorkPtr barrier(const std::string &where = "");
-  /// All ranks learn whether one of them has failed, and how. Called by all.
+  /// Exchanges failures, so that all ranks learn of the first one. Called by all.
   Status agree(const Status &status);
-  /// This rank cannot make the call that the others make: it fails on all of them with this reason.
+  /// Rejects the call that the others make: it fails on all of them with this reason.
   WorkPtr refuse(const std::string &reason);
-  /// Messages of a peer, a rank of the job, have the order of its sends, tag by tag. `peer` -1
+  /// Messages of a peer, a rank of the job, arrive in the order of its sends, per tag. `peer` -1
   /// receives from any.
   WorkPtr send(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
                const std::string &type);
   std::shared_ptr<ReceiveWork> receive(int64_t peer, int64_t tag, std::byte *data, int64_t bytes,
                                        const std::string &type);
-  /// The same of memory of the device, by way of the host.
+  /// The same for device memory, through the host.
   WorkPtr sendFromDevice(int64_t peer, int64_t tag, const std::byte *data, int64_t bytes,
                          const std::string &type, void *stream);
   std::shared_ptr<ReceiveWork> receiveToDevice(int64_t peer, int64_t tag, std::byte *data,
                                                int64_t bytes, const std::string &type);
-  /// The algorithm that a call takes.
+  /// The algorithm of a call.
   Expected<Algorithm> algorithmOf(const GroupCall &call);
-  /// The bytes that this rank sends in a call, by place of the group.
+  /// The bytes that this rank sends in a call, by place in the group.
   Expected<std::vector<int64_t>> sentBytesOf(const GroupCall &call);
 
 private:
@@ -76,9 +76,9 @@ private:
   Job::Queue queue = 0;
   std::string name; ///< the same on all members
   std::shared_ptr<Mailbox> mailbox;
-  /// Of calls, which follow each other.
+  /// Shared by calls, which run one after the other.
   const std::shared_ptr<Scratch> scratch = std::make_shared<Scratch>();
-  /// Of the device, made by the first call; -1 before. Used in the job's thread.
+  /// The device's communicator, created by the first call; -1 before. Used in the job's thread.
   int64_t communicator = -1;
   std::mutex mutex;
   std::map<std::vector<int64_t>, std::shared_ptr<const MessagePlan>> plans;

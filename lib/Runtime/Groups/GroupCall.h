@@ -23,16 +23,16 @@ struct GroupCall {
   std::vector<int64_t> counts, receives;
   const std::byte *input = nullptr;
   std::byte *output = nullptr;
-  /// Instead of the one that is chosen; it may add in another order than that of ranks.
+  /// Overrides the choice; may add in another order than rank order.
   std::optional<Algorithm> algorithm;
   std::string where = {}; ///< of the caller: "train.py:12"; for messages
 
   bool isOnDevice = false; ///< the buffers are memory of the device
-  /// Of a device: the parts of each rank, where they are not one behind the other in `input` and
-  /// `output`; otherwise empty.
+  /// On a device: the parts of each rank, if they are not contiguous in `input` and `output`;
+  /// otherwise empty.
   std::vector<const std::byte *> inputs = {};
   std::vector<std::byte *> outputs = {};
-  /// Of a device: what was issued to this stream of the driver comes first.
+  /// On a device: earlier work on this stream of the driver comes first.
   void *stream = nullptr;
 };
 

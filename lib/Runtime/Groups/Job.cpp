@@ -1,4 +1,4 @@
-//===- Job.cpp - A transport and the thread that works with it --------------===//
+//===- Job.cpp - A transport and its thread -------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -84,7 +84,7 @@ Expected<DeviceCalls *> Job::device() {
   return (*opened)->get();
 }
 
-/// The common verdict, where there is one.
+/// The common verdict, if there is one.
 Status Job::explained(const Status &status) {
   Status said = watchdog ? watchdog->explain(status) : status;
   calls.dump(said.message());
@@ -157,11 +157,11 @@ void Job::run() {
       continue;
     }
     idle = advanceAll() || !now.empty() ? 0 : idle + 1;
-    if (idle > 20) // first short, since most messages come soon
+    if (idle > 20) // short at first, since most messages arrive soon
       held->rest(idle < 200 ? 50 : 500);
   }
-  // Operations in flight are abandoned. A transport that is done must not learn of it: MPI would
-  // take the process for one that failed.
+  // Abandons operations in flight. An idle transport is not abandoned: MPI would treat the process
+  // as failed.
   bool isBusy;
   {
     std::lock_guard lock(mutex);
@@ -173,7 +173,8 @@ void Job::run() {
   fail(Status::error("the process group was closed"));
 }
 
-/// The first work of each queue, and the independent ones. Returns whether one of them ended.
+/// Advances the first work of each queue, and the independent ones. Returns whether any of them
+/// ended.
 bool Job::advanceAll() {
   std::vector<std::pair<Queue, WorkPtr>> fronts;
   {
@@ -195,7 +196,7 @@ bool Job::advanceAll() {
     if (isDone && !*isDone && std::chrono::steady_clock::now() > work->deadline)
       isDone = Status::error("it took too long; " + work->awaited());
     if (!isDone) {
-      // Others learn the reason before they see that this rank has left.
+      // Others receive the reason before they notice that this rank has left.
       Status said = explained(isDone.status().in(work->what));
       held->abandon();
       fail(said);
@@ -213,7 +214,7 @@ bool Job::advanceAll() {
   return anyEnded;
 }
 
-/// Ends all works; the first failure stays.
+/// Ends all works; keeps the first failure.
 void Job::fail(const Status &status) {
   {
     std::lock_guard lock(deviceMutex);

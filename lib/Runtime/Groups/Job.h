@@ -1,4 +1,4 @@
-//===- Job.h - A transport and the thread that works with it -------*- C++ -*-===//
+//===- Job.h - A transport and its thread -----------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,34 +24,33 @@ namespace tessera::runtime {
 /// message.
 class Job {
 public:
-  /// `openDevice` is called when the first call needs it; null where the job works in memory of
-  /// the host alone.
+  /// `openDevice` is called by the first call that needs it; null for jobs with only host memory.
   explicit Job(std::unique_ptr<Transport> transport, OpenDeviceCalls openDevice = nullptr,
                int64_t localRank = 0);
   ~Job();
 
-  /// Works of one queue follow each other, those of different queues go on side by side.
+  /// Works of one queue run one after the other, those of different queues concurrently.
   using Queue = int64_t;
   Queue makeQueue();
-  /// The queue of works that wait for none of their queue, and are advanced in order all the same.
+  /// The queue of independent works, which are advanced in order.
   static constexpr Queue kIndependent = -1;
   void submit(Queue queue, const WorkPtr &work);
-  /// Does something with the transport, in its thread.
+  /// Runs an action with the transport, in its thread.
   Status withTransport(const std::function<Status(Transport &)> &action);
 
-  /// Keeps what the transport may write to until it is abandoned.
+  /// Keeps buffers to which the transport may write until it is abandoned.
   void keep(std::shared_ptr<void> buffers);
 
   Transport &transport() { return *held; }
-  /// The device of this process, opened by the first who asks. By any thread.
+  /// The device of this process, opened on the first request. From any thread.
   Expected<DeviceCalls *> device();
   /// The calls of this rank.
   CallLog &log() { return calls; }
-  /// How many groups of these ranks there were before: the same on all of them. In its thread.
+  /// The number of earlier groups of these ranks: the same on all of them. In the job's thread.
   int64_t countGroup(const std::vector<int64_t> &ranks) { return groups[ranks]++; }
   /// Starts the watchdog. Called by all ranks, before anything else.
   Status watch(double seconds);
-  /// For works: a message's failure, which they return, has ended the job.
+  /// For works: the error that has ended the job.
   Status ended() const;
 
 private:
@@ -64,7 +63,7 @@ private:
   const std::unique_ptr<Transport> held;
   CallLog calls;
   std::map<std::vector<int64_t>, int64_t> groups;
-  std::string verdict; ///< of the watchdog; empty while there is none
+  std::string verdict; ///< of the watchdog; empty without one
   mutable std::mutex mutex;
   std::condition_variable news;
   std::vector<std::deque<WorkPtr>> queues;
@@ -75,8 +74,8 @@ private:
   const OpenDeviceCalls openDevice;
   const int64_t localRank;
   std::mutex deviceMutex;
-  std::optional<Expected<std::unique_ptr<DeviceCalls>>> opened; ///< empty until it was tried
-  std::unique_ptr<Watchdog> watchdog;                           ///< null where there is none
+  std::optional<Expected<std::unique_ptr<DeviceCalls>>> opened; ///< empty before the first attempt
+  std::unique_ptr<Watchdog> watchdog;                           ///< null if there is none
   std::thread thread;
 };
 

@@ -141,7 +141,7 @@ bool Mailbox::fits(ReceiveWork &work, int64_t from, const Head &head) {
   return false;
 }
 
-/// A message that came before, or one that will come.
+/// Matches an early message, or waits for a later one.
 void Mailbox::await(ReceiveWork &work) {
   for (auto each = kept.begin(); each != kept.end(); ++each)
     if (each->head.tag == work.tag && (work.peer < 0 || work.peer == each->from)) {
@@ -157,8 +157,8 @@ void Mailbox::await(ReceiveWork &work) {
   record(work);
 }
 
-/// So that it fails when its sender leaves without having sent it. Of a receive from any rank
-/// nothing is known.
+/// Records the receive, so that it fails if its sender leaves without sending. Receives from any
+/// rank are not recorded.
 void Mailbox::record(ReceiveWork &work) {
   if (work.peer < 0)
     return;
@@ -187,7 +187,7 @@ Status Mailbox::advance() {
       if (!moved && (isBusy || is(members[place])))
         return moved.status();
       if (!moved)
-        incoming[place].ended = moved.message(); // others may still send to who receives from any
+        incoming[place].ended = moved.message(); // others may still send to receives from any rank
       goesOn = moved && *moved;
     }
   }
@@ -199,7 +199,7 @@ Status Mailbox::advance() {
   return {};
 }
 
-/// Whether something has come from a rank, so that more may be there.
+/// Advances messages of a rank; returns whether any progress was made.
 Expected<bool> Mailbox::advance(size_t place) {
   Incoming &now = incoming[place];
   Transport &transport = job.transport();
@@ -226,7 +226,7 @@ Expected<bool> Mailbox::advance(size_t place) {
   return true;
 }
 
-/// Receives what a head announces: where it is awaited, or into memory.
+/// Receives the message of a head: into its receive, or into memory.
 Status Mailbox::begin(size_t place) {
   Incoming &now = incoming[place];
   auto found = std::find_if(awaiting.begin(), awaiting.end(), [&](ReceiveWork *work) {

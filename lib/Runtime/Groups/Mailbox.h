@@ -17,10 +17,10 @@ namespace tessera::runtime {
 
 class Mailbox;
 
-/// A message that is awaited; `source` is who has sent it, after it is done.
+/// A pending receive; `source` is the sender, once it is done.
 class ReceiveWork final : public Work {
 public:
-  /// `then` is done with what has come, in the job's thread.
+  /// `then` runs after the message has arrived, in the job's thread.
   using Then = std::function<Status()>;
   ReceiveWork(std::shared_ptr<Mailbox> mailbox, int64_t peer, int64_t tag, std::byte *data,
               int64_t bytes, std::string type, Deadline deadline, Then then);
@@ -38,13 +38,13 @@ private:
   const std::string type;
   const Then then;
   bool isKnown = false;  ///< to the mailbox
-  int64_t sequence = -1; ///< in the record; -1: it is not there
+  int64_t sequence = -1; ///< in the record, or -1
   std::optional<Status> result;
 };
 
-/// In front of each message goes a head with its tag and type, so that it finds its receive, and so
-/// that a receive of another size or type fails with both named. Messages that nobody awaits are
-/// kept. Used by the job's thread, but for `send` and `receive`.
+/// A head with tag and type precedes each message, to match it with its receive; a receive of
+/// another size or type fails with both named. Unexpected messages are kept. Used by the job's
+/// thread, except `send` and `receive`.
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
 public:
   /// `group` is its name in the record.
@@ -69,14 +69,14 @@ private:
     Head head;
     std::vector<std::byte> data;
   };
-  /// What comes from a peer now: a head, then what it announces.
+  /// The current message from a peer: a head, then its data.
   struct Incoming {
     Head head;
     Transport::Request headRequest = 0, dataRequest = 0;
     ReceiveWork *target = nullptr; ///< null: it is kept
     std::vector<std::byte> data;
-    std::string ended; ///< why nothing comes any more
-    int64_t count = 0; ///< messages that have come
+    std::string ended; ///< why no more messages come
+    int64_t count = 0; ///< messages received
   };
 
   Status checkPeer(int64_t peer, int64_t tag, bool mayBeAny) const;
@@ -87,7 +87,7 @@ private:
   Expected<bool> advance(size_t place);
   Status begin(size_t place);
   void finish(size_t place);
-  /// Whether a message fits its receive; the receive fails where it does not.
+  /// Whether a message fits its receive; otherwise fails the receive.
   static bool fits(ReceiveWork &work, int64_t from, const Head &head);
 
   Job &job;

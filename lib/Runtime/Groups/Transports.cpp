@@ -18,7 +18,7 @@
 namespace tessera::runtime {
 
 namespace {
-/// Threads of this process that meet under a name. The first that comes makes all transports.
+/// Threads of this process that meet under a name. The first one creates all transports.
 struct Meeting {
   std::vector<std::unique_ptr<Transport>> transports;
   std::vector<bool> hasCome;
@@ -47,7 +47,7 @@ static Expected<std::unique_ptr<Transport>> openThreads(const JobOptions &option
                          " is there already");
   meeting->hasCome[rank] = true;
   if (++meeting->arrived == size)
-    meetings.erase(options.place.address); // the name is free again
+    meetings.erase(options.place.address); // the name can be reused
   someoneCame.notify_all();
   bool haveAllCome = someoneCame.wait_until(lock, after(options.timeout),
                                             [&] { return meeting->arrived == size; });

@@ -15,7 +15,7 @@
 
 namespace tessera::runtime {
 
-/// How a job of processes, or of threads, begins.
+/// Parameters of a job of processes, or of threads.
 struct JobOptions {
   LaunchedRank rank;
   MeetingPlace place;   ///< of "threads", its address is any text that ranks of the job share
@@ -23,25 +23,25 @@ struct JobOptions {
 };
 using OpenTransport = std::function<Expected<std::unique_ptr<Transport>>(const JobOptions &)>;
 
-/// Names are compared without case. Fails where the name is there already.
+/// Names are case-insensitive. Fails for duplicate names.
 Status registerTransport(const std::string &name, OpenTransport open);
 /// Registers the transport of a shared object (tessera_transport_entry of tessera_groups.h).
 Status loadTransport(const std::string &path);
-/// "tcp", "threads", and what was registered; the error for another name lists them.
+/// "tcp", "threads", and registered ones; the error for another name lists them.
 Expected<std::unique_ptr<Transport>> openTransport(const std::string &name,
                                                    const JobOptions &options);
 /// In the order of registration.
 std::vector<std::string> transportNames();
 
-/// What works on devices 'cuda', by name; the same rules hold.
+/// Registers a backend for devices 'cuda', by the same rules.
 Status registerDeviceCalls(const std::string &name, OpenDeviceCalls open);
 
 /// The backends of a job: "tcp" (of the host alone), "nccl" (of the device alone),
-/// "cpu:tcp,cuda:nccl", "cuda:nccl". Without one for the host, its transport is tcp all the same,
-/// for what ranks tell each other.
+/// "cpu:tcp,cuda:nccl", "cuda:nccl". Without one for the host, its transport is also tcp, for the
+/// comparison of calls.
 struct ChosenBackends {
   std::string transport;
-  bool hasHost = true; ///< calls may be of the host's memory
+  bool hasHost = true; ///< calls may use host memory
   std::string device;  ///< empty: none
   OpenDeviceCalls openDevice;
 };

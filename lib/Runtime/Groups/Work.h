@@ -1,4 +1,4 @@
-//===- Work.h - A call of a group, under way ---------------------*- C++ -*-===//
+//===- Work.h - A pending call of a group -----------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,8 +17,8 @@
 
 namespace tessera::runtime {
 
-/// A call under way. Its buffers belong to it until it is done. The job's thread advances it; any
-/// thread may ask for it and wait for it.
+/// A pending call. Its buffers belong to it until it is done. The job's thread advances it; any
+/// thread may query it and wait for it.
 class Work {
 public:
   Work(std::string what, Deadline deadline) : what(std::move(what)), deadline(deadline) {}
@@ -26,14 +26,14 @@ public:
 
   /// Done, or failed.
   bool isCompleted() const;
-  /// Waits for the end, and says how it was.
+  /// Waits for the end and returns the result.
   Status wait() const;
-  /// Waits for the end or as long as said; whether it has ended.
+  /// Waits for the end, at most `seconds`; returns whether it has ended.
   bool waitFor(double seconds) const;
 
-  /// In the job's thread: does what can be done without waiting; true at the end.
+  /// In the job's thread: advances without waiting; true at the end.
   virtual Expected<bool> advance() = 0;
-  /// Who is awaited, for the message of a call that takes too long.
+  /// The awaited ranks, for the message of a timeout.
   virtual std::string awaited() const = 0;
   void complete(const Status &status);
 
