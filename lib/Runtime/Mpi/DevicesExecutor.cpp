@@ -56,7 +56,7 @@ std::byte *DevicesExecutor::slotData(int64_t part, int64_t position, int64_t slo
   return device ? device->slotData(part, position, slot) : nullptr;
 }
 
-/// All devices take part, and the first one's copy is handed on.
+/// All devices take part, and the first one's copy is returned.
 Expected<std::vector<const std::byte *>>
 DevicesExecutor::readSlots(int64_t part, const std::vector<int64_t> &positions, int64_t slot,
                            int64_t size, Readers readers, std::vector<Bytes> &staging) {

@@ -14,15 +14,15 @@
 
 namespace tessera::runtime {
 
-/// The devices of one process of a job in which each has several: a ProcessExecutor a device, which
-/// run in threads. To each other they are as devices of other processes.
+/// The devices of one process of a job with several devices per process: one ProcessExecutor per
+/// device, each in a thread. They treat each other like devices of other processes.
 class DevicesExecutor final : public JobExecutor {
 public:
   explicit DevicesExecutor(std::vector<std::unique_ptr<ProcessExecutor>> devices)
       : devices(std::move(devices)) {}
 
-  /// Does something for each number below `count` at once, each in a thread of its own. The first
-  /// error, one that others do not say before one that they do.
+  /// Calls an action concurrently for each number below `count`, each in its own thread. Returns
+  /// the first error, preferring one that only one thread has.
   static Status onAll(size_t count, const std::function<Status(size_t)> &body);
 
   Status run() override;
@@ -44,7 +44,7 @@ private:
   ProcessExecutor *holder(int64_t part, int64_t position) const;
 
   const std::vector<std::unique_ptr<ProcessExecutor>> devices; ///< ascending
-  bool isCounted = false; ///< each device knows what all have counted
+  bool isCounted = false; ///< each device has the counts of all
 };
 
 } // namespace tessera::runtime

@@ -1,4 +1,4 @@
-//===- JobExecutor.h - What executors of jobs share -------------*- C++ -*-===//
+//===- JobExecutor.h - Common part of executors of jobs ---------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 
 namespace tessera::runtime {
 
-/// The devices of one process of a job. Slots are read together with all other processes.
+/// The devices of one process of a job. Reads of slots are collective over all processes.
 class JobExecutor : public Executor {
 public:
   Status readSlot(int64_t part, int64_t position, int64_t slot, std::byte *data,

@@ -1,4 +1,4 @@
-//===- Lane.h - Operations of a rank, one after the other -------*- C++ -*-===//
+//===- Lane.h - A queue of operations of a rank -----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 
 namespace tessera::runtime {
 
-/// A stream of operations that go on while the rank computes: whoever has time calls `advance`.
+/// A stream of operations that progress while the rank computes, by calls of `advance`.
 class Lane {
 public:
   void push(HostStreams::Start start) { queue.push_back(std::move(start)); }
@@ -26,7 +26,7 @@ public:
     });
   }
   bool idle() const { return !work && queue.empty(); }
-  /// Does what can be done without waiting; whether an operation ended.
+  /// Advances without waiting; returns whether an operation ended.
   Expected<bool> advance() {
     bool went = false;
     while (!idle()) {
@@ -49,15 +49,15 @@ public:
     }
     return went;
   }
-  /// Ranks whose messages the operation at hand waits for.
+  /// Ranks whose messages the current operation waits for.
   std::vector<int64_t> awaited() const { return work ? work->awaited() : std::vector<int64_t>(); }
-  /// As it is passed to an engine.
+  /// The handle for engines.
   StreamObject *stream() { return reinterpret_cast<StreamObject *>(this); }
   static Lane &of(StreamObject *stream) { return *reinterpret_cast<Lane *>(stream); }
 
 private:
   std::deque<HostStreams::Start> queue;
-  std::unique_ptr<HostWork> work; ///< of the operation at hand, which has left the queue
+  std::unique_ptr<HostWork> work; ///< of the current operation, which has left the queue
 };
 
 } // namespace tessera::runtime

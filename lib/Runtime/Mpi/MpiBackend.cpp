@@ -1,4 +1,4 @@
-//===- MpiBackend.cpp - One process a device, through MPI -----------------===//
+//===- MpiBackend.cpp - One process per device, through MPI ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,13 +18,13 @@ namespace tessera::runtime {
 
 constexpr int64_t kMaxCores = 1024;
 
-/// Each process of the job is a device: none may be missing, and none left over. `start` says how
-/// they are started.
+/// Each process of the job is a device: their numbers must be equal. `start`: the command that
+/// starts them.
 static Status checkWorld(const Program &program, int64_t processes, const std::string &start) {
   int64_t devices = program.numDevices();
   if (processes == devices)
     return {};
-  // The mesh that has the last device asks for the most.
+  // The mesh with the largest process id determines the number of devices.
   std::string who = "the program";
   for (const sharding::Mesh &mesh : program.meshes)
     for (int64_t id : mesh.processIds)
@@ -85,7 +85,7 @@ Expected<std::unique_ptr<Executor>> openMpi(std::shared_ptr<const Artifact> arti
   return asExecutor(openOver(std::move(*transport), std::move(artifact), options, *seconds));
 }
 
-/// Process p of the job has devices [p * each, (p + 1) * each), with a transport for each of them.
+/// Process p of the job has devices [p * each, (p + 1) * each), each with a transport.
 static Expected<std::unique_ptr<Executor>> openDevices(const LaunchedRank &process, int64_t each,
                                                        std::shared_ptr<const Artifact> artifact,
                                                        const BackendOptions &options,
@@ -126,8 +126,7 @@ Expected<std::unique_ptr<Executor>> openTcp(std::shared_ptr<const Artifact> arti
   auto rank = launchedRank();
   if (!seconds || !rank)
     return seconds ? rank.status() : seconds.status();
-  // Known before any of them has come. Who offers fewer devices than there are offers them for this
-  // process.
+  // Decided before the rendezvous. Fewer devices than the program has are those per process.
   bool hasSeveral = options.devices > 1 && options.devices < artifact->program.numDevices();
   if (Status fits = checkWorld(artifact->program, rank->size, kStart); !fits.ok() && !hasSeveral)
     return rank->rank == 0 ? fits : fits.saidElsewhere();

@@ -1,4 +1,4 @@
-//===- MpiBackend.h - One process a device, through MPI ---------*- C++ -*-===//
+//===- MpiBackend.h - One process per device, through MPI -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@ namespace tessera::runtime {
 /// Backend::open of `mpi`.
 Expected<std::unique_ptr<Executor>> openMpi(std::shared_ptr<const Artifact> artifact,
                                             const BackendOptions &options, const void *);
-/// Backend::open of `tcp`: the same, over connections of ours between ranks of any launcher.
+/// Backend::open of `tcp`: the same over TCP connections, with any launcher.
 Expected<std::unique_ptr<Executor>> openTcp(std::shared_ptr<const Artifact> artifact,
                                             const BackendOptions &options, const void *);
 

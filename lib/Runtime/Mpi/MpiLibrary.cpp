@@ -77,13 +77,12 @@ bool MpiLibrary::isLaunched() {
   return launchedByOpenMpi() || launchedByPmi();
 }
 
-/// The folders of the shims: beside the library or program that this code is in, or in its lib
-/// folder.
+/// The folders of the shims: that of the library or program with this code, or its lib folder.
 static std::vector<std::string> placesOf(const char *shim) {
   std::vector<std::string> places;
   Dl_info self{};
   if (::dladdr(reinterpret_cast<void *>(&placesOf), &self) && self.dli_fname) {
-    // Of a program that was found by PATH, the loader knows the name alone.
+    // For a program found by PATH, the loader has only the name.
     std::string file = std::strchr(self.dli_fname, '/') ? self.dli_fname : "/proc/self/exe";
     if (char resolved[PATH_MAX]; ::realpath(file.c_str(), resolved))
       file = resolved;
@@ -162,7 +161,7 @@ static MpiLibrary *instance = nullptr;
 
 void MpiLibrary::atExit() {
   if (!instance->startedHere || instance->failed)
-    return; // a launcher takes the others down when a rank ends without MPI_Finalize
+    return; // a launcher ends the others when a rank ends without MPI_Finalize
   Alarm alarm(instance->exitSeconds,
               "rank " + std::to_string(instance->rank) + " waited " +
                   std::to_string(static_cast<int64_t>(instance->exitSeconds)) +
@@ -178,7 +177,7 @@ Expected<MpiLibrary *> MpiLibrary::get(double seconds) {
     return failure;
   if (instance)
     return instance;
-  auto *made = new MpiLibrary; // for ever: it is used at exit
+  auto *made = new MpiLibrary; // never destroyed: used at exit
   failure = made->load();
   if (failure.ok())
     failure = made->start(seconds);

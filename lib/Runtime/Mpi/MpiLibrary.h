@@ -15,19 +15,20 @@
 
 namespace tessera::runtime {
 
-/// The MPI library that this process uses, for as long as it lives: MPI starts once. The first use
-/// starts it, unless the program has (mpi4py does on import); who starts it also ends it, when the
-/// process exits.
+/// The MPI library of this process, for its lifetime: MPI is initialized once. The first use
+/// initializes it, unless the program has (mpi4py does on import); whoever initializes it also
+/// finalizes it, when the process exits.
 class MpiLibrary {
 public:
-  /// Loads the library of the launcher: OMPI_* variables are of Open MPI's, PMI_* of MPICH's; one
-  /// that the process has loaded already comes first. `seconds` is the most that starting takes:
-  /// MPI waits for all ranks inside, without a limit of its own.
+  /// Loads the library of the launcher: OMPI_* variables mean Open MPI, PMI_* MPICH; a loaded
+  /// library takes precedence. `seconds` limits the initialization, in which MPI waits for all
+  /// ranks without a limit.
   static Expected<MpiLibrary *> get(double seconds);
-  /// Whether a launcher of MPI processes has started this one. MPI alone makes a job of one.
+  /// Whether a launcher of MPI processes has started this one. Otherwise MPI is a job of one
+  /// process.
   static bool isLaunched();
 
-  /// The exit of the process must not wait for others, who may have failed as well.
+  /// The exit of the process must not wait for others, which may have failed.
   void giveUp() { failed = true; }
 
   const TesseraMpiShim *shim = nullptr;
@@ -48,8 +49,8 @@ private:
   double exitSeconds = 0;
 };
 
-/// Ends the process with an error while it lives and `seconds` have passed: MPI has functions that
-/// wait for other ranks and cannot be given a limit.
+/// Ends the process with an error after `seconds`, unless destroyed before: some functions of MPI
+/// wait for other ranks without a limit.
 class Alarm {
 public:
   Alarm(double seconds, std::string message);

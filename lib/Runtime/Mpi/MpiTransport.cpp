@@ -45,7 +45,7 @@ Expected<std::unique_ptr<Transport>> MpiTransport::openAs(int64_t rank, int64_t 
 
 MpiTransport::~MpiTransport() = default;
 
-/// Every rank tells every other its host; done by messages, so that who does not come is named.
+/// Every rank sends its host to every other, by messages, so that errors name missing ranks.
 Status MpiTransport::learnHosts() {
   std::string names(kHostBytes * hosts.size(), '\0');
   char mine[kHostBytes] = {};
@@ -93,15 +93,15 @@ std::string MpiTransport::peerText(int64_t peer) const {
 Expected<int64_t> MpiTransport::openChannel(const std::vector<int64_t> &ranks) {
   std::vector<int> members(ranks.begin(), ranks.end());
   Channel channel{0, ranks};
-  // MPI offers no limit here, and no other way to make a communicator.
+  // MPI has no limit here, and no other way to create a communicator.
   Alarm alarm(seconds, "rank " + std::to_string(rank()) + " waited " +
                            std::to_string(static_cast<int64_t>(seconds)) +
-                           " s for others to open a channel of " +
-                           std::to_string(ranks.size()) + " ranks, from " +
-                           peerText(ranks.front()) + " to " + peerText(ranks.back()));
+                           " s for others to open a channel of " + std::to_string(ranks.size()) +
+                           " ranks, from " + peerText(ranks.front()) + " to " +
+                           peerText(ranks.back()));
   TESSERA_RETURN_IF_ERROR(
-      library.error(library.shim->makeCommunicator(
-                        members.data(), static_cast<int>(members.size()), &channel.communicator),
+      library.error(library.shim->makeCommunicator(members.data(), static_cast<int>(members.size()),
+                                                   &channel.communicator),
                     "a communicator of " + std::to_string(ranks.size()) + " ranks"));
   channels.push_back(std::move(channel));
   return static_cast<int64_t>(channels.size()) - 1;
@@ -126,15 +126,15 @@ Expected<Transport::Request> MpiTransport::start(bool send, int64_t channel, int
   message.used = true;
   message.peer = peer;
   message.pieces.clear();
-  // Of nothing, nothing is sent: both sides know.
+  // Empty messages are not sent, on both sides.
   for (int64_t begin = 0; begin < bytes; begin += piece) {
     int count = static_cast<int>(std::min(piece, bytes - begin));
     Message::Piece made{0, count};
-    int code = send ? library.shim->send(on.communicator, at, data + begin, count, &made.request)
-                    : library.shim->receive(on.communicator, at, data + begin, count,
-                                            &made.request);
-    TESSERA_RETURN_IF_ERROR(library.error(code, (send ? "a message to " : "a message from ") +
-                                                    peerText(peer)));
+    int code = send
+                   ? library.shim->send(on.communicator, at, data + begin, count, &made.request)
+                   : library.shim->receive(on.communicator, at, data + begin, count, &made.request);
+    TESSERA_RETURN_IF_ERROR(
+        library.error(code, (send ? "a message to " : "a message from ") + peerText(peer)));
     message.pieces.push_back(made);
   }
   std::reverse(message.pieces.begin(), message.pieces.end());
@@ -155,10 +155,9 @@ Expected<bool> MpiTransport::test(Request request) {
   while (!message.pieces.empty()) {
     Message::Piece &next = message.pieces.back();
     int done = 0, bytes = 0;
-    TESSERA_RETURN_IF_ERROR(
-        library.error(library.shim->test(&next.request, &done, &bytes),
-                      (message.send ? "a message to " : "a message from ") +
-                          peerText(message.peer)));
+    TESSERA_RETURN_IF_ERROR(library.error(library.shim->test(&next.request, &done, &bytes),
+                                          (message.send ? "a message to " : "a message from ") +
+                                              peerText(message.peer)));
     if (!done)
       return false;
     if (!message.send && bytes != next.bytes)

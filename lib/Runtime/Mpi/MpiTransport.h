@@ -16,13 +16,13 @@
 namespace tessera::runtime {
 
 /// Messages through the MPI library of the launcher. A channel is a communicator; messages longer
-/// than MPI's counts go in pieces.
+/// than MPI's counts are sent in pieces.
 class MpiTransport final : public Transport {
 public:
-  /// Starts MPI where nobody has, and learns where the ranks are. All ranks must come within
-  /// `seconds`.
+  /// Initializes MPI if necessary, and exchanges the hosts of the ranks. All ranks must start
+  /// within `seconds`.
   static Expected<std::unique_ptr<MpiTransport>> open(double seconds);
-  /// The same for one who says that it is rank `rank` of `size`.
+  /// The same for a process that expects to be rank `rank` of `size`.
   static Expected<std::unique_ptr<Transport>> openAs(int64_t rank, int64_t size, double seconds);
   ~MpiTransport() override;
 
@@ -51,7 +51,7 @@ private:
       uint64_t request;
       int bytes;
     };
-    std::vector<Piece> pieces; ///< those under way, the last in front
+    std::vector<Piece> pieces; ///< those in flight, the last one first
   };
   MpiTransport(MpiLibrary &library, double seconds) : library(library), seconds(seconds) {}
   Status learnHosts();

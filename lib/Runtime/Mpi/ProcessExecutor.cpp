@@ -29,8 +29,7 @@ ProcessExecutor::ProcessExecutor(std::shared_ptr<const Artifact> loaded,
 }
 
 ProcessExecutor::~ProcessExecutor() {
-  // Others may wait for messages that are queued in our lanes: they must not wait long once we
-  // left.
+  // Others may wait for messages in our lanes: they must not wait long after we leave.
   if (!isIdle())
     transport->abandon();
 }
@@ -65,7 +64,7 @@ Status ProcessExecutor::open() {
   return {};
 }
 
-/// What needs no other rank.
+/// The local part of loading.
 Status ProcessExecutor::load() {
   if (pool.size() < workers)
     return Status::error("this machine starts " + std::to_string(pool.size()) +
@@ -78,14 +77,14 @@ Status ProcessExecutor::load() {
   return kernels.open(artifact->kernels, program().kernels);
 }
 
-/// " by sum", of what adds up contributions.
+/// " by sum" for reductions.
 static std::string reductionText(const Operand &operand) {
   for (const sharding::PartialAxis &axis : operand.source.partial)
     return " by " + std::string(sharding::toString(axis.kind));
   return "";
 }
 
-/// "all_reduce 3 of 16 f32 by sum": what members of its group must agree on.
+/// "all_reduce 3 of 16 f32 by sum": members of its group must agree on it.
 static CallShapePtr shapeOf(const Step &step, int64_t part, int64_t lane,
                             const std::vector<int64_t> &group) {
   const auto &collective = std::get<CollectiveStep>(step.action);
@@ -136,7 +135,7 @@ Status ProcessExecutor::loadPart(int64_t index) {
   for (const Step *step : loaded->code->collectives) {
     ProcessCollective made{
         step,
-        // Contributions are added in the order of ranks, by the runtime's own reductions.
+        // Contributions are added in rank order, by the runtime's own reductions.
         planRanks(program(), part, std::get<CollectiveStep>(step->action),
                   [](DType, sharding::ReduceKind) { return true; }),
         0,
@@ -239,7 +238,7 @@ std::byte *ProcessExecutor::resolve(const ProcessPart &part, int64_t lane, int64
 }
 
 namespace {
-/// Compares what the members call.
+/// Compares the calls of the members.
 class GuardWork final : public HostWork {
 public:
   GuardWork(Transport &transport, int64_t channel, const std::vector<int64_t> &members,

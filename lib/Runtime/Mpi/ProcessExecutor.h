@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The device whose process id is this process's rank, in host memory. Steps are
-// executed by Execution/PartStream.h; collectives are the plans of ranks, and
-// their operations are queued in lanes, one for each way in which collectives group
-// devices. Lanes and transfers go on between steps and while a step waits.
+// The device whose process id is this process's rank, in host memory.
+// Execution/PartStream.h executes the steps; collectives are the plans of ranks,
+// and their operations are queued in lanes, one per grouping of the devices. Lanes
+// and transfers progress between steps and while a step waits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +33,14 @@ struct ProcessCollective {
   const Step *step;
   RankPlan plan;
   int64_t lane = 0;
-  std::vector<int64_t> group; ///< process ids; empty where the device meets nobody
+  std::vector<int64_t> group; ///< process ids; empty without communication
   int64_t communicator = -1, rank = 0;
   int64_t guardChannel = -1; ///< -1: calls are not compared
   CallShapePtr shape;
   int64_t started = 0, completed = 0;
 };
 
-/// A part that this device is in.
+/// A part of this device.
 struct ProcessPart {
   struct Grouping {
     std::vector<std::vector<int64_t>> groups;
@@ -51,7 +51,7 @@ struct ProcessPart {
   const Part *part = nullptr;
   const Code *code = nullptr;
   std::vector<ProcessCollective> collectives; ///< as Code::collectives
-  std::vector<Grouping> groupings;            ///< of lane 1 + i; lane 0 meets nobody
+  std::vector<Grouping> groupings;            ///< of lane 1 + i; lane 0 is local
   std::vector<Lane> lanes;
   std::vector<Bytes> staging; ///< by lane
   std::vector<MemoryClaim> claims;
@@ -72,7 +72,7 @@ private:
 
   ProcessExecutor &executor;
   ProcessPart &loaded;
-  bool arrived = false;  ///< at the synchronous collective or the recv at hand
+  bool arrived = false;  ///< at the current synchronous collective or recv
   int64_t receiving = 0; ///< the number of that recv
 };
 
@@ -81,7 +81,7 @@ public:
   ProcessExecutor(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Transport> transport,
                   double seconds, int64_t workers, const BackendOptions &options);
   ~ProcessExecutor() override;
-  /// Together with all other ranks, which the transport has as many of as the program has devices.
+  /// A collective call of all ranks; the transport has one per device of the program.
   Status open();
 
   Status run() override;
@@ -105,7 +105,7 @@ public:
 
   const Program &program() const { return artifact->program; }
   const Processor &computing() const { return processor; }
-  /// Begins an execution: queues its actions in its lane.
+  /// Starts an execution: queues its actions in its lane.
   Status begin(ProcessPart &part, ProcessCollective &collective);
   Transport &messages() { return *transport; }
   Conversation &talk() { return conversation; }
@@ -120,7 +120,7 @@ private:
   Status load();
   Status loadPart(int64_t index);
   Status loadTransfers();
-  /// Lets lanes and transfers go on; whether something has happened.
+  /// Advances lanes and transfers; returns whether any progressed.
   Expected<bool> progress();
   Status runSteps();
   Status openGuard(ProcessPart::Grouping &grouping);

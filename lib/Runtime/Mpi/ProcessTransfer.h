@@ -17,43 +17,43 @@
 
 namespace tessera::runtime {
 
-/// A send step and its recv step on one device. A send packs what others need into a room and goes
-/// on; a room is free again when its messages have gone, and there are as many as are needed, so a
-/// sender never waits.
+/// A send step and its recv step on one device. A send packs the data for others into a buffer (a
+/// room) and continues; a room is free when its messages have been sent, and rooms are added as
+/// needed, so a sender never waits.
 class ProcessTransfer {
 public:
-  /// Slots of the device by index, empty where it is not in the part.
+  /// Slots of the device by index, empty if it is not in the part.
   ProcessTransfer(const Program &program, const Step &send, const Step &recv, int64_t device,
                   std::vector<std::byte *> sendSlots, std::vector<std::byte *> recvSlots);
   /// Called by all ranks of both sides, in the same order.
   Status open(RankEngine &engine);
 
   Status send();
-  /// False while the messages are not there; then it is called again.
+  /// False until the messages have arrived; then it is called again.
   Expected<bool> tryReceive();
-  /// Lets messages go on; whether one has ended.
+  /// Advances messages; returns whether one has ended.
   Expected<bool> progress();
   bool isIdle() const;
 
   bool sends() const { return isSender; }
-  /// As calls are recorded: that of a device that only receives waits for the senders' calls.
+  /// The call in the record; a device that only receives waits for the senders' calls.
   const CallShapePtr &sendShape() const { return sendCall; }
   const CallShapePtr &receiveShape() const { return receiveCall; }
   const Step &step() const { return recvStep; }
-  /// Process ids whose messages the recv at hand waits for.
+  /// Process ids whose messages the current recv waits for.
   std::vector<int64_t> awaited() const { return incomingLane.awaited(); }
   int64_t executions() const { return std::max(sent, received); }
   int64_t sentBytes() const { return sent * plan.sentBytes[device]; }
   int64_t receivedBytes() const { return received * plan.receivedBytes[device]; }
 
 private:
-  struct Room { ///< of a message on its way
+  struct Room { ///< of a message in flight
     Room(int64_t device, int64_t bytes)
         : staging(static_cast<size_t>(bytes)), claim(device, nullptr, bytes) {}
     Bytes staging;
     MemoryClaim claim; ///< of `staging`
     Lane lane;
-    bool held = false; ///< the device gives itself a part, and has not taken it
+    bool held = false; ///< holds a part for the device itself
   };
   Expected<Room *> freeRoom();
   Status exchange(Lane &lane, std::byte *staging, bool sends);
@@ -69,7 +69,7 @@ private:
   int64_t communicator = -1;
   int64_t sendBytes = 0, receiveBytes = 0; ///< of staging
   std::deque<Room> rooms;
-  std::deque<Room *> toSelf; ///< filled and not taken, oldest first
+  std::deque<Room *> toSelf; ///< filled, oldest first
   Bytes incoming;
   std::optional<MemoryClaim> incomingClaim;
   Lane incomingLane;
