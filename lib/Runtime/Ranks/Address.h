@@ -1,4 +1,4 @@
-//===- Address.h - Places in a device's memory, before it is allocated -*- C++ -*-===//
+//===- Address.h - Addresses in a device's memory before allocation -*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ inline constexpr int64_t kArena = 0;
 inline constexpr int64_t kStaging = int64_t(1) << 58;   ///< of the operation's stream
 inline constexpr int64_t kConstants = int64_t(2) << 58; ///< read-only
 inline constexpr int64_t kWorkspace = int64_t(3) << 58; ///< of kernels and products
-/// No memory: what collectives of one device "write", so that they are ordered.
+/// Not memory: a location that all collectives of a device "write", so that they are ordered.
 inline constexpr int64_t kLaunchOrder = int64_t(4) << 58;
 
 inline int64_t spaceOf(int64_t address) {

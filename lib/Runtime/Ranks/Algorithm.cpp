@@ -1,4 +1,4 @@
-//===- Algorithm.cpp - How ranks perform a collective ---------------------===//
+//===- Algorithm.cpp - Algorithms of collectives --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -54,7 +54,7 @@ static bool plan(PlanBuilder &builder, Algorithm algorithm) {
   return false;
 }
 
-/// Of one rank every algorithm is a copy.
+/// With one rank every algorithm is a copy.
 static void planAlone(PlanBuilder &builder) {
   Block all{0, builder.request.counts[0]};
   builder.round();

@@ -1,4 +1,4 @@
-//===- Algorithm.h - How ranks perform a collective ------------*- C++ -*-===//
+//===- Algorithm.h - Algorithms of collectives ------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,8 +17,8 @@
 
 namespace tessera::runtime {
 
-/// Of n ranks and a buffer of B bytes (of all_gather and reduce_scatter the whole one), a rank of
-/// an all-reduce sends
+/// With n ranks and a buffer of B bytes (for all_gather and reduce_scatter the whole one), a rank
+/// of an all-reduce sends
 ///
 ///   direct            2(n-1) messages in 2 rounds     2B(n-1)/n   added in the order of ranks
 ///   one_shot          n-1 in 1                        B(n-1)      added in the order of ranks
@@ -35,29 +35,29 @@ inline constexpr Algorithm kAlgorithms[] = {Algorithm::direct, Algorithm::one_sh
 /// "direct", …
 std::string_view toString(Algorithm algorithm);
 std::optional<Algorithm> parseAlgorithm(std::string_view text);
-/// Whether contributions are combined in the order of ranks, all at once (Reduce.h): every such
-/// algorithm gives the same bits. True of what only moves elements.
+/// Whether contributions are combined in rank order, all at once (Reduce.h): all such algorithms
+/// give the same bits. True for collectives that only move elements.
 bool keepsOrder(Algorithm algorithm, sharding::CollectiveKind kind);
 
-/// A collective of a group, as one rank sees it. Counts are in elements.
+/// A collective of a group from the view of one rank. Counts are in elements.
 struct PlanRequest {
   sharding::CollectiveKind kind = sharding::CollectiveKind::all_reduce;
   int64_t rank = 0, ranks = 1; ///< places in the group
   int64_t root = 0;            ///< of broadcast, reduce, gather, scatter
-  /// all_reduce, broadcast, reduce: one, of the whole buffer. all_gather, gather: what each rank
-  /// gives; reduce_scatter, scatter: what each gets. all_to_all: what this rank sends to each.
+  /// all_reduce, broadcast, reduce: one, of the whole buffer. all_gather, gather: sent by each
+  /// rank; reduce_scatter, scatter: received by each. all_to_all: sent by this rank to each.
   std::vector<int64_t> counts;
-  std::vector<int64_t> receives; ///< all_to_all: what this rank gets from each
-  /// A number for each rank's host, for `hierarchical`; empty where all share one.
+  std::vector<int64_t> receives; ///< all_to_all: received by this rank from each
+  /// A number for each rank's host, for `hierarchical`; empty if all share one.
   std::vector<int64_t> hosts;
 };
 
 /// The part of the request's rank. In place, as of RankCall: all_reduce, broadcast, reduce use one
 /// buffer; all_gather and gather send from their place in the output; reduce_scatter and scatter
-/// receive at theirs in the input. all_to_all is never in place. Fails where the algorithm does not
-/// apply, saying which do.
+/// receive at theirs in the input. all_to_all is never in place. Fails if the algorithm does not
+/// apply, with a list of those that do.
 Expected<MessagePlan> makePlan(const PlanRequest &request, Algorithm algorithm);
-/// Those that makePlan takes for the request, in the order of the enumeration.
+/// The algorithms that apply to the request, in the order of the enumeration.
 std::vector<Algorithm> algorithmsFor(const PlanRequest &request);
 
 } // namespace tessera::runtime

@@ -1,4 +1,4 @@
-//===- AlgorithmChoice.cpp - Which algorithm a collective takes -----------===//
+//===- AlgorithmChoice.cpp - Choice of a collective's algorithm -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ static int64_t hostOf(const PlanRequest &request, int64_t rank) {
   return request.hosts.empty() ? 0 : request.hosts[rank];
 }
 
-/// The end of a round: the rank with the most to do, or the host with the most to send or receive.
+/// The time of a round: of the busiest rank, or of the host with the most to send or receive.
 static double secondsOfRound(const PlanRequest &request, const std::vector<MessagePlan> &plans,
                              size_t round, double elementBytes, const MessageCosts &costs) {
   int64_t hosts = 1;

@@ -1,4 +1,4 @@
-//===- AlgorithmChoice.h - Which algorithm a collective takes ---*- C++ -*-===//
+//===- AlgorithmChoice.h - Choice of a collective's algorithm ---*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,9 +13,9 @@
 
 namespace tessera::runtime {
 
-/// What messages cost, in seconds and bytes a second. Those between hosts share their host's link.
+/// Costs of messages, in seconds and bytes per second. Those between hosts share their host's link.
 struct MessageCosts {
-  double perMessage = 1e-6; ///< of the time of either end
+  double perMessage = 1e-6; ///< CPU time at either end
   double localLatency = 2e-6, localBandwidth = 4e9;
   double remoteLatency = 2e-5, remoteBandwidth = 1.25e9; // 10 GbE
   double combineBandwidth = 8e9;                         ///< bytes that are read
@@ -27,11 +27,11 @@ double modelledSeconds(const PlanRequest &request, Algorithm algorithm, int64_t 
 
 struct AlgorithmWish {
   std::optional<Algorithm> forced;
-  bool mayReorder = false; ///< contributions may be added in another order than that of ranks
+  bool mayReorder = false; ///< contributions may be added in another order than rank order
 };
 
-/// The fastest by the model, the same on all ranks: of ties the first of the enumeration. A request
-/// of all_to_all, which only its rank knows, is direct. Fails where the forced one does not apply.
+/// The fastest by the model, the same on all ranks; ties go to the first of the enumeration.
+/// all_to_all, whose counts only its rank knows, is direct. Fails if the forced one does not apply.
 Expected<Algorithm> chooseAlgorithm(const PlanRequest &request, int64_t elementBytes,
                                     const AlgorithmWish &wish, const MessageCosts &costs = {});
 

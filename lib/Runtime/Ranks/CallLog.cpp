@@ -77,7 +77,7 @@ RankState CallLog::state() const {
   state.issued = streams;
   if (issued == 0)
     return state;
-  // Of several, one that has begun is what it waits in.
+  // Among several, the rank waits in one that has begun.
   int64_t sequence = open.empty() ? issued - 1 : open.front(), rank = 0;
   for (int64_t each : open) {
     const CallRecord &record = ring[each % kCapacity];
@@ -133,7 +133,7 @@ std::string CallLog::dumpText(const std::string &reason) const {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-/// Of the logs of a process, by rank: every rank opens them in the same order.
+/// The number of a log in its process, per rank: every rank opens them in the same order.
 static int64_t numberOfLog(int64_t rank) {
   static std::mutex mutex;
   static std::map<int64_t, int64_t> counts;

@@ -20,7 +20,7 @@
 
 namespace tessera::runtime {
 
-/// What is the same in all executions of a call.
+/// The constant part of all executions of a call.
 struct CallShape {
   int64_t id = -1;            ///< of the step; -1: a call of a process group
   std::string kind, dtype;    ///< "all_reduce", "f32"
@@ -28,12 +28,12 @@ struct CallShape {
   std::string text;           ///< "all_reduce 3 of 16 f32"
   std::string loc;            ///< of the source, may be empty
   std::string stream;         ///< calls of one stream have the same order on all members
-  std::vector<int64_t> group; ///< ranks; of a receive the one that it is from
-  bool isReceive = false;     ///< of a single message: only the end of its sender makes it hopeless
+  std::vector<int64_t> group; ///< ranks; for a receive the source
+  bool isReceive = false;     ///< of a single message: fails only if its sender ends
 };
 using CallShapePtr = std::shared_ptr<const CallShape>;
 
-/// A call of this rank; times are nanoseconds since the log was made, 0 where it is not there yet.
+/// A call of this rank; times are nanoseconds since the creation of the log, 0 before the event.
 struct CallRecord {
   CallShapePtr shape;
   int64_t sequence = 0; ///< of this rank, from 0
@@ -41,20 +41,20 @@ struct CallRecord {
   int64_t issuedNs = 0, begunNs = 0, endedNs = 0;
 };
 
-/// What a rank does, as it tells the others.
+/// The state of a rank, as reported to others.
 struct RankState {
   bool isWaiting = false; ///< for a message
-  int64_t counter = 0;    ///< changes whenever something goes on
+  int64_t counter = 0;    ///< changes with any progress
   int64_t place = 0;      ///< of `call`, in its stream
-  CallShapePtr call;      ///< the oldest that has not ended, a receive only where there is no
+  CallShapePtr call;      ///< the oldest that has not ended, a receive only if there is no
                           ///< other; else the last; null: none yet
   bool isOpen = false;    ///< `call` has not ended
-  int64_t open = 0;       ///< how many calls have not ended
+  int64_t open = 0;       ///< number of calls that have not ended
   std::map<std::string, int64_t> issued; ///< calls by stream
 };
 
-/// A ring of the last calls of a rank, and what it does now. One thread issues and ends calls, any
-/// may ask.
+/// A ring buffer of the last calls of a rank, and its state. One thread issues and ends calls, any
+/// thread may query.
 class CallLog {
 public:
   static constexpr int64_t kCapacity = 1024; ///< as of the Recorder
@@ -65,14 +65,14 @@ public:
   void begin(int64_t sequence);
   void end(int64_t sequence);
 
-  /// A message of a stream from this rank to another one has been sent.
+  /// Records that a message of a stream from this rank to another one has been sent.
   void sent(const std::string &stream);
-  /// The number of a new receive of a message of such a stream, of which `place` have come.
+  /// The number of a new receive of a message of such a stream, of which `place` have arrived.
   int64_t receive(CallShapePtr shape, int64_t place);
-  /// So many have come, and the one that it waits for was not among them.
+  /// Sets the number of messages that have arrived without the awaited one.
   void setPlace(int64_t sequence, int64_t place);
 
-  /// Something has gone on.
+  /// Records progress.
   void progressed() {
     counter.store(counter.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     waiting.store(false, std::memory_order_relaxed);
@@ -82,14 +82,15 @@ public:
 
   RankState state() const;
   std::vector<CallRecord> last() const; ///< oldest first
-  /// The same, and why it is asked for, as JSON.
+  /// The same with the reason of the dump, as JSON.
   std::string dumpText(const std::string &reason) const;
-  /// Writes it to `rank-R.N.json` in the folder, where N counts the jobs of this process: the last
-  /// reason stays. Nothing where `folder` is empty. Errors are printed: the job has failed before.
+  /// Writes it to `rank-R.N.json` in the folder, where N counts the jobs of this process;
+  /// overwrites earlier dumps. Does nothing if `folder` is empty. Errors are printed, since the job
+  /// has already failed.
   void dump(const std::string &reason);
 
   std::string folder;      ///< of dumps
-  std::string host, about; ///< for them: where, and which program
+  std::string host, about; ///< for dumps: host and program
 
 private:
   int64_t record(CallShapePtr shape, int64_t place);

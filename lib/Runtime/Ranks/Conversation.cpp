@@ -1,4 +1,4 @@
-//===- Conversation.cpp - What ranks tell each other besides steps --------===//
+//===- Conversation.cpp - Messages of ranks besides steps -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,7 +21,7 @@ static double now() {
 }
 
 bool Patience::wait(Transport &transport) {
-  // The clock is asked now and then only: a turn is shorter than asking.
+  // Reads the clock only now and then: a turn takes less time than a reading.
   constexpr int64_t kYields = 4000, kAsk = 64;
   constexpr int64_t kSleepMicroseconds = 100;
   if (rounds == 0)
@@ -149,7 +149,7 @@ Status Conversation::agree(const Status &mine, const std::string &what) {
     return mine.ok() ? said.status() : mine;
   for (size_t other = 0; other < said->size(); ++other)
     if (!(*said)[other].empty()) {
-      // What all fail at alike needs no rank.
+      // An error common to all ranks names no rank.
       bool allAlike = std::all_of(said->begin(), said->end(),
                                   [&](const std::string &text) { return text == (*said)[other]; });
       Status status = Status::error((*said)[other]);

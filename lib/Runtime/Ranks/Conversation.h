@@ -1,4 +1,4 @@
-//===- Conversation.h - What ranks tell each other besides steps -*- C++ -*-===//
+//===- Conversation.h - Messages of ranks besides steps ---------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,26 +17,26 @@ namespace tessera::runtime {
 class CallLog;
 class Watchdog;
 
-/// All ranks together, on a channel of its own. Calls wait for the others, `seconds` at most, and
-/// are made by all ranks in the same order; `what` they are about is for the message.
+/// Collective calls of all ranks on a separate channel. Calls wait for the others, at most
+/// `seconds`, and are made by all ranks in the same order; `what` is their subject in messages.
 class Conversation {
 public:
   Conversation(Transport &transport, double seconds) : transport(transport), seconds(seconds) {}
   Status open();
-  /// From now on calls are recorded, and end with the watchdog's verdict, which may be null.
+  /// Records further calls, and ends them with the verdict of the watchdog, which may be null.
   void record(CallLog *callLog, Watchdog *of) {
     log = callLog;
     watchdog = of;
   }
 
-  /// What each rank gave, by rank.
+  /// The texts of all ranks, by rank.
   Expected<std::vector<std::string>> allGather(const std::string &mine, const std::string &what);
-  /// What any rank failed at fails all of them, with its message, its rank and its host. On ranks
-  /// other than 0 the error is one that another process says.
+  /// The failure of any rank fails all of them, with its message, its rank and its host. On ranks
+  /// other than 0 the error is marked as reported by another process.
   Status agree(const Status &mine, const std::string &what);
-  /// A message of each of `owners`, of as many bytes, to all ranks, or to rank 0 alone. `data` by
-  /// owner: this rank's own is sent, others' are written. Those that are not for this rank may be
-  /// null.
+  /// A message of equal size from each of `owners` to all ranks, or only to rank 0. `data` by
+  /// owner: this rank's own is sent, others' are written. Those that this rank does not receive may
+  /// be null.
   Status share(const std::vector<int64_t> &owners, const std::vector<std::byte *> &data,
                int64_t bytes, bool toAll, const std::string &what);
 
@@ -61,13 +61,13 @@ private:
   Watchdog *watchdog = nullptr;
 };
 
-/// Yields the core at first, and sleeps once there is nothing to wait for soon.
+/// Yields the core at first, and sleeps after a longer wait.
 class Patience {
 public:
   explicit Patience(double seconds) : seconds(seconds) {}
-  /// Something has happened.
+  /// Records progress.
   void reset() { rounds = 0; }
-  /// Waits a little; false when nothing has happened for too long.
+  /// Waits a little; false after too long without progress.
   bool wait(Transport &transport);
 
 private:

@@ -1,4 +1,4 @@
-//===- DirectPlans.cpp - Every rank speaks to every other one -------------===//
+//===- DirectPlans.cpp - Direct messages between all ranks ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -133,7 +133,7 @@ bool planOneShot(PlanBuilder &b) {
       b.receive(previous, sources[previous]);
     }
   }
-  b.round(); // in place, the result overwrites what was sent
+  b.round(); // in place, the result overwrites the sent data
   if (adds)
     b.combine(std::move(sources), output(all), true);
   return true;

@@ -1,4 +1,4 @@
-//===- Guard.cpp - Whether all ranks make the same call --------------------===//
+//===- Guard.cpp - Compare the calls of ranks -----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -40,7 +40,7 @@ Guard::Guard(Transport &transport, int64_t channel, const std::vector<int64_t> &
   head.hasNumbers = !mine.sends.empty();
   const std::string &text = head.isRefused ? mine.isRefused : mine.text;
   std::memcpy(head.text, text.data(), std::min(text.size(), sizeof(head.text) - 1));
-  // Of a long path, the end says more.
+  // The end of a long path is more specific.
   size_t kept = std::min(mine.where.size(), sizeof(head.where) - 1);
   std::memcpy(head.where, mine.where.data() + mine.where.size() - kept, kept);
   std::byte *at = heads.data() + self * bytes;
@@ -116,7 +116,7 @@ std::string ranksText(const std::vector<int64_t> &ranks) {
 }
 
 Status Guard::verdict() const {
-  // By what they call, in the order of the first rank that calls it.
+  // Ranks by call, in the order of the first rank with each call.
   std::vector<std::pair<const Head *, std::vector<int64_t>>> calls;
   for (size_t place = 0; place < members.size(); ++place) {
     const Head &head = at(place);

@@ -1,4 +1,4 @@
-//===- Guard.h - Whether all ranks make the same call -------------*- C++ -*-===//
+//===- Guard.h - Compare the calls of ranks ---------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,29 +16,29 @@
 
 namespace tessera::runtime {
 
-/// What a rank calls. Ranks must have equal `text`, and each rank's `sends[i]` is what rank i
-/// `receives` from it, where it says so. `where` is for messages: ranks may call from different
+/// The call of a rank. Ranks must have equal `text`, and each rank's `sends[i]` must equal what
+/// rank i `receives` from it, if given. `where` is for messages: ranks may call from different
 /// lines.
 struct CallDescription {
   std::string text;                     ///< "all_reduce of 16 f32 by sum"
-  std::string isRefused;                ///< why this rank cannot make the call; empty where it can
+  std::string isRefused;                ///< why this rank rejects the call; empty if it does not
   std::vector<int64_t> sends, receives; ///< by place in the group, or empty
   std::string dtype = {};               ///< for the record
   int64_t count = 0;
   std::string where = {}; ///< "train.py:12"; may be empty
 };
 
-/// Before data moves, the ranks of a group tell each other what they call, n - 1 small messages
-/// each. All of them come to the same verdict.
+/// Before data moves, the ranks of a group exchange their calls, n - 1 small messages each. All of
+/// them reach the same verdict.
 class Guard {
 public:
-  /// `members`: ranks of the transport, as the calls of a group name them.
+  /// `members`: ranks of the transport, in the order of the group.
   Guard(Transport &transport, int64_t channel, const std::vector<int64_t> &members,
         const CallDescription &mine);
 
-  /// True when all have reported; not called after that. Errors are the transport's.
+  /// True once all have reported; not called after that. Errors are the transport's.
   Expected<bool> advance();
-  /// Why the calls do not fit each other, naming what each rank called; after advance is true.
+  /// The mismatch of the calls, with the call of each rank; after advance is true.
   Status verdict() const;
   /// Ranks that have not reported yet.
   std::vector<int64_t> missing() const;
@@ -56,7 +56,7 @@ private:
   size_t self = 0;
   std::vector<std::byte> heads; ///< by place
   bool isPosted = false;
-  std::vector<Transport::Request> receives; ///< by place; 0: has come
+  std::vector<Transport::Request> receives; ///< by place; 0: has arrived
   std::list<Transport::Request> sends;
 };
 

@@ -7,8 +7,8 @@
 //
 // Thakur, Rabenseifner and Gropp, "Optimization of collective communication
 // operations in MPICH" (2005). A core of 2^k ranks halves and doubles ranges of
-// blocks. Of n = 2^k + r ranks, the first 2r form pairs: the odd one gives all it
-// has to the even one, which is of the core, and gets its result from it.
+// blocks. With n = 2^k + r ranks, the first 2r form pairs: the odd one sends its
+// data to the even one, which is in the core, and receives its result from it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ public:
 
   int64_t rankOf(int64_t place) const { return place < surplus ? 2 * place : place + surplus; }
 
-  /// The blocks of ranks as blocks of the core's: of a pair both.
+  /// The blocks of ranks as blocks of the core: a pair has one.
   std::vector<Block> coreBlocks(const std::vector<Block> &blocks) const {
     std::vector<Block> result;
     for (int64_t place = 0; place < core; ++place) {
@@ -63,7 +63,7 @@ public:
         b.round();
       return {};
     }
-    // In the output, or in scratch of what this rank ever adds: its half, or all for a pair.
+    // In the output, or in scratch for the range that this rank adds: its half, or all for a pair.
     int64_t low = 0, high = core, middle = core / 2;
     Block held = partner >= 0    ? all
                  : self < middle ? range(blocks, 0, middle)
@@ -99,7 +99,7 @@ public:
     return sumOf(blocks[self]);
   }
 
-  /// Blocks that are in the output of the core become those of all ranks.
+  /// Gathers the blocks in the output of the core on all ranks.
   void allGather(const std::vector<Block> &blocks, Block surplusHas) {
     for (int64_t width = 1; width < core; width *= 2) {
       b.round();
@@ -127,7 +127,7 @@ public:
   const int64_t core, surplus;
   bool outside = false;
   int64_t partner = -1; ///< of a pair
-  int64_t self = 0;     ///< place in the core; of a pair that of its core rank
+  int64_t self = 0;     ///< place in the core; for a pair that of its core rank
 };
 } // namespace
 

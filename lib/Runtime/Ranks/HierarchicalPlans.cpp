@@ -41,7 +41,7 @@ public:
   void reduce(Block all);
 
 private:
-  /// Who speaks for a host in a collective with a root: its first rank, or the root.
+  /// The rank that represents a host in a collective with a root: its first rank, or the root.
   int64_t leader(size_t host) const {
     return hostOf[b.request.root] == host ? b.request.root : members[host].front();
   }
@@ -54,8 +54,8 @@ private:
 } // namespace
 
 /// The buffer is cut into as many pieces as the smallest host has ranks. Rank i of each host owns
-/// piece i: it adds those of its host, the owners of a piece add theirs, and give it to their
-/// hosts.
+/// piece i: it adds the contributions of its host, the owners of a piece add theirs across hosts,
+/// and distribute it within their hosts.
 void Hosts::allReduce(Block all) {
   size_t lanes = members[0].size();
   for (const std::vector<int64_t> &host : members)
@@ -81,8 +81,8 @@ void Hosts::allReduce(Block all) {
   b.exchangeBlocks(here(), ofMember);
 }
 
-/// Blocks go to the first rank of the host, the first ranks give each other those of their hosts,
-/// and give all to their hosts.
+/// The first rank of each host collects its blocks; the first ranks exchange them, and distribute
+/// all blocks within their hosts.
 void Hosts::allGather(const std::vector<Block> &blocks) {
   size_t host = hostOf[b.rank];
   int64_t first = here().front();
@@ -112,8 +112,8 @@ void Hosts::allGather(const std::vector<Block> &blocks) {
         b.receive(first, output(blocks[rank]));
 }
 
-/// Each host adds its ranks' contributions to every block, at a member that depends on the block's
-/// rank. That one sends the sum to the rank, which adds those of all hosts.
+/// A member of each host, chosen by the block's rank, adds its host's contributions to the block,
+/// and sends the sum to that rank, which adds those of all hosts.
 void Hosts::reduceScatter(const std::vector<Block> &blocks) {
   auto adderOf = [&](size_t host, int64_t target) {
     if (hostOf[target] == host)

@@ -20,9 +20,9 @@ using Digest = std::array<uint8_t, 32>;
 Digest sha256(const std::string &text);
 /// HMAC-SHA-256 (RFC 2104).
 Digest hmac(const std::string &key, const std::string &text);
-/// In a time that does not depend on where they differ.
+/// In constant time.
 bool areEqual(const Digest &a, const Digest &b);
-/// Bytes that nobody can guess.
+/// Cryptographically secure random bytes.
 std::string randomBytes(size_t count);
 
 } // namespace tessera::runtime

@@ -1,4 +1,4 @@
-//===- HostCalls.cpp - What a call of ranks does, in host memory ----------===//
+//===- HostCalls.cpp - Calls of ranks in host memory ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -17,19 +17,19 @@
 
 namespace tessera::runtime {
 
-/// Work of a stream that goes on in pieces.
+/// Work of a stream that advances in pieces.
 class HostWork {
 public:
   virtual ~HostWork() = default;
-  /// Does what can be done without waiting; true at the end. Not called after that, or an error.
+  /// Advances without waiting; true at the end. Not called after that, or an error.
   virtual Expected<bool> advance() = 0;
   /// Ranks of the transport whose messages it waits for.
   virtual std::vector<int64_t> awaited() const { return {}; }
 };
 
-/// Who has the streams that calls are issued to. `start` is called when the stream has come to the
-/// operation, each time it does, and its work advanced until it ends; then the stream goes on. All
-/// of it happens in the thread that the engine's transport is used by.
+/// The owner of the streams of calls. `start` is called each time the stream reaches the operation,
+/// and its work is advanced until it ends; then the stream continues. All in the thread that uses
+/// the engine's transport.
 class HostStreams {
 public:
   using Start = std::function<Expected<std::unique_ptr<HostWork>>()>;
@@ -38,15 +38,15 @@ public:
 };
 
 struct HostEngineOptions {
-  /// For every call that it applies to, also where it adds in another order than that of ranks.
+  /// For every call to which it applies, even if it adds in another order than rank order.
   std::optional<Algorithm> algorithm;
   int64_t segmentBytes = PlanRun::kSegmentBytes;
 };
 
-/// The engine of one rank, in host memory: collectives are plans of messages, which the order of
-/// ranks adds as performCall does. Devices are ranks of the transport. The calls of a communicator
-/// follow each other in the order in which streams come to them, which is the same on all ranks;
-/// its exchanges are independent of them.
+/// The engine of one rank, in host memory: collectives are plans of messages, which add in rank
+/// order like performCall. Devices are ranks of the transport. The calls of a communicator run in
+/// the order in which streams reach them, which is the same on all ranks; its exchanges are
+/// independent of them.
 class HostEngine final : public RankEngine {
 public:
   HostEngine(Transport &transport, HostStreams &streams, HostEngineOptions options = {})
@@ -65,7 +65,7 @@ private:
   class ExchangeWork;
   struct Communicator {
     std::vector<int64_t> members, hosts; ///< ranks of the transport; numbers of their hosts
-    int64_t calls = -1, exchanges = -1;  ///< channels; none where this rank is not a member
+    int64_t calls = -1, exchanges = -1;  ///< channels; -1 if this rank is not a member
     uint64_t started = 0, finished = 0;  ///< calls
   };
   Expected<std::shared_ptr<const MessagePlan>> planOf(const Communicator &communicator,

@@ -1,4 +1,4 @@
-//===- LaunchedRank.cpp - Which process of a job this is ------------------===//
+//===- LaunchedRank.cpp - The rank of this process in its job -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,7 +26,7 @@ constexpr int64_t kDefaultPort = 29500;
 
 enum Field { rankField, sizeField, localField, localSizeField, numFields };
 
-/// Variables of each field; of several, the first is the one that messages ask for.
+/// Variables of each field; messages name the first of several.
 struct Names {
   const char *set;
   std::array<std::vector<const char *>, numFields> fields;
@@ -113,7 +113,7 @@ Expected<std::vector<int64_t>> tasksPerNode(const std::string &name, const std::
         value = value * 10 + (text[at] - '0');
     return at > begin && at - begin <= 7 ? value : -1;
   };
-  for (size_t at = 0;; ++at) { // behind a comma
+  for (size_t at = 0;; ++at) { // after a comma
     int64_t tasks = digits(at), nodes = 1;
     if (at + 1 < text.size() && text[at] == '(' && text[at + 1] == 'x') {
       at += 2;
@@ -131,7 +131,7 @@ Expected<std::vector<int64_t>> tasksPerNode(const std::string &name, const std::
   }
 }
 
-/// SLURM_*, of a process that srun started; in a batch script they speak of the whole job.
+/// SLURM_*, in a process that srun started; in a batch script they describe the whole job.
 Expected<Values> slurmValues(Environment get) {
   if (get("SLURM_JOB_ID") && !get("SLURM_STEP_ID") && !get("SLURM_STEPID"))
     return Values();
@@ -164,7 +164,7 @@ Expected<Values> slurmValues(Environment get) {
   return found;
 }
 
-/// A rank without a size, or the other way round, where no set is complete.
+/// A rank without a size, or a size without a rank, if no set is complete.
 Status refusePartial(const std::vector<Values> &sets) {
   for (size_t i = 0; i < sets.size(); ++i)
     for (auto [field, missing] :
@@ -221,11 +221,11 @@ Expected<LaunchedProcess> launchedProcess(Environment get) {
     }
   }
   Values values = found[winner];
-  for (Field field : {localField, localSizeField}) // what the winner leaves open and another says
+  for (Field field : {localField, localSizeField}) // missing in the winner and given by another
     for (const Values &other : found)
       if (!values[field] && other[field])
         values[field] = Value{"", other[field]->value};
-  // A local size without a local rank: nodes are alike, and their ranks follow each other.
+  // A local size without a local rank: nodes are equal, with consecutive ranks.
   if (int64_t local = values[localSizeField] ? values[localSizeField]->value : 0;
       !values[localField] && local > 0 && values[sizeField]->value % local == 0 &&
       winner + 1 < names.size())

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What one rank sends, receives and adds in a collective, as data: it can be
-// printed, counted and executed (PlanRun.h). The algorithms (Algorithm.h) build
+// The sends, receives and additions of one rank in a collective, as data that can
+// be printed, counted and executed (PlanRun.h). The algorithms (Algorithm.h) build
 // the plans of all ranks from the same request.
 //
 //===----------------------------------------------------------------------===//
@@ -30,11 +30,11 @@ struct Slice {
   bool operator==(const Slice &) const = default;
 };
 
-/// Rounds, one after the other. In a round the copies come first, then all messages at once, and
-/// each combination as soon as what it reads has arrived. What a round sends it does not write.
+/// A sequence of rounds. In a round the copies come first, then all messages at once, and each
+/// combination as soon as its operands have arrived. A round does not write the data that it sends.
 ///
-/// Messages from one rank to another are received in the order in which they are sent, in the round
-/// of the same number. Peers are places in the group. No slice is empty.
+/// Messages from one rank to another are received in the order of their sends, in the round of the
+/// same number. Peers are places in the group. No slice is empty.
 struct MessagePlan {
   struct Copy {
     Slice from, to;
@@ -62,9 +62,8 @@ struct MessagePlan {
 
   int64_t messagesSent() const;
   int64_t elementsSent() const;
-  /// A line for each round that does something:
-  /// `1: send input[4:8] to 1, receive scratch[0:4] from 1, output[0:4] = input[0:4] +
-  /// scratch[0:4]`
+  /// One line per nonempty round: `1: send input[4:8] to 1, receive scratch[0:4] from 1,
+  /// output[0:4] = input[0:4] + scratch[0:4]`
   std::string text() const;
 };
 

@@ -66,7 +66,7 @@ void PlanBuilder::exchangeBlocks(const std::vector<int64_t> &members,
                                  const std::vector<Block> &blocks) {
   round();
   size_t size = members.size(), here = placeOf(members, rank);
-  // Every member begins with its next one, so that not all send to the first at once.
+  // Every member starts with its successor, so that not all send to the first at once.
   for (size_t step = 1; step < size; ++step) {
     send(members[(here + step) % size], output(blocks[here]));
     size_t from = (here + size - step) % size;

@@ -16,9 +16,9 @@ namespace tessera::runtime {
 struct Block {
   int64_t begin, count;
 };
-/// A block for each count, one behind the other.
+/// Consecutive blocks of these counts.
 std::vector<Block> blocksOf(const std::vector<int64_t> &counts);
-/// `count` elements from `begin` in `parts` blocks that differ by one element at most.
+/// `count` elements from `begin` in `parts` blocks that differ by at most one element.
 std::vector<Block> cutEvenly(int64_t begin, int64_t count, int64_t parts);
 
 inline Slice input(Block block) {
@@ -28,8 +28,7 @@ inline Slice output(Block block) {
   return {Slice::Buffer::output, block.begin, block.count};
 }
 
-/// Writes the plan of one rank, and leaves out what is empty. Every rank of a group opens the same
-/// rounds.
+/// Builds the plan of one rank, without empty actions. Every rank of a group opens the same rounds.
 class PlanBuilder {
 public:
   explicit PlanBuilder(const PlanRequest &request)
@@ -58,8 +57,8 @@ private:
   MessagePlan plan;
 };
 
-/// The algorithms of a name. They are called for more than one rank, and return false where the
-/// algorithm does not apply to the kind.
+/// The algorithms. They are called for more than one rank, and return false if the algorithm does
+/// not apply to the kind.
 bool planDirect(PlanBuilder &builder);
 bool planOneShot(PlanBuilder &builder);
 bool planRing(PlanBuilder &builder);

@@ -12,7 +12,7 @@
 
 namespace tessera::runtime {
 
-/// Segments of a message that are with the transport at once.
+/// Limit on the segments of a message in flight.
 static constexpr size_t kWindow = 4;
 
 PlanRun::PlanRun(Transport &transport, int64_t channel, const std::vector<int64_t> &members,

@@ -17,14 +17,14 @@
 
 namespace tessera::runtime {
 
-/// What the elements of a plan are.
+/// The element type of a plan.
 struct PlanElements {
   int64_t bytes = 1;               ///< of one, 1 to 8
   ReduceFunction reduce = nullptr; ///< of plans that combine
   double scale = 1;
 };
 
-/// Memory for executions that follow each other; it grows as they need it.
+/// Memory for consecutive executions, which grows as needed.
 class Scratch {
 public:
   std::byte *atLeast(int64_t bytes) {
@@ -41,30 +41,32 @@ private:
   int64_t size = 0;
 };
 
-/// One execution of a plan. Messages travel in segments, so that a segment is added while the next
-/// one arrives. Executions that share a channel follow each other, in the same order on all ranks.
+/// One execution of a plan. Messages are sent in segments, so that a segment is added while the
+/// next one arrives. Executions that share a channel run one after the other, in the same order on
+/// all ranks.
 class PlanRun {
 public:
   static constexpr int64_t kSegmentBytes = int64_t(1) << 19;
 
   /// `members`: ranks of the transport by place in the group. The buffers are those of the plan's
-  /// request. `segmentBytes` is the same on all ranks. `memory` is this run's until it has ended.
+  /// request. `segmentBytes` is the same on all ranks. `memory` belongs to this run until it has
+  /// ended.
   PlanRun(Transport &transport, int64_t channel, const std::vector<int64_t> &members,
           std::shared_ptr<const MessagePlan> plan, const PlanElements &elements,
           const std::byte *input, std::byte *output, int64_t segmentBytes = kSegmentBytes,
           std::shared_ptr<Scratch> memory = std::make_shared<Scratch>());
 
-  /// Does what can be done without waiting; true at the end. Not called after that, or an error.
+  /// Advances without waiting; true at the end. Not called after that, or an error.
   Expected<bool> advance();
   /// Places of the group whose messages are awaited.
   std::vector<int64_t> awaited() const;
 
 private:
-  /// A message of the current round. The segments before `posted` are with the transport, those
-  /// before `done` have gone or come.
+  /// A message of the current round. Segments before `posted` have been posted, those before `done`
+  /// are complete.
   struct Progress {
     const MessagePlan::Message *message;
-    int64_t before; ///< message of the round that goes first in the same direction, or -1
+    int64_t before;               ///< previous message of the round in the same direction, or -1
     int64_t posted = 0, done = 0; ///< elements
     std::deque<std::pair<Transport::Request, int64_t>> requests;
   };

@@ -1,4 +1,4 @@
-//===- RankCalls.cpp - Which call moves the boxes of a group --------------===//
+//===- RankCalls.cpp - Choose the calls that move the boxes of a group ----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -65,7 +65,7 @@ void RankPlanner::planGroup(size_t operand, int64_t group, const Pieces &pieces)
   planMessages(operand, group, pieces);
 }
 
-/// Every piece goes to all members: an all-gather, padded where the shards are a little uneven.
+/// Every piece goes to all members: an all-gather, padded if the shards are slightly uneven.
 bool RankPlanner::planGather(size_t operand, int64_t group, const Pieces &pieces) {
   int64_t n = sizeOfGroup(group), elementBytes = moves[operand].elementBytes();
   std::vector<Pieces> bySource(n);
@@ -98,7 +98,7 @@ bool RankPlanner::planGather(size_t operand, int64_t group, const Pieces &pieces
   for (int64_t rank = 0; rank < n; ++rank) {
     int64_t device = plan.groups[group][rank], place = partMesh.positionOf(device);
     if (direct) {
-      // Each rank decides for itself: the call is the same either way.
+      // Each rank decides independently: the call is the same either way.
       int64_t to = targetAt(operand, *endOn(bySource[0].front()->targets, device));
       int64_t from = sourceAt(operand, bySource[rank].front()->sources.front());
       if (!addresses[operand].shared || from == to + rank * most * elementBytes) {
@@ -220,7 +220,7 @@ void RankPlanner::addMessage(int64_t group, const End &from, int64_t fromAddress
       {rankOf(group, from.device), false, toAddress, bytes});
 }
 
-/// One message for all that a device has for another, packed unless it is one contiguous box.
+/// One message per pair of devices, packed unless it is one contiguous box.
 void RankPlanner::planMessages(size_t operand, int64_t group, const Pieces &pieces) {
   std::map<std::pair<int64_t, int64_t>, Pieces> pairs; ///< by ranks of source and target
   for (const MovePiece *piece : pieces) {
@@ -235,7 +235,7 @@ void RankPlanner::planMessages(size_t operand, int64_t group, const Pieces &piec
         pairs[{source, rankOf(group, to.device)}].push_back(piece);
   }
   int64_t elementBytes = moves[operand].elementBytes();
-  std::map<std::pair<int64_t, Pieces>, int64_t> packed; ///< what a device sends to several
+  std::map<std::pair<int64_t, Pieces>, int64_t> packed; ///< packed data for several receivers
   for (auto &[ranks, list] : pairs) {
     const End &from = list.front()->sources.front();
     const End &to = *endOn(list.front()->targets, plan.groups[group][ranks.second]);
@@ -260,7 +260,7 @@ void RankPlanner::planMessages(size_t operand, int64_t group, const Pieces &piec
   }
 }
 
-/// Each target receives all contributions and reduces them in their order.
+/// Each target receives all contributions and reduces them in rank order.
 void RankPlanner::planContributions(size_t operand, int64_t group, const MovePiece &piece) {
   int64_t bytes = piece.strides.elements * moves[operand].elementBytes();
   std::vector<int64_t> packed;

@@ -81,8 +81,8 @@ RankPlan RankPlanner::run() {
 }
 
 void RankPlanner::formGroups() {
-  // Devices that meet in one piece, and the axes' own groups, so that collectives over the same
-  // axes share communicators whatever is uneven about them.
+  // Devices of a common piece, and the groups of the axes, so that collectives over the same axes
+  // share communicators even with uneven shards.
   std::vector<int64_t> leader(devices.size());
   std::iota(leader.begin(), leader.end(), 0);
   auto find = [&](int64_t place) {
@@ -199,7 +199,7 @@ void RankPlanner::addLocal(size_t operand, const MovePiece &piece, int64_t place
       continue;
     int64_t from = sourceAt(operand, piece.sources.front()), at = targetAt(operand, to);
     if (from == at && moves[operand].resultScale() == 1)
-      continue; // in place already: the strides of a safe move agree
+      continue; // already in place: the strides of a safe move agree
     RankAction action = moveAction("slice", operand, piece.strides, {from}, at);
     action.scale = moves[operand].resultScale();
     devices[place].finish.push_back(std::move(action));

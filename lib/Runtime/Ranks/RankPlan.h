@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The boxes of a move are made into what a library does: one call where counts
-// are equal and boxes contiguous, the same call over packed (and padded) staging
-// where they are not, and a group of sends and receives for everything else.
-// What the library cannot reduce is received from all contributors and reduced in their
-// order. All ranks derive the same plan from the same boxes.
+// Turns the boxes of a move into library calls: one call if counts are equal and boxes
+// contiguous, otherwise the same call over packed (and padded) staging, or a group of
+// sends and receives. Reductions that the library does not support become messages from
+// all contributors, reduced in rank order. All ranks derive the same plan from the same
+// boxes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 namespace tessera::runtime {
 
-/// What one device does for a collective, in order.
+/// An action of one device in a collective.
 struct RankAction {
   enum class Kind { move, call, exchange };
   struct Message {
@@ -47,15 +47,15 @@ struct RankAction {
 };
 
 struct RankPlan {
-  /// Addresses of each operand's buffers: those of the slots, except that a source that a target
-  /// may overwrite is first copied to staging, by `staged` (the same on all devices).
+  /// Addresses of each operand's buffers: those of the slots, except that `staged` first copies a
+  /// source that a target may overwrite to staging (the same on all devices).
   std::vector<int64_t> sources, targets;
   std::vector<RankAction> staged;
-  /// Process ids, ascending, that meet: the communicator. Groups of one need none.
+  /// Process ids of each communicator, ascending. Groups of one need none.
   std::vector<std::vector<int64_t>> groups;
   std::vector<std::vector<RankAction>> actions; ///< by position of the part's mesh
   int64_t stagingBytes = 0;                     ///< on every device
-  bool communicates = false;                    ///< some device calls the library
+  bool communicates = false;                    ///< whether any device calls the library
   std::vector<int64_t> groupOf;                 ///< by position of the part's mesh: index or -1
   std::vector<int64_t> sent, received;          ///< bytes by process id, as Move counts them
 };

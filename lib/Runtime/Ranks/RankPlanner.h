@@ -12,7 +12,7 @@
 
 namespace tessera::runtime {
 
-/// Builds the plans of all devices together: both ends of a message are written at once, so they
+/// Builds the plans of all devices together, with both ends of a message at once, so that they
 /// agree.
 class RankPlanner {
 public:
@@ -36,7 +36,7 @@ private:
   void stageUnsafeSources();
   void addFill(size_t operand, const MovePiece &piece);
   void addLocal(size_t operand, const MovePiece &piece, int64_t place);
-  /// Everything that one group moves of one operand.
+  /// Plans the move of one operand in one group.
   void planGroup(size_t operand, int64_t group, const Pieces &pieces);
   bool planGather(size_t operand, int64_t group, const Pieces &pieces);
   bool planReduction(size_t operand, int64_t group, const Pieces &pieces);

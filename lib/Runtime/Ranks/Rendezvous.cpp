@@ -1,4 +1,4 @@
-//===- Rendezvous.cpp - Where the processes of a job meet -----------------===//
+//===- Rendezvous.cpp - Rendezvous of the processes of a job --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@
 
 namespace tessera::runtime {
 
-/// What a rank says first: that it is one of ours, and which.
+/// The first message of a rank: its job and rank.
 struct Hello {
   char magic[8];
   int64_t rank, size;
@@ -29,7 +29,7 @@ struct Hello {
 constexpr char kMagic[9] = "TESSERA2";
 constexpr std::chrono::seconds kMostUnknown(3); ///< until a name that does not resolve is an error
 constexpr double kHelloSeconds = 5; ///< a connection that says nothing holds nobody up for longer
-/// What a file of ours begins with; the host and the port follow.
+/// The start of a rendezvous file; host and port follow.
 constexpr char kFileMark[] = "tessera-rendezvous ";
 constexpr uint64_t kMaxBytes = uint64_t(1) << 34;
 
@@ -113,7 +113,7 @@ static std::string placeIn(const std::string &path) {
   return text.compare(0, mark, kFileMark) == 0 ? text.substr(mark) : "";
 }
 
-/// Rank 0 writes where it is; a file of something else stays what it is.
+/// Rank 0 writes its address; a file with other contents is not overwritten.
 static Status writePlace(const std::string &path, const std::string &place,
                          const std::string &name) {
   auto there = readFile(path);
@@ -128,7 +128,7 @@ Status Rendezvous::listenAndAccept() {
   Status met = acceptAll();
   listener = Socket();
   if (std::string path = fileOf(place.address); !path.empty())
-    (void)::unlink(path.c_str()); // all have read it, or nobody shall
+    (void)::unlink(path.c_str()); // all have read it, or none should
   return met;
 }
 
@@ -169,14 +169,14 @@ Status Rendezvous::acceptAll() {
   }
 }
 
-/// What both ends sign.
+/// The text that both ends sign.
 static std::string signedText(const char *who, const std::string &nonce, const Hello &hello) {
   return who + nonce + std::string(hello.nonce, sizeof(hello.nonce)) + std::to_string(hello.rank) +
          " " + std::to_string(hello.size);
 }
 
-/// Rank 0 sends a nonce, the rank signs it and sends its own, rank 0 signs that. Connections of
-/// others are closed, and do not matter.
+/// Rank 0 sends a nonce, the rank signs it and sends its own, rank 0 signs that. Foreign
+/// connections are closed and ignored.
 Status Rendezvous::admit(Socket peer) {
   Deadline deadline = after(std::min(seconds, kHelloSeconds));
   std::string nonce = randomBytes(sizeof(Hello::nonce));
@@ -203,7 +203,7 @@ Status Rendezvous::admit(Socket peer) {
   return {};
 }
 
-/// True when met, false when rank 0 is not there yet; an error when it never will be.
+/// True when connected, false if rank 0 is not listening yet; an error if it never will be.
 Expected<bool> Rendezvous::tryToConnect(const std::string &where, std::string &said) {
   size_t space = where.find(' ');
   if (space == std::string::npos)
@@ -215,7 +215,7 @@ Expected<bool> Rendezvous::tryToConnect(const std::string &where, std::string &s
                          "'; ranks of several hosts need a job token: TESSERA_JOB_TOKEN or "
                          "TESSERA_JOB_TOKEN_FILE, the same on all of them");
   said = reached.failure;
-  // A name may take a moment to be known, as that of a pod.
+  // A new host name, such as that of a pod, may take a moment to resolve.
   if (!reached.isUnknown)
     unknownSince = {};
   else if (!unknownSince)
@@ -276,7 +276,7 @@ Status Rendezvous::checkPeers() const {
   return {};
 }
 
-/// A byte that nobody reads: checkPeers finds it in place of the end, and no text is as short.
+/// A byte that is never read: checkPeers finds it instead of the end, and no text is as short.
 void Rendezvous::leave() {
   for (const Socket &peer : peers)
     if (peer.isOpen())

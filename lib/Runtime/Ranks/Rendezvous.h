@@ -1,4 +1,4 @@
-//===- Rendezvous.h - Where the processes of a job meet ---------*- C++ -*-===//
+//===- Rendezvous.h - Rendezvous of the processes of a job ------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,50 +16,49 @@
 
 namespace tessera::runtime {
 
-/// Where ranks meet, and the secret that they prove to each other.
+/// The address of the rendezvous, and the secret that ranks prove to each other.
 struct MeetingPlace {
-  /// "HOST PORT", where rank 0 listens, or "file:PATH", into which it writes where it listens, and
-  /// which is removed when all have met.
+  /// "HOST PORT", where rank 0 listens, or "file:PATH", into which it writes its address, and which
+  /// is removed after the rendezvous.
   std::string address;
   std::string token; ///< empty: all ranks are on one host, and rank 0 listens on loopback
-  std::string name = "TESSERA_RENDEZVOUS"; ///< who says `address`, for messages
+  std::string name = "TESSERA_RENDEZVOUS"; ///< the source of `address`, for messages
 
   Reach reach() const { return token.empty() ? Reach::loopback : Reach::everywhere; }
-  /// What jobAddress says; TESSERA_JOB_TOKEN, or the file that TESSERA_JOB_TOKEN_FILE names.
+  /// From jobAddress, and TESSERA_JOB_TOKEN or the file TESSERA_JOB_TOKEN_FILE.
   static Expected<MeetingPlace> fromEnvironment();
   static Expected<std::string> tokenFromEnvironment();
 };
 
-/// Processes that give each other bytes, through rank 0, over TCP.
+/// Exchanges bytes between processes, through rank 0, over TCP.
 class Rendezvous {
 public:
-  /// Meets all others. Fails after `seconds`, naming the ranks that did not come.
+  /// Meets all others. Fails after `seconds`, naming the missing ranks.
   static Expected<std::unique_ptr<Rendezvous>> open(const LaunchedRank &rank, double seconds,
                                                     const MeetingPlace &place);
-  /// At the place that the environment names.
+  /// At the place of the environment.
   static Expected<std::unique_ptr<Rendezvous>> open(const LaunchedRank &rank, double seconds);
-  /// How long ranks wait for each other: as long as `open` was told, or, since a step of one may be
-  /// any longer than that of another, until one of their processes ends.
+  /// How long ranks wait for each other: the limit of `open`, or, since steps of ranks may differ
+  /// in length, until one of their processes ends.
   enum class Wait { whileOpening, whileRunning };
-  /// What each rank gave, by rank. Called by all ranks in the same order.
+  /// The texts of all ranks, by rank. Called by all ranks in the same order.
   Expected<std::vector<std::string>> allGather(const std::string &mine,
                                                Wait wait = Wait::whileOpening);
-  /// What any rank failed at fails all of them, with its message: others would only see that it
-  /// does not come.
+  /// The failure of any rank fails all of them, with its message: otherwise others would only
+  /// notice its absence.
   Status agree(const Status &mine, Wait wait);
-  /// Gives all ranks the `size` bytes at `data` of rank `owner`. Fails where that rank gave another
-  /// number of them.
+  /// Broadcasts the `size` bytes at `data` of rank `owner`. Fails if that rank has another size.
   Status broadcast(int64_t owner, std::byte *data, int64_t size, Wait wait);
 
-  /// This end's address on the way to rank 0; empty at rank 0.
+  /// The local address of the connection to rank 0; empty at rank 0.
   std::string ownAddress() const { return self.rank > 0 ? peers[0].address() : ""; }
   /// The host and port at which this rank reached rank 0; empty at rank 0.
   const std::string &rootAddress() const { return root; }
   const LaunchedRank &launched() const { return self; }
 
-  /// Whether the processes that this one is connected to still run, or have left; does not wait.
+  /// Checks without waiting that connected processes are running, or have left.
   Status checkPeers() const;
-  /// Tells the others that this rank is done: its end is no fault. Nothing may be gathered after it.
+  /// Tells the others that this rank is done, so that its end is not an error. No calls may follow.
   void leave();
 
 private:
@@ -77,9 +76,9 @@ private:
   MeetingPlace place;
   std::string root;
   Socket listener;
-  /// Since when the name of rank 0's host does not resolve.
+  /// The time of the first failure to resolve the name of rank 0's host.
   std::optional<std::chrono::steady_clock::time_point> unknownSince;
-  int64_t strangers = 0;     ///< that came with another token
+  int64_t strangers = 0;     ///< connections with another token
   std::vector<Socket> peers; ///< rank 0: by rank; others: the connection to rank 0
 };
 

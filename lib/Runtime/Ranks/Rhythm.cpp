@@ -1,4 +1,4 @@
-//===- Rhythm.cpp - How far senders run ahead -----------------------------===//
+//===- Rhythm.cpp - Number of messages by which senders run ahead ---------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,14 +13,14 @@ namespace tessera::runtime {
 
 namespace {
 
-/// Messages of a step that are played; what sends more is taken as it comes.
+/// Limit on the simulated messages of a step; programs with more are not simulated.
 constexpr int64_t kMaxEvents = 4000000;
 
 struct Counts {
   int64_t sent = 0, received = 0, room = 1;
 };
 
-/// Whether a loop's body is passed over: its trips are known, and it neither sends nor receives.
+/// Whether a loop is skipped: its trips are known, and its body neither sends nor receives.
 bool isQuiet(const Code &code, const Instruction &loop, size_t body) {
   auto isKnown = [](const Instruction &each) {
     const auto &bounds = std::get<LoopStep>(each.step->action);
@@ -44,10 +44,10 @@ bool isQuiet(const Code &code, const Instruction &loop, size_t body) {
                      first + static_cast<std::ptrdiff_t>(loop.target), isQuietAlone);
 }
 
-/// A part on its way through a step.
+/// The simulation state of a part.
 struct Actor {
   const Code *code;
-  std::vector<bool> quiet; ///< loops without transfers, by where they begin
+  std::vector<bool> quiet; ///< loops without transfers, by their start
   size_t place = 0;
   std::vector<int64_t> left; ///< trips, by loop
 };
@@ -66,11 +66,11 @@ public:
   Expected<Rhythm> run();
 
 private:
-  /// Goes on until the end, a wait, or what cannot be known; false when it was there already.
+  /// Advances to the end, a wait, or an unknown branch; false without progress.
   bool advance(Actor &actor);
-  /// Whether the actor does the step that it is at; it goes on from `next`.
+  /// Executes the actor's current step if possible; it continues at `next`.
   bool perform(Actor &actor, size_t &next);
-  /// Gives room to the first sender that lacks it; false when none does.
+  /// Adds a buffer for the first blocked sender; false if there is none.
   bool addRoom();
   Status stuck() const;
 

@@ -1,4 +1,4 @@
-//===- Rhythm.h - How far senders run ahead ---------------------*- C++ -*-===//
+//===- Rhythm.h - Number of messages by which senders run ahead -*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,17 +14,17 @@
 
 namespace tessera::runtime {
 
-/// A library's send ends when its receive is there. A program may send several messages of a
-/// transfer before the first is received (loops of different rhythm); then the sender needs room
-/// for so many, or parts come to wait for each other.
+/// A library's send ends when its receive starts. A program may send several messages of a transfer
+/// before the first is received (loops of different rhythm); then the sender needs that many
+/// buffers, or parts deadlock.
 struct Rhythm {
-  /// False where control flow depends on data: nothing can be said before.
+  /// False if control flow depends on data.
   bool isKnown = true;
-  std::map<int64_t, int64_t> messages; ///< by id of the transfer: the room that it needs, from 1
+  std::map<int64_t, int64_t> messages; ///< by id of the transfer: its number of buffers, from 1
 };
 
-/// Plays a step of the parts, one actor each, with as little room as lets all come to their ends.
-/// Fails when none does, or when a message is left over, naming the transfer.
+/// Simulates a step of the parts, one actor each, with the fewest buffers that let all finish.
+/// Fails if they cannot finish, or if a message is left over, naming the transfer.
 Expected<Rhythm> rhythmOf(const std::vector<const Code *> &parts);
 
 } // namespace tessera::runtime

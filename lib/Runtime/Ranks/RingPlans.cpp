@@ -1,4 +1,4 @@
-//===- RingPlans.cpp - Every rank speaks to its neighbours ----------------===//
+//===- RingPlans.cpp - Messages between neighbours in a ring --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -69,7 +69,7 @@ static void scatterBlocks(PlanBuilder &b, const std::vector<Block> &blocks) {
       b.send(peer, input(blocks[peer]));
 }
 
-/// Peer after peer, at the same distance for all ranks.
+/// One peer at a time, at the same distance for all ranks.
 static void allToAll(PlanBuilder &b) {
   std::vector<Block> from = blocksOf(b.request.counts), to = blocksOf(b.request.receives);
   b.round();

@@ -1,4 +1,4 @@
-//===- Routes.cpp - Who sends how much to whom ----------------------------===//
+//===- Routes.cpp - Bytes sent between processes --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -42,7 +42,7 @@ std::vector<int64_t> bytesSentTo(const MessagePlan &plan, int64_t ranks, int64_t
 namespace {
 using Choices = std::map<std::vector<int64_t>, Algorithm>;
 
-/// Adds what one process does in one collective.
+/// Adds the messages of one process in one collective.
 struct Tally {
   CollectiveRoutes &routes;
   const std::vector<int64_t> &group, &hosts; ///< the communicator; hosts of its members
@@ -50,7 +50,7 @@ struct Tally {
   const bool countsBytes;
   Choices &choices;
 
-  /// The same of all ranks of a call, and of calls of equal size.
+  /// The same for all ranks of a call, and for calls of equal size.
   Expected<Algorithm> algorithmOf(const RankCall &call, const PlanRequest &request) {
     std::vector<int64_t> key{static_cast<int64_t>(call.kind), sizeOf(call.dtype), call.count,
                              call.root, request.ranks};

@@ -1,12 +1,12 @@
-//===- Routes.h - Who sends how much to whom --------------------*- C++ -*-===//
+//===- Routes.h - Bytes sent between processes ------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What processes send for a program, known before it runs: the messages of
-// HostEngine's plans, counted.
+// The bytes that processes send for a program, before it runs: counts of the
+// messages of HostEngine's plans.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,22 +25,22 @@ namespace tessera::runtime {
 struct CollectiveRoutes {
   int64_t id = 0;
   std::string kind, loc; ///< "all_reduce"
-  /// Of its calls, each once, in their order: "direct"; "exchange" of single messages. Empty where
-  /// nothing is sent.
+  /// Algorithms of its calls, without duplicates, in order: "direct"; "exchange" for single
+  /// messages. Empty if nothing is sent.
   std::vector<std::string> algorithms;
   std::map<std::pair<int64_t, int64_t>, int64_t> bytes; ///< by process ids, from and to
 };
 
-/// Of all collectives of a program in the order of their ids, as the backends `mpi` and `tcp` run
-/// them. `hosts`: a number for each process id's host; empty: all share one.
+/// The routes of all collectives of a program in the order of their ids, on the backends `mpi` and
+/// `tcp`. `hosts`: a number for each process id's host; empty: all share one.
 Expected<std::vector<CollectiveRoutes>> routesOf(const Program &program,
                                                  const std::vector<int64_t> &hosts = {});
 
-/// The same without the bytes, which take longer.
+/// The same without the bytes, which is faster.
 Expected<std::vector<CollectiveRoutes>> algorithmsOf(const Program &program,
                                                      const std::vector<int64_t> &hosts = {});
 
-/// The request that a call of ranks is. `hosts` as PlanRequest::hosts.
+/// The plan request of a call. `hosts` as PlanRequest::hosts.
 PlanRequest requestOf(const RankCall &call, int64_t rank, int64_t ranks,
                       std::vector<int64_t> hosts);
 

@@ -89,7 +89,7 @@ std::string Socket::address() const {
 }
 
 Expected<Socket> listenAt(int64_t port, Reach reach) {
-  // Loopback is 127.0.0.1: what every host has.
+  // Loopback is 127.0.0.1, which every host has.
   int family = reach == Reach::loopback ? AF_INET : AF_INET6, yes = 1, no = 0;
   Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!socket.isOpen() && family == AF_INET6) {
@@ -120,7 +120,7 @@ static void quicken(int socket) {
   int yes = 1, idle = 10, interval = 5, count = 4;
   ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &yes,
-               sizeof(yes)); // a host that is gone is noticed
+               sizeof(yes)); // detects lost hosts
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof(interval));
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
@@ -177,7 +177,7 @@ Connecting connectOnce(const std::string &host, int64_t port, Reach reach, doubl
   }
   for (addrinfo *each = list; each && !result.socket.isOpen(); each = each->ai_next) {
     Socket socket(::socket(each->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    timeval limit{static_cast<time_t>(seconds), 0}; // of 0 it is none
+    timeval limit{static_cast<time_t>(seconds), 0}; // 0 means none
     ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
     if (socket.isOpen() && ::connect(socket.descriptor(), each->ai_addr, each->ai_addrlen) == 0) {
       quicken(socket.descriptor());

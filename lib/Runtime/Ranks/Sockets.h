@@ -20,10 +20,10 @@ namespace tessera::runtime {
 
 using Deadline = std::chrono::steady_clock::time_point;
 Deadline after(double seconds);
-/// For poll: -1 waits without an end.
+/// For poll: -1 waits without a limit.
 int millisecondsTo(Deadline deadline);
 
-/// A file descriptor of a socket, closed at the end.
+/// A file descriptor of a socket, closed on destruction.
 class Socket {
 public:
   explicit Socket(int descriptor = -1) : held(descriptor) {}
@@ -36,35 +36,35 @@ public:
 
   int descriptor() const { return held; }
   bool isOpen() const { return held >= 0; }
-  /// Sends or receives all of it, by the deadline; false otherwise.
+  /// Sends or receives everything by the deadline; false otherwise.
   bool sendAll(const void *data, size_t size, Deadline deadline) const;
   bool receiveAll(void *data, size_t size, Deadline deadline) const;
-  /// The number of its port, of this end.
+  /// The local port.
   int64_t port() const;
-  /// The address of this end, as digits.
+  /// The local address, numeric.
   std::string address() const;
 
 private:
   int held;
 };
 
-/// Which connections a job takes: those of its host, or, with a token that all ranks prove to have,
-/// of every host.
+/// The connections that a job accepts: from its host, or, with a token that all ranks prove, from
+/// every host.
 enum class Reach { loopback, everywhere };
 
 /// Listens at a port, 0 for any; IPv6 and IPv4.
 Expected<Socket> listenAt(int64_t port, Reach reach);
-/// Waits for a connection; not open after the deadline.
+/// Waits for a connection; the socket is not open after the deadline.
 Socket acceptOne(const Socket &listener, Deadline deadline);
-/// Tries once all addresses of a host. An address of this host stands for loopback where nothing
-/// else is reached; fails with `isElsewhere` where it is another host's.
+/// Tries all addresses of a host once. With `loopback`, an address of this host means loopback;
+/// fails with `isElsewhere` for another host.
 struct Connecting {
   Socket socket;
   std::string failure;
   bool isElsewhere = false;
   bool isUnknown = false; ///< no host has this name
 };
-/// `seconds`: the most that each address may take; 0: what the kernel allows.
+/// `seconds`: the limit per address; 0: that of the kernel.
 Connecting connectOnce(const std::string &host, int64_t port, Reach reach, double seconds = 0);
 /// The name of this host.
 std::string hostName();

@@ -1,4 +1,4 @@
-//===- TcpMesh.cpp - A connection between each two ranks ------------------===//
+//===- TcpMesh.cpp - Connections between all pairs of ranks ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 namespace tessera::runtime {
 
 namespace {
-/// What the connecting end says, and, with its own rank, the other one.
+/// The first message of the connecting end, and the answer, with its own rank, of the other one.
 struct Greeting {
   int64_t rank;
   Digest proof;
@@ -38,8 +38,8 @@ static bool greet(const Socket &socket, const std::string &key, int64_t rank, in
          areEqual(theirs.proof, greetingOf(key, to, rank).proof);
 }
 
-/// "host address port secret" of each rank. The address is the one that this rank has on its way to
-/// rank 0; that of rank 0 is where others have reached it.
+/// "host address port secret" of each rank. The address is the local one of the connection to rank
+/// 0; that of rank 0 is the one at which others have reached it.
 static Expected<std::vector<Place>> exchangePlaces(Rendezvous &rendezvous, int64_t port,
                                                    std::string &secret) {
   const LaunchedRank &self = rendezvous.launched();
@@ -106,7 +106,7 @@ Expected<TcpMesh> connectMesh(const LaunchedRank &rank, double seconds, const Me
       for (int64_t other = rank.rank + 1; other < rank.size; ++other)
         if (!mesh.sockets[other].isOpen())
           return notReached(other, "");
-    // Connections of others are closed, and do not matter.
+    // Foreign connections are closed and ignored.
     if (!peer.isOpen() || !peer.receiveAll(&theirs, sizeof(theirs), std::min(deadline, after(5))) ||
         theirs.rank <= rank.rank || theirs.rank >= rank.size ||
         mesh.sockets[theirs.rank].isOpen() ||

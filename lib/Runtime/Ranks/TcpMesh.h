@@ -1,4 +1,4 @@
-//===- TcpMesh.h - A connection between each two ranks ----------*- C++ -*-===//
+//===- TcpMesh.h - Connections between all pairs of ranks -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,8 +17,8 @@ struct TcpMesh {
   std::vector<std::string> hosts;
 };
 
-/// Each rank listens, tells the others where through the rendezvous, connects to the ranks below
-/// and accepts those above. Both ends prove that they are of the job.
+/// Each rank listens, announces its address through the rendezvous, connects to the lower ranks and
+/// accepts the higher ones. Both ends prove that they belong to the job.
 Expected<TcpMesh> connectMesh(const LaunchedRank &rank, double seconds, const MeetingPlace &place);
 
 } // namespace tessera::runtime

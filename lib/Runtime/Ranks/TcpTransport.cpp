@@ -22,16 +22,16 @@ namespace tessera::runtime {
 
 namespace {
 
-// Flow control. A message is sent at once as long as the peer has not more than kWindow bytes
-// before it that no receive has taken; otherwise it is announced, and sent when its receive is
-// there. What comes before its receive therefore takes at most kWindow bytes of memory a peer, and
-// a message on another channel passes by one that waits.
+// Flow control. A message is sent at once if the peer has at most kWindow bytes of unreceived
+// messages before it; otherwise it is announced, and sent when its receive is posted. Unexpected
+// messages therefore take at most kWindow bytes of memory per peer, and a waiting message does not
+// block those on other channels.
 
-/// What follows a head: the message (`data`); nothing, `number` of the announced one; nothing, the
-/// number of one whose receive is there; the announced message; nothing, the bytes taken since the
-/// last time.
+/// The content after a head: the message (`data`); nothing, with the `number` of the announced one;
+/// nothing, with the number of one whose receive is posted; the announced message; nothing, with
+/// the bytes taken since the last credit.
 enum class Kind : int32_t { data, announce, grant, granted, credit };
-/// In front of each message.
+/// Precedes each message.
 struct Head {
   int64_t channel, bytes;
   Kind kind = Kind::data;
@@ -48,11 +48,11 @@ struct Sending {
   const std::byte *data;
   int64_t sent; ///< bytes of both
 };
-/// A message that came before its receive, or is announced.
+/// A message that arrived before its receive, or is announced.
 struct Early {
   std::vector<std::byte> data;
   int64_t bytes = 0;
-  int32_t announced = -1; ///< its number; -1: it is there
+  int32_t announced = -1; ///< its number; -1: it has arrived
 };
 struct Receiving {
   Transport::Request request;
@@ -61,17 +61,17 @@ struct Receiving {
 };
 struct Peer {
   Socket socket;
-  std::string failure; ///< nothing comes or goes any more
+  std::string failure; ///< the connection has failed
   std::deque<Sending> outgoing;
-  int64_t untaken = 0, taken = 0; ///< bytes that the peer has not taken; that are not credited yet
+  int64_t untaken = 0, taken = 0; ///< bytes not taken by the peer; taken bytes not credited yet
   int32_t announcements = 0;
   std::map<int32_t, Sending> announced; ///< to the peer
-  std::map<int32_t, Receiving> granted; ///< to it: messages that will come
-  // The message that comes in.
+  std::map<int32_t, Receiving> granted; ///< by it: messages that will arrive
+  // The incoming message.
   Head head{};
   int64_t read = 0; ///< bytes of it and its head
   std::byte *target = nullptr;
-  Transport::Request request = 0; ///< 0: no receive was there when it began
+  Transport::Request request = 0; ///< 0: no receive was posted at its start
   std::vector<std::byte> kept;
 };
 
@@ -99,7 +99,7 @@ public:
 
 private:
   using Key = std::pair<int64_t, int64_t>; ///< channel, peer
-  /// Whether a message is done, or what it failed at.
+  /// The state of a message, or its error.
   struct State {
     int64_t peer;
     bool isDone = false;
@@ -133,7 +133,7 @@ private:
 
 } // namespace
 
-/// The same number on all members, and another for other members.
+/// A number equal on all members, and distinct for other groups.
 Expected<int64_t> TcpTransport::openChannel(const std::vector<int64_t> &ranks) {
   uint64_t hash = 0xcbf29ce484222325u;
   auto mix = [&](int64_t value) {
@@ -205,7 +205,7 @@ void TcpTransport::tell(int64_t rank, Kind kind, int64_t bytes, int32_t number) 
     push(peers[rank], {0, {0, bytes, kind, number}, nullptr, 0});
 }
 
-/// A receive has taken a message that was sent at once.
+/// Credits a message that was sent at once and has been received.
 void TcpTransport::take(int64_t from, int64_t bytes) {
   Peer &peer = peers[from];
   peer.taken += bytes;
@@ -215,12 +215,12 @@ void TcpTransport::take(int64_t from, int64_t bytes) {
   peer.taken = 0;
 }
 
-/// The receive of an announced message is there.
+/// Grants an announced message whose receive is posted.
 void TcpTransport::accept(int64_t from, const Early &announced, const Receiving &receiving) {
   Receiving target = receiving;
   if (announced.bytes != receiving.bytes) {
     mismatch(underWay.at(receiving.request), from, announced.bytes, receiving.bytes);
-    target = {0, nullptr, 0}; // dropped when it comes
+    target = {0, nullptr, 0}; // dropped when it arrives
   }
   peers[from].granted[announced.announced] = target;
   tell(from, Kind::grant, 0, announced.announced);
@@ -239,7 +239,7 @@ Expected<bool> TcpTransport::test(Request request) {
   return true;
 }
 
-/// Waits for sockets that can be read, or written where something is to be written, and does so.
+/// Waits for readable sockets, and writable ones with pending data, and processes them.
 void TcpTransport::wait(int64_t microseconds) {
   std::vector<pollfd> polled;
   std::vector<int64_t> ranks;
@@ -278,7 +278,7 @@ void TcpTransport::write(Peer &peer) {
     message.msg_iovlen = static_cast<size_t>(count);
     ssize_t sent = ::sendmsg(peer.socket.descriptor(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0)
-      return; // full; reading says where it has ended
+      return; // full; reading detects the end
     now.sent += sent;
     if (now.sent < kHead + now.head.payload())
       return;
@@ -323,7 +323,7 @@ bool TcpTransport::readSome(int64_t from) {
   return true;
 }
 
-/// Where the message goes whose head has come.
+/// Chooses the destination of the message after its head has arrived.
 void TcpTransport::begin(int64_t from) {
   Peer &peer = peers[from];
   peer.request = 0;
@@ -390,7 +390,7 @@ void TcpTransport::finish(int64_t from) {
     underWay.at(request).isDone = true;
     return take(from, peer.head.bytes);
   }
-  // Its receive may have come after its head.
+  // Its receive may have been posted after its head.
   std::optional<Receiving> receiving = takeReceive(from);
   if (!receiving)
     early[{peer.head.channel, from}].push_back({std::move(kept), peer.head.bytes, -1});
@@ -438,7 +438,7 @@ void TcpTransport::abandon() {
   for (Peer &peer : peers) {
     if (!peer.socket.isOpen())
       continue;
-    // What is unread would make the kernel drop what peers have not read yet.
+    // With unread data the kernel would drop data that peers have not read yet.
     ::shutdown(peer.socket.descriptor(), SHUT_WR);
     char rest[4096];
     while (::recv(peer.socket.descriptor(), rest, sizeof(rest), MSG_DONTWAIT) > 0)

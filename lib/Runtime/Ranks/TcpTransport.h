@@ -13,12 +13,12 @@
 
 namespace tessera::runtime {
 
-/// A connection between each two ranks, on loopback unless the place has a job token, which both
-/// ends of each connection prove. Ranks meet at `place` and are all connected, or it fails, by
+/// A connection between each pair of ranks, on loopback unless the place has a job token, which
+/// both ends of each connection prove. Ranks meet at `place`; fails unless all are connected within
 /// `seconds`.
 ///
-/// A message that comes before its receive is kept in memory. A connection that ends fails the
-/// messages with its rank.
+/// A message that arrives before its receive is kept in memory. The end of a connection fails the
+/// messages of its rank.
 Expected<std::unique_ptr<Transport>> openTcpTransport(const LaunchedRank &rank, double seconds,
                                                       const MeetingPlace &place);
 

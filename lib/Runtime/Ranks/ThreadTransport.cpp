@@ -33,7 +33,7 @@ struct QueuedMessage {
 };
 using MessagePtr = std::shared_ptr<QueuedMessage>;
 
-/// What the transports of a job share.
+/// State shared by the transports of a job.
 struct Hub {
   struct Key {
     int64_t channel, from, to;
@@ -43,8 +43,8 @@ struct Hub {
   std::map<Key, std::deque<MessagePtr>> queues; ///< of one end or of the other
   std::map<std::pair<std::vector<int64_t>, int64_t>, int64_t> channels; ///< by ranks and number
   std::vector<std::string> hosts;
-  std::vector<bool> gone;                      ///< by rank
-  std::vector<int64_t> cause; ///< by rank: who had ended when it failed; itself where nobody had
+  std::vector<bool> gone;     ///< by rank
+  std::vector<int64_t> cause; ///< by rank: the rank that caused its failure, by default itself
   std::vector<std::condition_variable> news;   ///< by rank
   std::vector<std::atomic<uint64_t>> finished; ///< messages, by rank
 
@@ -91,8 +91,8 @@ public:
 private:
   Expected<Request> post(const Hub::Key &key, int64_t peer, bool send, std::byte *data,
                          int64_t bytes);
-  /// A peer is gone. Where it is so because of another one, that one is named, here and to whom this
-  /// rank fails in turn. Under the mutex.
+  /// The error for a lost peer. If another rank caused it, names that one, also for ranks that fail
+  /// because of this one. Under the mutex.
   Status failsBy(int64_t peer) {
     int64_t first = hub->cause[self] = hub->cause[peer];
     return Status::error("rank " + std::to_string(first) + " (" + hub->hosts[first] +

@@ -15,8 +15,8 @@
 namespace tessera::runtime {
 
 /// A transport for each of `ranks` ranks of this process, each used by one thread. A message is one
-/// copy, by whichever end comes second. `hosts` names the host of each rank; empty: one for all.
-/// A transport that is abandoned or destroyed fails the messages that others have with its rank.
+/// copy, by the later end. `hosts` has the host of each rank; empty: one for all. A transport that
+/// is abandoned or destroyed fails the messages of others with its rank.
 std::vector<std::unique_ptr<Transport>> makeThreadTransports(int64_t ranks,
                                                              std::vector<std::string> hosts = {});
 

@@ -46,7 +46,7 @@ int64_t TransferPlan::rankOf(int64_t device) const {
   return std::lower_bound(members.begin(), members.end(), device) - members.begin();
 }
 
-/// Offsets in staging: the boxes of a route are contiguous on both sides, in one order.
+/// Offsets in staging: the boxes of a route are contiguous on both sides, in the same order.
 void TransferPlan::layOut() {
   for (size_t operand = 0; operand < moves.size(); ++operand)
     for (const MovePiece &piece : moves[operand].pieces()) {

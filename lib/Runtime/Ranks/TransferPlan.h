@@ -12,10 +12,10 @@
 
 namespace tessera::runtime {
 
-/// A send step and its recv step as one message from each device to each other one: what it has for
-/// it of all operands, packed box by box in one order. The same on all ranks.
+/// A send step and its recv step as one message per pair of devices: the boxes of all operands,
+/// packed in one order. The same on all ranks.
 struct TransferPlan {
-  /// A box that one device gets, of one operand.
+  /// A box of one operand that one device receives.
   struct Box {
     size_t operand;
     const MovePiece *piece;

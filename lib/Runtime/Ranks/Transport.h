@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Bytes from rank to rank, and nothing else. Collectives are plans of such
-// messages, so that every algorithm runs over every transport: MPI, queues of
-// threads in one process, sockets.
+// Messages of bytes between ranks. Collectives are plans of such messages, so that
+// every algorithm runs over every transport: MPI, queues of threads in one process,
+// sockets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +25,13 @@
 
 namespace tessera::runtime {
 
-/// Sends and receives bytes in host memory. No call but `rest` waits. Used by one thread at a time.
+/// Sends and receives bytes in host memory. No call except `rest` waits. Used by one thread at a
+/// time.
 ///
-/// A channel orders messages: from one rank to another, the n-th receive on a channel meets the
-/// n-th send on it, which has as many bytes (any number, beyond 2^31 too). Channels are
-/// independent.
+/// A channel orders messages: from one rank to another, the n-th receive on a channel matches the
+/// n-th send on it, with the same number of bytes (possibly beyond 2^31). Channels are independent.
 ///
-/// Errors are one line that names the peer and what the library says. After one, only `abandon` is
+/// Errors are one line with the peer and the library's message. After one, only `abandon` is
 /// called.
 class Transport {
 public:
@@ -42,27 +42,27 @@ public:
 
   virtual int64_t rank() const = 0;
   virtual int64_t size() const = 0;
-  /// Where a rank runs, for messages and for algorithms that know hosts.
+  /// The host of a rank, for messages and for algorithms that use hosts.
   virtual const std::string &hostOf(int64_t rank) const = 0;
 
   /// A new channel between `ranks`, ascending, one of which is this one. Called by all of them, in
   /// the same order of their common channels.
   virtual Expected<int64_t> openChannel(const std::vector<int64_t> &ranks) = 0;
 
-  /// `data` belongs to the transport until the message is done. `peer` is a rank of the job, also
-  /// this one.
+  /// `data` belongs to the transport until the message is done. `peer` is a rank of the job,
+  /// possibly this one.
   virtual Expected<Request> send(int64_t channel, int64_t peer, const std::byte *data,
                                  int64_t bytes) = 0;
   virtual Expected<Request> receive(int64_t channel, int64_t peer, std::byte *data,
                                     int64_t bytes) = 0;
-  /// Whether a message is done; then its request is no more. Lets all messages go on.
+  /// Whether a message is done; its request is then invalid. Advances all messages.
   virtual Expected<bool> test(Request request) = 0;
-  /// Waits until a message may be done, or about as long as said, whichever comes first. For those
-  /// who have nothing else to do.
+  /// Waits until a message may be done, or about `microseconds`, whichever comes first. For idle
+  /// callers.
   virtual void rest(int64_t microseconds) {
     std::this_thread::sleep_for(std::chrono::microseconds(microseconds));
   }
-  /// Gives up what is under way, in bounded time, also where peers are gone.
+  /// Aborts messages in flight, in bounded time, even with lost peers.
   virtual void abandon() = 0;
 };
 

@@ -47,7 +47,7 @@ public:
     }
   }
 
-  /// `source`: where the root has it.
+  /// `source`: the root's data.
   void broadcast(Block all, Slice source) {
     b.round();
     if (self == 0 && !(source == output(all)))
@@ -63,8 +63,8 @@ public:
     }
   }
 
-  /// Blocks of subtrees go up to the root, or down from it. Who is neither leaf nor root keeps
-  /// those of its subtree in scratch, by place.
+  /// Moves blocks of subtrees up to the root, or down from it. Inner ranks other than the root keep
+  /// those of their subtree in scratch, by place.
   void moveBlocks(const std::vector<Block> &blocks, bool up) {
     int64_t subtree = self == 0 ? top : self & -self;
     std::vector<int64_t> at; // of the places of the subtree, in scratch
@@ -116,7 +116,7 @@ private:
   PlanBuilder &b;
   const int64_t root;
   int64_t self;    ///< place
-  int64_t top = 1; ///< the power of two that no place reaches
+  int64_t top = 1; ///< the least power of two above all places
 };
 } // namespace
 

@@ -1,4 +1,4 @@
-//===- Verdict.cpp - Whom a job waits for ---------------------------------===//
+//===- Verdict.cpp - Ranks for which a job waits --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -40,8 +40,8 @@ static std::string callText(const RankState &state) {
   return text;
 }
 
-/// How long ranks that wait for each other must have done so. Their reports are up to kFresh old,
-/// so that all of them have stood still at one moment.
+/// The least duration of a deadlock before it is reported. Reports are at most kFresh old, so that
+/// all of these ranks have waited at the same time.
 constexpr double kStuck = 0.7, kFresh = 0.45, kSettled = 5;
 
 namespace {
@@ -49,7 +49,7 @@ struct Judge {
   const std::vector<RankReport> &ranks;
   const double deadline;
   const Calls calls;
-  double patience = deadline / 2; ///< who waits for less is not named
+  double patience = deadline / 2; ///< shorter waits are not reported
 
   bool isDead(const RankReport &rank) const { return rank.isGone || rank.hasLeft; }
   bool isSilent(const RankReport &rank) const {
@@ -60,7 +60,7 @@ struct Judge {
            rank.state.call && rank.stalled >= seconds;
   }
 
-  /// Members that a waiting rank's call misses.
+  /// Members missing in a waiting rank's call.
   std::set<int64_t> missing(const RankState &state) const {
     std::set<int64_t> result;
     for (int64_t member : state.call->group) {
@@ -76,7 +76,7 @@ struct Judge {
     return result;
   }
 
-  /// Ranks that have left and that others wait for, who will not come.
+  /// Ranks that have left although others wait for them.
   std::set<int64_t> deserted() const {
     std::set<int64_t> result;
     for (const RankReport &rank : ranks)
@@ -87,7 +87,7 @@ struct Judge {
     return result;
   }
 
-  /// The largest set of ranks each of which waits for another of them.
+  /// The largest set of ranks each of which waits for another one in the set.
   std::set<int64_t> stuck() const {
     std::set<int64_t> result;
     for (size_t i = 0; i < ranks.size(); ++i)
@@ -103,8 +103,8 @@ struct Judge {
     return result;
   }
 
-  /// Whether the others that are in a call have stood there for a moment, too, so that the message
-  /// tells of them; on a busy machine one may have come late. They are not waited for for ever.
+  /// Whether the other ranks in calls have also waited for a moment, so that the message includes
+  /// them; on a busy machine one may be late. This wait is bounded.
   bool isSettled(const std::set<int64_t> &hopeless) const {
     for (int64_t rank : hopeless)
       if (ranks[rank].stalled >= kSettled)
@@ -116,7 +116,7 @@ struct Judge {
     return true;
   }
 
-  /// Of ranks that all wait, those that do not wait where most do.
+  /// Among ranks that all wait, those in another call than most.
   std::set<int64_t> elsewhere(std::set<int64_t> blamed) const {
     std::map<std::pair<std::string, int64_t>, std::set<int64_t>> waiting; ///< by call
     for (size_t i = 0; i < ranks.size(); ++i)
@@ -177,7 +177,7 @@ std::optional<std::string> Judge::text() {
     bool isLost = isSilent(ranks[i]) && ranks[i].silent >= deadline;
     if (isLost)
       idle.insert(rank);
-    // A receive may be posted long ahead, and has a deadline of its own.
+    // A receive may be posted long ahead, and has its own deadline.
     bool isReceive = ranks[i].state.call && ranks[i].state.call->isReceive;
     isLate |= isLost || (!isReceive && waits(ranks[i], deadline));
     if (!waits(ranks[i], patience))
@@ -191,12 +191,12 @@ std::optional<std::string> Judge::text() {
   }
   if (gone.empty() && !isLate)
     return std::nullopt;
-  // Ranks that wait for each other do so whatever others do.
+  // A deadlock does not depend on other ranks.
   if (!hopeless.empty())
     std::erase_if(missed, [&](int64_t rank) { return hopeless.count(rank) == 0; });
   if (!hopeless.empty() && left.empty())
     idle.clear();
-  // A rank that waits elsewhere may wait for one that does not wait: that is the cause.
+  // A rank in another call may wait for one that does not wait, which is then the cause.
   std::set<int64_t> blamed = !gone.empty()   ? gone
                              : !left.empty() ? left
                              : !idle.empty() ? idle
@@ -211,7 +211,7 @@ std::optional<std::string> Judge::text() {
   }
   if (blamed.size() > kListed)
     said += "; and " + std::to_string(blamed.size() - kListed) + " more ranks";
-  // Those that wait for one of them, in the call of the first.
+  // Ranks that wait for one of them, in the call of the first.
   std::vector<int64_t> with;
   const RankState *in = nullptr;
   double longest = 0;

@@ -1,4 +1,4 @@
-//===- Verdict.h - Whom a job waits for -------------------------*- C++ -*-===//
+//===- Verdict.h - Ranks for which a job waits ------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,32 +12,32 @@
 
 namespace tessera::runtime {
 
-/// What rank 0 knows of a rank.
+/// The state of a rank as known by rank 0.
 struct RankReport {
   std::string host;
-  bool isGone = false;  ///< its connection has ended, and it has not said that it leaves
-  bool hasLeft = false; ///< it has said so
-  double silent = 0;    ///< seconds since it was heard of
-  double stalled = 0;   ///< seconds that it has waited and nothing has come
+  bool isGone = false;  ///< its connection has ended without a leave message
+  bool hasLeft = false; ///< it has sent a leave message
+  double silent = 0;    ///< seconds since its last report
+  double stalled = 0;   ///< seconds of waiting without progress
   RankState state;
 };
 
 /// How ranks call.
 enum class Calls {
-  anyhow,   ///< a rank that waits may issue other calls meanwhile: other threads of the program do
-  blocking, ///< a rank that waits in its only open call issues nothing until that has ended
+  anyhow,   ///< a waiting rank may issue other calls, from other threads
+  blocking, ///< a rank that waits in its only open call issues none until that has ended
 };
 
-/// Why the job cannot go on: a rank is gone; one waits for a rank that has left; ranks wait for
-/// each other, which of blocking calls is known after a moment; or one has waited for `deadline`
-/// seconds. The message names the ranks that are missing, where they are instead, and the call that
-/// others wait in. Nothing while all is well.
+/// Why the job cannot continue: a rank is lost; one waits for a rank that has left; ranks deadlock,
+/// which for blocking calls is known after a moment; or one has waited for `deadline` seconds. The
+/// message names the missing ranks, their positions, and the call in which others wait. Nothing
+/// without such a problem.
 std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline,
                                      Calls calls = Calls::anyhow);
 
 /// A lack of progress in a job that may yet continue: a rank has waited in a call for `seconds`. A
-/// rank that is alive and has not called may compute, so this is for people, and ends nothing.
-/// `call` is the one that is waited in, as a key.
+/// live rank that has not called may be computing, so this is only a warning. `call` is the key of
+/// the awaited call.
 struct LateCall {
   std::string text, call;
 };
@@ -47,7 +47,7 @@ std::optional<LateCall> lateIn(const std::vector<RankReport> &ranks, double seco
 std::string goneText(int64_t rank, const std::string &host);
 std::string silentText(int64_t rank, const std::string &host);
 
-/// How long a rank is silent that counts as stopped.
+/// The silence after which a rank counts as stopped.
 double silenceOf(double deadline);
 
 } // namespace tessera::runtime

@@ -28,13 +28,13 @@ using Json = nlohmann::json;
 
 constexpr std::chrono::milliseconds kInterval(200);
 constexpr double kMeetSeconds = 10, kConnectSeconds = 3;
-/// From the verdict to the end of a process that has not seen it.
+/// Time from the verdict to the end of a process that has not reacted to it.
 constexpr std::chrono::milliseconds kGrace(600);
 constexpr double kExplainSeconds = 0.7;
 constexpr double kLeastWarning = 2; ///< seconds; shorter waits are not reported
 constexpr uint32_t kMostBytes = 1 << 20;
 
-// What ranks say.
+// Types of messages.
 constexpr char kState = 'S', kLeave = 'L', kVerdict = 'V', kFailure = 'F';
 
 static double secondsFrom(std::chrono::steady_clock::time_point begin,
@@ -56,7 +56,7 @@ static std::string stateText(const RankState &state) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Nothing of what is malformed.
+/// Nothing for malformed text.
 static std::optional<RankState> stateIn(const std::string &text, int64_t ranks) {
   try {
     Json json = Json::parse(text);
@@ -86,7 +86,7 @@ static std::optional<RankState> stateIn(const std::string &text, int64_t ranks) 
 }
 
 //===----------------------------------------------------------------------===//
-// The end of the process, and SIGUSR1.
+// End of the process, and SIGUSR1
 //===----------------------------------------------------------------------===//
 
 namespace {
@@ -98,15 +98,15 @@ struct Living {
 } // namespace
 
 static Living &living() {
-  static auto *instance = new Living; // for ever: it is used at exit
+  static auto *instance = new Living; // never destroyed: used at exit
   return *instance;
 }
 
-/// After a verdict, the end of this process waits until the others have had a moment to say it: a
-/// launcher may end them as soon as the first of them has ended.
+/// After a verdict, the end of this process is delayed until the others have printed it: a launcher
+/// may end them as soon as the first of them has ended.
 constexpr std::chrono::milliseconds kSettling(300);
 
-/// A process that ends by itself has left the job; one that is killed does not come here.
+/// A process that exits has left the job; a killed one does not run this.
 static void leaveAll() {
   std::lock_guard lock(living().mutex);
   for (Watchdog *each : living().watchdogs)
@@ -151,7 +151,7 @@ Watchdog::Watchdog(int64_t rank, std::vector<std::string> names, CallLog &log,
   peers = std::vector<Peer>(hosts.size());
 }
 
-/// All that have come by then.
+/// Accepts all ranks that connect by the deadline.
 bool Watchdog::accept(const Socket &listener, const std::string &secret) {
   Deadline deadline = after(kMeetSeconds);
   for (size_t missing = peers.size() - 1; missing > 0;) {
@@ -196,7 +196,7 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
   std::vector<std::pair<std::string, std::string>> processes;
   std::vector<int64_t> processOf; ///< by rank
   std::string host, process, secret;
-  // The name of rank 0's host may be known on that host alone.
+  // The name of rank 0's host may resolve only on that host.
   std::vector<std::string> places{isOneHost ? "127.0.0.1" : hosts.front()};
   int64_t port = 0;
   for (const std::string &each : *all) {
@@ -221,7 +221,7 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
     Deadline deadline = after(kMeetSeconds * 0.8);
     std::vector<std::string> mineToo = isOneHost ? std::vector<std::string>() : ownAddresses();
     for (size_t i = 0; i < places.size() && !hasMet && millisecondsTo(deadline) > 0; ++i) {
-      // Hosts may have equal addresses of their own, of bridges for instance.
+      // Hosts may have equal local addresses, for instance of bridges.
       if (hosts[self] != hosts[0] &&
           std::find(mineToo.begin(), mineToo.end(), places[i]) != mineToo.end())
         continue;
@@ -292,7 +292,7 @@ Watchdog::~Watchdog() {
 
 void Watchdog::leave() {
   if (::getpid() != process)
-    return; // a copy of the process by fork has no thread of it
+    return; // a forked process does not have the thread
   isStopping = true;
   (void)!::write(wake[1], "", 1);
   if (thread.joinable())
@@ -300,7 +300,7 @@ void Watchdog::leave() {
   sayLeft();
 }
 
-/// With what this rank has called: who waits for another call of it waits in vain.
+/// With the calls of this rank: a wait for a further one cannot end.
 void Watchdog::sayLeft() {
   std::string state = stateText(log.state());
   for (Peer &peer : peers)
@@ -340,7 +340,7 @@ void Watchdog::send(Peer &peer, char kind, const std::string &text) {
   std::string message(reinterpret_cast<const char *>(&size), sizeof(size));
   message += kind;
   message += text;
-  // A rank that does not read until the kernel's buffer is full gets no more messages.
+  // A rank that does not read before the kernel's buffer is full gets no more messages.
   peer.isStuck = !peer.socket.sendAll(message.data(), message.size(), after(0.02));
 }
 
@@ -391,7 +391,8 @@ void Watchdog::take(size_t number, char kind, const std::string &text) {
   } else if (kind == kVerdict && self != 0) {
     decide(text);
   } else if (kind == kFailure && self == 0 && !isOver) {
-    // It has waited in vain, or a connection has failed: what all know says more.
+    // It has reached a timeout, or a connection has failed: the common state gives a better
+    // message.
     judge(now, options.deadline * 0.8);
     if (!isOver)
       decide(text);
@@ -439,7 +440,7 @@ void Watchdog::judge(Time now, double deadline) {
     decide(*text);
 }
 
-/// Names who does not come long before the deadline, once a call.
+/// Warns about missing ranks long before the deadline, once per call.
 void Watchdog::warn(Time now) {
   const double seconds = options.deadline / 4;
   if (seconds < kLeastWarning)
@@ -453,8 +454,8 @@ void Watchdog::warn(Time now) {
   std::fflush(stderr);
 }
 
-/// Rank 0 has left in order: this rank may wait for it. Of the others nothing is known, so that
-/// they are taken to have called what this one has.
+/// Rank 0 has left properly: this rank may wait for it. The state of the others is unknown; assumes
+/// that they have made the same calls.
 void Watchdog::judgeLeftRoot() {
   RankState others = peers[self].state;
   others.isWaiting = false;
@@ -468,7 +469,7 @@ void Watchdog::judgeLeftRoot() {
     decide(*text);
 }
 
-/// Whom all others hear is judged by each of them.
+/// Each rank judges rank 0, whose reports all receive.
 void Watchdog::judgeRoot(Time now, double deadline) {
   const Peer &root = peers[0], &mine = peers[self];
   if (root.hasLeft)
@@ -540,7 +541,7 @@ void Watchdog::run() {
     int ready = ::poll(polled.data(), polled.size(), std::max(millisecondsTo(next), 1));
     now = std::chrono::steady_clock::now();
     bool isStill = now - next > std::chrono::seconds(1);
-    if (isStill) // this process was stopped itself, and knows nothing of the others
+    if (isStill) // this process was stopped itself, so its reports are old
       for (Peer &peer : peers)
         peer.heard = peer.changed = now;
     bool isAsked = ready > 0 && polled[0].revents != 0, hasEnded = false;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A thread of each rank, connected to that of rank 0 by a socket of its own,
-// which no transport uses. Ranks tell rank 0 five times a second what they do;
-// rank 0 judges (Verdict.h) and tells all the verdict, which ends the job.
+// A thread of each rank, connected to that of rank 0 by a separate socket, which no
+// transport uses. Ranks report their state to rank 0 five times per second; rank 0
+// judges (Verdict.h) and sends the verdict to all, which ends the job.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +24,9 @@
 namespace tessera::runtime {
 
 struct WatchdogOptions {
-  double deadline = 120; ///< seconds that a rank may wait while nothing comes
-  /// A rank that has not seen the verdict after a moment prints it and ends: it computes, or stands
-  /// in a library.
+  double deadline = 120; ///< seconds that a rank may wait without progress
+  /// Whether a rank that does not react to the verdict after a moment, because it computes or is
+  /// inside a library, prints it and ends.
   bool endsProcess = false;
   Calls calls = Calls::anyhow;
   std::function<void(const std::string &)> onVerdict = {}; ///< in the watchdog's thread
@@ -34,20 +34,20 @@ struct WatchdogOptions {
 
 class Watchdog {
 public:
-  /// Called by all ranks together. None, on all of them, where all are of one process, or they do
-  /// not reach each other. Where a process has several ranks, its number follows their hosts.
+  /// Called by all ranks together. Null on all ranks if all are in one process, or cannot reach
+  /// each other. If a process has several ranks, its number follows their hosts in messages.
   static Expected<std::unique_ptr<Watchdog>> start(Transport &transport, Conversation &conversation,
                                                    CallLog &log, WatchdogOptions options);
   /// Tells the others that this rank leaves.
   ~Watchdog();
 
   bool hasVerdict() const { return isOver.load(std::memory_order_relaxed); }
-  /// Why the job has ended; success while it has not.
+  /// Why the job has ended; success before that.
   Status verdict() const;
-  /// What the job says where this rank fails: the common verdict, or after a second this rank's own
-  /// error. Tells the others.
+  /// The job's error for a failure of this rank: the common verdict, or after a second this rank's
+  /// own error. Informs the others.
   Status explain(const Status &mine);
-  /// For the end of the process: as the destructor, without waiting.
+  /// For the end of the process: like the destructor, without waiting.
   void leave();
 
 private:
@@ -56,7 +56,7 @@ private:
     Socket socket;
     std::string input;
     bool isStuck = false, hasEnded = false, hasLeft = false;
-    Time heard, changed; ///< when it was heard of; when its counter last changed
+    Time heard, changed; ///< times of its last report and of its last progress
     RankState state;
   };
   Watchdog(int64_t rank, std::vector<std::string> hosts, CallLog &log, WatchdogOptions options);
@@ -89,7 +89,7 @@ private:
   std::condition_variable decided;
   std::string said;    ///< the verdict
   std::string failure; ///< of this rank, to be sent
-  std::string warned;  ///< the call that was last warned of
+  std::string warned;  ///< the call of the last warning
   Time decidedAt;
   std::thread thread;
 };
