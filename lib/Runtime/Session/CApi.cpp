@@ -201,7 +201,7 @@ tessera_status tessera_session_read_result(tessera_session *session, int64_t ind
   });
 }
 
-/// The pairs of a box, and how many boxes there are.
+/// The bounds of a box, and the number of boxes.
 static tessera_status describeHeld(const Session::Held &held, int64_t *box, int *count) {
   *count = held ? static_cast<int>(held->size()) : -1;
   if (held && !held->empty())

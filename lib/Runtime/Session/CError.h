@@ -1,4 +1,4 @@
-//===- CError.h - How the C interface says what went wrong ------*- C++ -*-===//
+//===- CError.h - Errors of the C interface ---------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -30,8 +30,8 @@ inline tessera_status nullArgument() {
   return fail(TESSERA_INVALID_ARGUMENT, "a pointer is null");
 }
 
-/// Runs a body that returns a tessera_status and turns what it throws (out of memory, mostly) into
-/// one: nothing leaves through the C interface.
+/// Runs a body that returns a tessera_status, and converts exceptions (mostly out of memory) into
+/// one: none may cross the C interface.
 template <typename Body> tessera_status guarded(const Body &body) {
   try {
     return body();

@@ -1,4 +1,4 @@
-//===- Compare.cpp - Whether two runs agree -------------------------------===//
+//===- Compare.cpp - Compare two runs -------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

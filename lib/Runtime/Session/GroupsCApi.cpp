@@ -35,7 +35,7 @@ static tessera_status give(WorkPtr work, tessera_work **out,
   return TESSERA_OK;
 }
 
-/// The transports of the rooms that process groups do not know.
+/// Registers the transports of rooms on which process groups do not depend.
 static void registerOthers() {
   static const Status once = registerTransport("mpi", [](const JobOptions &job) {
     return MpiTransport::openAs(job.rank.rank, job.rank.size, job.timeout);
@@ -139,7 +139,7 @@ tessera_status tessera_load_transport(const char *path) {
   });
 }
 
-/// The call, or what is wrong with it. A barrier has no kind.
+/// The call, or an error. A barrier has no kind.
 static Expected<GroupCall> callFrom(const tessera_collective &given) {
   GroupCall call;
   auto unknown = [](const char *what, const char *text) {
@@ -188,7 +188,7 @@ static Expected<GroupCall> callFrom(const tessera_collective &given) {
   return call;
 }
 
-/// Why a job has no backend for memory of a device.
+/// An error if a job has no backend for device memory.
 static Status checkDevice(const tessera_group &group, const char *device) {
   bool isOnDevice = device && std::string_view(device) == "cuda";
   if (device && !isOnDevice && !group.hasHost)

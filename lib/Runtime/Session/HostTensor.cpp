@@ -62,7 +62,7 @@ std::string indexText(const Shape &shape, int64_t i) {
   return "[" + text + "]";
 }
 
-/// The host as a mesh of one device that no program knows.
+/// The host as a mesh of one device outside of all programs.
 static const sharding::Mesh &hostMesh() {
   static const sharding::Mesh mesh{"host", {1}, {"host"}, {-1}};
   return mesh;
@@ -78,11 +78,11 @@ struct HostMove::State {
   bool toDevices;
   std::vector<int64_t> positions; ///< in the part's mesh, by position in the layout's
   int64_t bytes;                  ///< of a device's buffer
-  bool everywhere;                ///< every device of the program has all of it and nothing else
+  bool everywhere;                ///< every device of the program holds the whole value
   Move move;
   sharding::Mesh mesh;          ///< of the layout
   int64_t devices;              ///< of the program
-  std::vector<Bytes> kept = {}; ///< by position: what `make` has made
+  std::vector<Bytes> kept = {}; ///< by position: results of `make`
   bool ownIsWhole = false;      ///< the devices of each process hold all of it
 
   bool isBox() const;
@@ -295,7 +295,7 @@ Status HostMove::State::readOwn(Executor &executor, std::byte *value) const {
   return {};
 }
 
-/// What devices of other processes hold is not made here.
+/// Buffers of devices of other processes are not created here.
 Status HostMove::State::write(Executor &executor, const Fill &fill) const {
   std::vector<Bytes> staging; // where the host cannot reach the devices' memory
   std::vector<std::byte *> buffers;
@@ -331,8 +331,8 @@ std::vector<bool> HostMove::State::needed() const {
   return isNeeded;
 }
 
-/// Of what several devices hold, one is asked: of what all have, one of this process, where the
-/// others need not take part.
+/// Reads replicated data from one device; data that all devices hold from one of this process,
+/// without the others.
 Status HostMove::State::read(Executor &executor, HostTensor &value,
                              Executor::Readers readers) const {
   if (everywhere) {
@@ -389,7 +389,7 @@ Expected<HostMove::Buffers> HostMove::keep(Executor &executor) const {
   for (size_t i = 0; i < isNeeded.size(); ++i)
     if (isNeeded[i] && !executor.holds(all.home.part, all.positions[i]))
       return Buffers();
-  // A device of this process may be filled again by what it has, though no reader asks it.
+  // A device of this process may provide its own data again, although no reader requests it.
   Buffers buffers(all.positions.size());
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (!executor.holds(all.home.part, all.positions[i]))

@@ -160,7 +160,7 @@ bool Session::setArgument(int64_t index, std::shared_ptr<KeptValue> value) {
 
 bool Session::setArgument(int64_t index, const std::byte *data, int64_t ordinal) {
   ArgumentState &state = arguments[index];
-  bool everyStep = !state.fed && state.overwritten; // somebody would have to keep it
+  bool everyStep = !state.fed && state.overwritten; // it would have to be kept
   bool taken =
       !everyStep && std::all_of(state.moves.begin(), state.moves.end(), [&](const HostMove &move) {
         return move.takesMemory(*backend, ordinal);
@@ -180,8 +180,8 @@ Status Session::setArgument(int64_t index, HostTensor value) {
                          typeText(value.dtype, value.shape));
   arguments[index].clear();
   arguments[index].value = std::move(value);
-  // Before the first step there are no results that share memory with arguments: the value need not
-  // wait, and a process whose devices hold a part of it keeps no more than that.
+  // Before the first step no results share memory with arguments: the value is placed immediately,
+  // and a process keeps only the part of its devices.
   return steps == 0 ? placeArgument(index) : Status();
 }
 

@@ -1,4 +1,4 @@
-//===- SessionObject.h - What a session of the C interface is ---*- C++ -*-===//
+//===- SessionObject.h - A session of the C interface -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
