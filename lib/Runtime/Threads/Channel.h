@@ -12,17 +12,17 @@
 
 namespace tessera::runtime {
 
-/// A send step and its recv step. Sending is buffered and never waits, so that a device in both
-/// parts, or loops that send and receive in different rhythm, cannot block themselves; the n-th
-/// recv takes the n-th send.
+/// A send step and its recv step. Sends are buffered and never wait, so that a device in both
+/// parts, or loops that send and receive at different rates, cannot block themselves; the n-th recv
+/// matches the n-th send.
 class Channel {
 public:
   Channel(Context &context, const Step &sendStep, int64_t sendPart, const Step &recvStep,
           int64_t recvPart);
 
-  /// Device `device` of the source mesh gives its part of message `sequence`.
+  /// Adds the part of device `device` of the source mesh to message `sequence`.
   void send(int64_t device, int64_t sequence);
-  /// Moves a device's part of message `sequence` into its slots; false while it is not complete.
+  /// Moves a device's part of message `sequence` into its slots; false until it is complete.
   bool tryReceive(int64_t device, int64_t sequence);
   /// Process ids that have not sent message `sequence`.
   std::vector<int64_t> missingSenders(int64_t sequence) const;

@@ -13,7 +13,7 @@
 
 namespace tessera::runtime {
 
-/// A task reads and writes about this much; a collective that does no more runs where it arrived.
+/// The approximate bytes of a task; a collective with fewer runs on the arriving worker.
 static constexpr int64_t kTaskBytes = 1 << 19;
 
 CollectiveOperation::CollectiveOperation(Context &context, int64_t part, const Step &step)
@@ -74,7 +74,7 @@ void CollectiveOperation::stageWhereUnsafe(int64_t part) {
 }
 
 void CollectiveOperation::formGroups() {
-  // Devices that appear in one piece meet; others need not wait for each other.
+  // Devices with a common piece form a group; others need not wait for each other.
   std::vector<int64_t> leader(mesh.processIds.size());
   std::iota(leader.begin(), leader.end(), 0);
   auto find = [&](int64_t position) {

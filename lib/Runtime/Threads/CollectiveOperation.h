@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A collective step is split into groups of devices that exchange anything.
-// The last device of a group to arrive makes its work runnable, as tasks over
-// ranges of the pieces; whoever ends the last task wakes the group.
+// A collective step is split into groups of devices that exchange data. The last
+// device of a group to arrive makes its work runnable, as tasks over ranges of the
+// pieces; the worker that ends the last task wakes the group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +21,14 @@
 
 namespace tessera::runtime {
 
-/// Is notified of events that a device may wait for.
+/// Receives notifications of events for which a device may wait.
 class Waiter {
 public:
   virtual ~Waiter() = default;
   virtual void notify() = 0;
 };
 
-/// What all operations of an executor share.
+/// State shared by all operations of an executor.
 struct Context {
   const Program &program;
   const Memory &memory;
@@ -40,17 +40,16 @@ struct Context {
 
 class CollectiveOperation;
 
-/// One group of a collective. A device arrives, and may go on when `completed` has reached the
+/// One group of a collective. A device arrives, and may continue when `completed` has reached the
 /// number of its arrivals.
 class GroupMeeting final : public TaskGroup {
 public:
   GroupMeeting(CollectiveOperation &operation, std::vector<int64_t> positions);
 
-  /// Called once an execution by each member, in any order.
+  /// Called once per execution by each member, in any order.
   void arrive(int64_t device);
-  /// How many executions are over.
-  /// Sequentially consistent: a device looks here after it has published that it runs, and is
-  /// notified after this has grown; one of the two must see the other.
+  /// The number of completed executions. Sequentially consistent: a device reads it after it has
+  /// published that it runs, and is notified after it has grown; one of the two must see the other.
   int64_t completed() const { return generation.load(); }
   /// Process ids, ascending.
   const std::vector<int64_t> &members() const { return devices; }
@@ -71,7 +70,7 @@ private:
   CollectiveOperation &operation;
   std::vector<int64_t> devices;
   std::vector<Task> tasks;
-  int64_t touchedBytes = 0; ///< what all tasks read and write
+  int64_t touchedBytes = 0; ///< accessed by all tasks
   std::atomic<int64_t> arrived{0};
   std::atomic<int64_t> generation{0};
   int64_t arrivedNs = 0;
@@ -95,9 +94,9 @@ private:
     std::unique_ptr<Move> move;
     /// By position of the collective's mesh, and of its target mesh.
     std::vector<std::byte *> sources, targets;
-    /// Where sources are copied on arrival because a target may overwrite them; else empty.
+    /// Copies of sources that a target may overwrite, made on arrival; else empty.
     std::vector<Bytes> staging;
-    std::vector<const std::byte *> arenaSources; ///< what is copied there
+    std::vector<const std::byte *> arenaSources; ///< their originals
     std::vector<MemoryClaim> claims = {};        ///< of `staging`
   };
   void build(int64_t part);

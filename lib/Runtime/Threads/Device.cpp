@@ -26,7 +26,7 @@ void Device::notify() {
       machine.context.pool.push(*this);
       return;
     }
-    // While it runs, what happened may come after it looked: it must look again before it rests.
+    // An event may follow the last check of a running device: it must check again before it rests.
     if (seen != running || state.compare_exchange_weak(seen, notified))
       return;
   }

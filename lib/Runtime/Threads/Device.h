@@ -15,7 +15,7 @@
 
 namespace tessera::runtime {
 
-/// A part as all its devices share it.
+/// The state of a part shared by its devices.
 struct LoadedPart {
   int64_t index = 0;
   const Part *part = nullptr;
@@ -23,7 +23,7 @@ struct LoadedPart {
   std::vector<std::unique_ptr<CollectiveOperation>> collectives; ///< as Code::collectives
 };
 
-/// What devices need of their executor.
+/// State of the executor shared by devices.
 struct Machine {
   Context &context;
   Processor processor;
@@ -53,12 +53,12 @@ private:
 
   Machine *machine;
   const LoadedPart *loaded;
-  bool arrived = false;                   ///< at the synchronous collective at hand
+  bool arrived = false;                   ///< at the current synchronous collective
   std::vector<int64_t> started;           ///< executions of each collective that it arrived at
   std::map<int64_t, int64_t> transferred; ///< messages sent or received, by transfer id
 };
 
-/// A device with the streams of all its parts. It runs on one worker at a time, and holds none
+/// A device with the streams of all its parts. It runs on one worker at a time, and occupies none
 /// while it waits.
 class Device final : public Job, public Waiter {
 public:
@@ -68,13 +68,13 @@ public:
     streams.push_back(std::make_unique<Stream>(machine, part, id));
     order.push_back(streams.back().get());
   }
-  /// Goes back to the first step. All devices are prepared before the first of them is pushed: a
+  /// Resets to the first step. All devices are prepared before the first of them is pushed: a
   /// notification must not queue one that is about to be pushed.
   void prepare();
   void run() override;
   void notify() override;
   bool finished() const;
-  /// What it waits for; empty when it is finished.
+  /// A description of its wait; empty if it has finished.
   std::string describeWait() const;
 
   const int64_t id; ///< process id

@@ -1,4 +1,4 @@
-//===- Stream.cpp - How virtual devices meet ------------------------------===//
+//===- Stream.cpp - Communication of virtual devices ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -51,7 +51,7 @@ public:
       if (device)
         device->prepare();
     pool.run(jobs);
-    // Only a running device wakes another: what is unfinished now waits for ever.
+    // Only a running device wakes another: unfinished devices are deadlocked.
     if (!machine.failed)
       reportDeadlock();
     return machine.failed ? Status::error(machine.failure) : Status();
@@ -157,7 +157,7 @@ private:
       machine.fail(std::move(text));
   }
 
-  // In order of dependence: workers must stop before what they use goes away.
+  // In order of dependence: workers must stop before their data is destroyed.
   std::shared_ptr<const Artifact> artifact;
   Memory memory;
   KernelLibrary kernels;
