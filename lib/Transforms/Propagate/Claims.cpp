@@ -1,4 +1,4 @@
-//===- Claims.cpp - What tensors say of the factors of an op --------------===//
+//===- Claims.cpp - Claims of tensors on the factors of an op -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -46,8 +46,7 @@ FactorAxes Strategies::settle(const ShardingRule &rule, Claims claims) {
   return legalize(rule, std::move(axes));
 }
 
-/// Whether a slice is one element, of which all but one device would have nothing:
-/// all need what it reads.
+/// Whether a slice is one element, so that only one device would hold it although all read it.
 static bool isTooNarrow(const ShardingRule &rule, const DimRule &dim, const AxisList &axes) {
   return dim.segment && dim.isNarrow && rule.factors[dim.factors[0]].size == 1 && sizeOf(axes) > 1;
 }
@@ -87,8 +86,7 @@ Strategies::Claims Strategies::claimsOf(const RuleNode &node) const {
   return claims;
 }
 
-/// The claims on factors that every tensor with the factor makes alike, on axes that no other
-/// factor is claimed for.
+/// The claims on which all tensors with the factor agree, for axes that no other factor claims.
 Strategies::Claims Strategies::uncontested(const RuleNode &node, const Claims &all) {
   Claims result;
   for (size_t f = 0; f < node.rule.factors.size(); ++f) {

@@ -1,13 +1,13 @@
-//===- Decide.cpp - How each op's loops are cut ----------------------------===//
+//===- Decide.cpp - Choose the cut of each op's loops ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Contested ops choose among the strategies that claims leave (Strategies.h), and
-// everything else keeps what propagation gave it: a strategy problem (StrategyProblem.h)
-// of few candidates, whose prices leave latencies out.
+// Contested ops choose among the strategies that claims allow (Strategies.h), all others
+// keep the propagated ones: a strategy problem (StrategyProblem.h) with few candidates,
+// whose costs exclude latencies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +23,11 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Between plans of equal time the one with fewer reshards; latency itself does not count, since
+/// Prefers the plan with fewer reshards among those of equal time; latencies do not count, since
 /// collectives are fused later.
 static constexpr double kSecondsOfAReshard = 1e-9;
 
-/// The part of a plan's time that gathers take where other cuts are tried in their place.
+/// The share of a plan's time in gathers above which other cuts are tried.
 static constexpr double kWorthRecutting = 0.01;
 
 static Topology withoutLatencies(Topology topology) {
@@ -71,7 +71,7 @@ public:
   }
 
 private:
-  /// The problem in which some ops choose a strategy, and the others keep theirs.
+  /// Builds the problem in which some ops choose a strategy and the others keep theirs.
   void pose(ArrayRef<size_t> open) {
     isOpen.assign(graph.nodes.size(), false);
     for (size_t n : open)
@@ -93,7 +93,7 @@ private:
     return placed.empty() ? nullptr : placed[tensor];
   }
 
-  /// How what no op makes lies.
+  /// Sets the shardings of values that no op computes.
   void placeInputs() {
     raw.resize(graph.tensors.size());
     for (size_t t = 0; t < raw.size(); ++t)
@@ -101,7 +101,7 @@ private:
         raw[t] = graph.keep(canonical(graph.tensors[t].sharding->closed()));
   }
 
-  /// What the choice means.
+  /// The decision for the current choice.
   Decision decided() {
     Decision decision;
     decision.tensors = raw;
@@ -116,9 +116,9 @@ private:
     return decision;
   }
 
-  /// Tries to do without the gathers of a decision: adds what they suggest to the strategies, and
-  /// lets the ops that got more of them, and those beside them, choose anew. Whether that leads to
-  /// a plan of less time that does not send more; the choice stays as it is where it does not.
+  /// Tries to avoid the gathers of a decision: adds the seeds to the strategies, and lets the ops
+  /// with new strategies, and their neighbours, choose again. Returns whether that gives a faster
+  /// plan that does not send more; otherwise the choice is unchanged.
   bool recut(ArrayRef<Strategies::Seed> seeds) {
     if (seeds.empty())
       return false;
@@ -144,7 +144,7 @@ private:
     std::vector<int64_t> now(problem.nodes.size(), -1);
     for (size_t n : open)
       now[posed.nodeOf(n)] = choice[n];
-    now = solver::completeChoice(problem, std::move(now)); // with the best places for it
+    now = solver::completeChoice(problem, std::move(now)); // with the best places
     std::vector<int64_t> solved = solve();
     if (problem.cost(solved) > problem.cost(now) - kSecondsOfAReshard)
       return false;
@@ -161,9 +161,9 @@ private:
     return true;
   }
 
-  /// What to try in place of gathers that take longer than the op that needs them: its other cuts
-  /// over the gathered axes, and its operand made whole. The region around follows where that is
-  /// cheaper: brought into its cut at the border, or computed whole.
+  /// Candidates to replace gathers that take longer than the op that needs them: its other cuts
+  /// over the gathered axes, and its operand replicated. The surrounding region follows where that
+  /// is cheaper: resharded at the border, or computed whole.
   std::vector<Strategies::Seed> alternativesTo(const Decision &decision) {
     std::vector<Strategies::Seed> seeds;
     double atStake = 0; // seconds of the gathers
@@ -184,7 +184,7 @@ private:
     return seeds;
   }
 
-  /// The axes that cut `from`, and not what is needed.
+  /// The axes that cut `from` but not the needed sharding.
   static AxisList axesGathered(const TensorSharding &from, const TensorSharding &need) {
     AxisList gathered;
     for (const AxisList &axes : from.dims)
@@ -211,7 +211,7 @@ private:
     Strategy rest = strategies.of(n)[choice[n]];
     for (AxisList &axes : rest.factors)
       llvm::erase_if(axes, [&](const AxisRef &axis) { return overlapsAny(gathered, axis); });
-    // Contributions over an axis that now cuts a loop are reduced in front of the op.
+    // Contributions over an axis that now cuts a loop are reduced before the op.
     llvm::erase_if(rest.forwards, [&](const Forward &forward) {
       return overlapsAny(gathered, forward.partial.axis);
     });
@@ -234,7 +234,7 @@ private:
         visit(i, node.tensors[i]);
   }
 
-  /// How a tensor of a node is cut under the node's choice.
+  /// The sharding of a tensor of a node under the node's choice.
   const TensorSharding *chosen(size_t n, size_t position) {
     return &posed.shardingsOf(n, position, strategies.listOf(n)).under(choice[n]);
   }
@@ -252,11 +252,11 @@ private:
   const PropagationGraph &graph;
   Strategies strategies;
   StrategyProblem posed;
-  std::vector<bool> isOpen;                ///< by node of the graph: it chooses
+  std::vector<bool> isOpen;                ///< by node of the graph: whether it chooses
   std::vector<bool> isOpenResult;          ///< by tensor
   std::vector<int64_t> choice;             ///< by node of the graph: its strategy
   std::vector<const TensorSharding *> raw; ///< by tensor; null for what ops with strategies produce
-  double planned = 0;                      ///< seconds of the first plan, of what was contested
+  double planned = 0;                      ///< seconds of the first plan's contested ops
   std::vector<const TensorSharding *> placed; ///< by tensor: the place of the first plan, or null
 };
 

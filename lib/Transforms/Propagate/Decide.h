@@ -1,4 +1,4 @@
-//===- Decide.h - How each op's loops are cut -------------------*- C++ -*-===//
+//===- Decide.h - Choose the cut of each op's loops -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,19 +15,19 @@
 
 namespace tessera::dist {
 
-/// How everything lies.
+/// The shardings of all tensors, and the strategies of all ops.
 struct Decision {
-  /// By tensor, of the graph's pool; partial where a reduction is cut.
+  /// By tensor, from the graph's pool; partial if a reduction is cut.
   std::vector<const sharding::TensorSharding *> tensors;
   std::vector<std::shared_ptr<const Strategy>> strategies; ///< by node; null without a result
-  /// By tensor: where it is brought once for several users, of the graph's pool; null, or an empty
-  /// list, where each user has what it needs from where the tensor is made.
+  /// By tensor: the sharding shared by several users, from the graph's pool; null, or an empty
+  /// list, if each user reshards from the producer's sharding.
   std::vector<const sharding::TensorSharding *> places;
 };
 
-/// After propagation: how each op is cut and leaves its results. Where claims contest an axis, the
-/// strategies of all ops concerned are chosen together, by the least modelled time of their work
-/// and of the reshards between them.
+/// After propagation, decides the cut of each op and the shardings of its results. Where claims
+/// contest an axis, the strategies of all these ops are chosen jointly, by the least modelled time
+/// of their work and of the reshards between them.
 Decision decide(const PropagationGraph &graph, const sharding::Topology &topology);
 
 } // namespace tessera::dist

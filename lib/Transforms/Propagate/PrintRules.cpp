@@ -26,7 +26,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// The smallest sets of operands, one for each operand, from which the op forwards a sum.
+/// For each operand the smallest set of operands from which the op forwards a sum.
 static std::string forwardsOf(Operation *op) {
   SmallVector<SmallVector<int64_t>> sets;
   for (int64_t i = 0; i < static_cast<int64_t>(op->getNumOperands()); ++i) {
@@ -49,8 +49,8 @@ struct DistPrintRules : dist::impl::DistPrintRulesBase<DistPrintRules> {
   void runOnOperation() override {
     auto isTensor = llvm::IsaPred<RankedTensorType>;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
-      bool hasTensors =
-          llvm::any_of(op->getOperandTypes(), isTensor) || llvm::any_of(op->getResultTypes(), isTensor);
+      bool hasTensors = llvm::any_of(op->getOperandTypes(), isTensor) ||
+                        llvm::any_of(op->getResultTypes(), isTensor);
       std::string why;
       if (hasTensors && !op->hasTrait<OpTrait::IsTerminator>()) {
         if (std::optional<sharding::ShardingRule> rule = getShardingRule(op, &why))

@@ -1,4 +1,4 @@
-//===- Propagate.cpp - Give every value a sharding -------------------------===//
+//===- Propagate.cpp - Assign a sharding to every value -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,7 +35,7 @@ using namespace tessera::sharding;
 
 namespace {
 
-/// Carries axes over the graph until nothing changes. Tensors only gain axes, so it ends.
+/// Propagates axes over the graph to a fixpoint. It terminates, since tensors only gain axes.
 class Propagation {
 public:
   Propagation(PropagationGraph &graph, MLIRContext *context)
@@ -57,13 +57,13 @@ public:
       return false;
     });
     for (int64_t round : rounds) {
-      // Where this round says something new; every other node has seen its tensors as they are.
+      // Nodes with new priorities in this round; all other nodes are up to date.
       llvm::BitVector fresh = round == *rounds.begin() ? all : nodesThat([&](const RuleNode &node) {
         return llvm::any_of(node.tensors, [&](int64_t tensor) {
           return tensor >= 0 && graph.tensors[tensor].priority == round;
         });
       });
-      // What only moves elements first: it never asks for communication.
+      // Ops that only move elements first: they never need communication.
       llvm::BitVector first = fresh, rest = fresh;
       first &= elementwise;
       rest.reset(elementwise);
@@ -74,7 +74,7 @@ public:
   }
 
 private:
-  /// What the user wrote is where every axis begins.
+  /// Axes start at the user's annotations.
   void reportAnnotations() {
     for (size_t index = 0; index < graph.tensors.size(); ++index) {
       const TensorState &state = graph.tensors[index];
@@ -91,8 +91,7 @@ private:
     return result;
   }
 
-  /// Visits the nodes of `work` in program order, and those admitted whose tensors changed, the
-  /// smallest first.
+  /// Visits the nodes of `work`, and the admitted nodes whose tensors changed, in program order.
   void spread(int64_t round, bool broadcasts, const llvm::BitVector &admitted,
               llvm::BitVector work) {
     for (int n = work.find_first(); n >= 0;) {
@@ -108,7 +107,7 @@ private:
     }
   }
 
-  /// Gives each tensor of the node the axes that the node's factors have. Returns what changed.
+  /// Gives each tensor of the node the axes of the node's factors. Returns the changed tensors.
   llvm::SmallVector<int64_t, 4> visit(const RuleNode &node, int64_t round, bool broadcasts) {
     llvm::SmallVector<int64_t, 4> changed;
     auto isOpen = [&](int64_t tensor) {
@@ -116,8 +115,8 @@ private:
     };
     if (llvm::none_of(node.tensors, isOpen))
       return changed;
-    // What becomes of tensors depends on how they lie and on who may speak, so alike nodes are
-    // worked out once. Reports name the node, and a tensor in two places is extended twice.
+    // The result depends only on the rule, the shardings and the admitted tensors, so equal nodes
+    // are computed once. Not when origins are reported, or if a node has a tensor twice.
     AddressKey key = graph.keyOf(node);
     key.push_back(broadcasts ? &node.rule : nullptr);
     for (int64_t tensor : node.tensors)
@@ -210,8 +209,8 @@ private:
   }
 
   PropagationGraph &graph;
-  MLIRContext *context; ///< null where nobody listens
-  /// How the tensors of a node lie after a visit.
+  MLIRContext *context; ///< null without a listener
+  /// The shardings of a node's tensors after a visit.
   AddressMap<llvm::SmallVector<const TensorSharding *, 4>> known;
 };
 

@@ -1,4 +1,4 @@
-//===- PropagationGraph.cpp - Tensors and the rules that tie them ----------===//
+//===- PropagationGraph.cpp - Tensors and the rules between them ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -106,7 +106,7 @@ PropagationGraph::PropagationGraph(func::FuncOp function, const MeshTable &meshe
       addValue(argument, assignment.lookup(argument), getSharding(argument));
       tensors.back().name = argumentName(function, i);
     }
-  // Definitions first: a loop's yield may name what comes later in the list of nodes.
+  // Definitions first: a loop's yield may use results of later nodes.
   for (Operation *op : ops)
     define(op, assignment);
   for (Operation *op : ops) {
@@ -164,7 +164,7 @@ void PropagationGraph::addReturn(func::FuncOp function, func::ReturnOp ret) {
                          resultName(function, i));
       tie(tensor, result);
     }
-    // Parameters and what replaces them in the next step are one class.
+    // A parameter and its value for the next step are one class.
     fed.push_back(fedArgument(function, i, result));
     tie(fed.back(), result);
     results.push_back(result);

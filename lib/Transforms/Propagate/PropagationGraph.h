@@ -1,4 +1,4 @@
-//===- PropagationGraph.h - Tensors and the rules that tie them -*- C++ -*-===//
+//===- PropagationGraph.h - Tensors and the rules between them --*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,23 +22,22 @@ namespace tessera::dist {
 
 class MeshAssignment;
 
-/// What is known of one tensor so far. Values that a loop keeps equal (its argument and its result)
-/// are one tensor.
+/// The state of one tensor. Values tied by a loop (its argument and its result) are one tensor.
 struct TensorState {
   const sharding::Mesh *mesh;
   mlir::FlatSymbolRefAttr meshName;
   mlir::RankedTensorType type;
-  const sharding::TensorSharding &given;    ///< what the user wrote; all open where nothing
-  const sharding::TensorSharding *sharding; ///< of the pool; `open`: axes that may still be added
-  bool isFixed;                             ///< control flow hands it on: it lies as propagated
+  const sharding::TensorSharding &given;    ///< the annotation; all open without one
+  const sharding::TensorSharding *sharding; ///< from the pool; `open`: axes that may still be added
+  bool isFixed;                             ///< of control flow: keeps the propagated sharding
   int64_t bytes;
-  int64_t priority;   ///< round in which what the user wrote on it begins to spread
+  int64_t priority;   ///< round in which its annotation starts to spread
   mlir::Location loc; ///< where it is defined, for origins
   std::string name;   ///< for arguments and results
 };
 
-/// A rule over tensors: operands first, then results; -1 for what is not a tensor. Nodes of one rule
-/// have tensors of the same types.
+/// A rule over tensors: operands first, then results; -1 for values that are not tensors. Nodes
+/// with the same rule have tensors of the same types.
 struct RuleNode {
   mlir::Operation *op; ///< null for a tie of control flow
   const sharding::ShardingRule &rule;
@@ -48,17 +47,17 @@ struct RuleNode {
 /// The tensors of one function and the rules between them, in program order.
 class PropagationGraph {
 public:
-  /// Fails, in a located error, where operands that meet lie on different meshes.
+  /// Fails with a located error if the operands of an op are on different meshes.
   static mlir::FailureOr<std::unique_ptr<PropagationGraph>> build(mlir::func::FuncOp function,
                                                                   const MeshTable &meshes);
-  /// Of a function of which it is known that its operands meet on one mesh.
+  /// For a function in which the operands of each op are known to be on one mesh.
   PropagationGraph(mlir::func::FuncOp function, const MeshTable &meshes);
 
-  /// The function's in program order, without the bodies of linalg ops.
+  /// The function's ops in program order, without the bodies of linalg ops.
   std::vector<mlir::Operation *> ops;
   std::vector<TensorState> tensors;
   std::vector<RuleNode> nodes;
-  /// For each tensor the nodes that it belongs to, ascending.
+  /// For each tensor its nodes, ascending.
   std::vector<llvm::SmallVector<int64_t, 4>> nodesOf;
   /// Tensors of the function's results, -1 for scalars.
   std::vector<int64_t> results;
@@ -67,13 +66,13 @@ public:
 
   /// The tensor that is returned as a result of the function.
   int64_t returned(size_t result) const;
-  /// Whether nobody said how a result of the function lies: on it, on the value that is returned, or
-  /// on what it feeds.
+  /// Whether a result of the function has no placement: none on itself, on the returned value, or
+  /// on the argument that it feeds.
   bool isOpenResult(size_t result) const;
 
-  /// The rule of a node and how its tensors lie: what a step of propagation depends on.
+  /// The rule of a node and the shardings of its tensors: the key for caching a propagation step.
   AddressKey keyOf(const RuleNode &node) const;
-  /// The pool's copy, which lives as long as the graph and its copies.
+  /// The pool's copy, valid as long as the graph and its copies.
   const sharding::TensorSharding *keep(sharding::TensorSharding sharding) const {
     return shared->pool.keep(std::move(sharding));
   }
@@ -96,7 +95,7 @@ private:
   const sharding::TensorSharding *allOpen(const sharding::Mesh &mesh, int64_t rank);
 
   const MeshTable &meshes;
-  /// What nodes and tensors refer to; copies of a graph share it.
+  /// Data that nodes and tensors refer to; shared by copies of a graph.
   struct Shared {
     RuleTable rules;
     ShardingPool pool;

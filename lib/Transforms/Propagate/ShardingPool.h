@@ -14,8 +14,8 @@
 
 namespace tessera::dist {
 
-/// Keeps each sharding once, so that equal shardings have one address. A program of thousands of
-/// tensors has some dozens of shardings: what is worked out for one address holds for all.
+/// Interns shardings, so that equal shardings have one address. A program with thousands of tensors
+/// has dozens of distinct shardings: results are cached by address.
 class ShardingPool {
 public:
   const sharding::TensorSharding *keep(sharding::TensorSharding sharding) {

@@ -1,4 +1,4 @@
-//===- Strategies.cpp - The ways to cut each op that claims leave ----------===//
+//===- Strategies.cpp - Strategies that claims allow for each op ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -85,7 +85,7 @@ double dist::secondsUnder(const OpCosts &costs, const OpCosts::Work &work,
          costs.communicationSeconds(node.op, strategy.factors, mesh);
 }
 
-/// Adds a strategy that a list lacks, within bounds.
+/// Adds a new strategy to a list, within bounds.
 bool Strategies::addTo(List &list, Strategy strategy) const {
   if (list.size() >= mostStrategies || llvm::is_contained(list, strategy))
     return false;
@@ -94,7 +94,7 @@ bool Strategies::addTo(List &list, Strategy strategy) const {
 }
 
 Strategies::Strategies(const PropagationGraph &graph) : graph(graph), states(graph.tensors.size()) {
-  // Alike nodes have alike strategies.
+  // Equal nodes have equal strategies.
   AddressMap<std::shared_ptr<const List>> known;
   auto none = std::make_shared<const List>();
   for (const RuleNode &node : graph.nodes) {
@@ -131,7 +131,7 @@ void Strategies::extend(ArrayRef<Seed> seeds) {
   spreadAll();
 }
 
-/// Visits the ops around every state of `work`, which grows meanwhile.
+/// Visits the ops around every state of `work`, which may grow in the process.
 void Strategies::spreadAll() {
   for (size_t w = 0; w < work.size(); ++w) {
     auto [tensor, state] = work[w];
@@ -144,8 +144,7 @@ void Strategies::spreadAll() {
   shareLists();
 }
 
-/// Gives nodes of one rule with the same strategies one list, so that what is worked out for it
-/// holds for all of them.
+/// Shares one list between nodes with the same rule and strategies, for caching.
 void Strategies::shareLists() {
   llvm::DenseMap<const ShardingRule *, SmallVector<std::shared_ptr<const List>, 2>> known;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -172,8 +171,8 @@ bool Strategies::add(size_t node, Strategy strategy) {
   return true;
 }
 
-/// Of ops without a choice, later passes decide where contributions wait. One that has a choice may
-/// have to take those that its operands are made as.
+/// Later passes place reductions around ops without a choice. An op with a choice may have to
+/// forward the contributions of its operands.
 void Strategies::passOnOperands(size_t index) {
   const RuleNode &node = graph.nodes[index];
   for (size_t i = 0; i < node.rule.operands.size(); ++i) {
@@ -199,8 +198,8 @@ Strategies::List Strategies::fromClaims(const RuleNode &node) const {
     addTo(list, {FactorAxes(node.rule.factors.size()), {}});
     return list;
   }
-  // What nobody contests stands, whatever it costs: a cut that all who have the factor agree on
-  // divides the work as the user asked. Whether another plan is cheaper is for dist-search to say.
+  // Uncontested claims are final at any cost: a cut on which all tensors with the factor agree
+  // divides the work as annotated. Finding a cheaper plan is the task of dist-search.
   Claims agreed = uncontested(node, all);
   all.insert(all.begin(), agreed.begin(), agreed.end());
   bool contested = false;
@@ -211,7 +210,7 @@ Strategies::List Strategies::fromClaims(const RuleNode &node) const {
                                                          return overlapsAny(*b.axes, x);
                                                        }));
   size_t numOperands = node.rule.operands.size();
-  // The results' claims first, then what operands add: the reductions.
+  // The results' claims first, then those of the operands, which add reductions.
   if (contested) {
     Claims resultsFirst = all;
     for (Claim &claim : resultsFirst)
@@ -245,7 +244,7 @@ Strategies::List Strategies::fromClaims(const RuleNode &node) const {
   return list;
 }
 
-/// Whether an operand is read in windows of a factor, which overlap where it is cut.
+/// Whether an operand is read in windows of a factor, which overlap if it is cut.
 static bool isReadInWindows(const ShardingRule &rule, int64_t factor) {
   return llvm::any_of(rule.operands, [&](const TensorRule &operand) {
     return llvm::any_of(
@@ -258,9 +257,9 @@ static bool isReadInWindows(const ShardingRule &rule, int64_t factor) {
 static constexpr int64_t kLeastBytesToSplit = int64_t(256) << 10;
 static constexpr int64_t kLeastBytesToSplitTwice = int64_t(1) << 20;
 
-/// Axes that two factors are claimed for, or one that is read in windows, on others that the op
-/// proposes. Of axes that do not divide one, a minor part goes there, and what none takes stays: 8
-/// devices on 6 heads cut these in 2 and the claimed factor in 4.
+/// Moves axes that two factors claim, or one factor that is read in windows, to other factors that
+/// the op proposes. If an axis does not divide such a factor, a minor part of it moves there, and
+/// the rest stays: 8 devices on 6 heads cut these in 2 and the claimed factor in 4.
 void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &list) const {
   auto distributed = dyn_cast<ShardingRuleOpInterface>(node.op);
   if (!distributed)
@@ -269,7 +268,7 @@ void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &
   for (int64_t preferred : alternatives) {
     for (const Claim &claim : all) {
       bool isRead = isReadInWindows(node.rule, claim.factor), isContested = isRead;
-      int64_t least = std::numeric_limits<int64_t>::max(); // bytes of a part that is gathered
+      int64_t least = std::numeric_limits<int64_t>::max(); // bytes of a gathered part
       for (const Claim &other : all) {
         bool isRival = other.factor != claim.factor && *other.axes == *claim.axes;
         isContested |= isRival;
@@ -365,7 +364,7 @@ void Strategies::visit(size_t index, size_t position, const TensorSharding &stat
     return;
   Claims claims = claimsOf(node);
   llvm::erase_if(claims, [&](const Claim &claim) { return claim.position == position; });
-  // The axes that the state leaves free are free for the others only where they do not undo it.
+  // Axes that the state does not use are available to the others only if they do not undo it.
   claim(node, position, state, std::numeric_limits<int64_t>::max(), claims);
   if (state.isPartial() && position < node.rule.operands.size()) {
     passOn(index, position, state, claims);
@@ -379,7 +378,7 @@ void Strategies::visit(size_t index, size_t position, const TensorSharding &stat
   addSettled(claims);
   if (!isExtended)
     return;
-  // The op may follow the state to the letter, too: a factor that the tensor has is cut as it says.
+  // The op may also follow the state exactly: the tensor's factors are cut as in the state.
   const TensorRule &rule = ruleOf(node, position);
   llvm::erase_if(claims, [&](const Claim &claim) {
     return claim.position != position && llvm::any_of(rule, [&](const DimRule &dim) {
@@ -389,7 +388,7 @@ void Strategies::visit(size_t index, size_t position, const TensorSharding &stat
   addSettled(claims);
 }
 
-/// The op takes the contributions as they are, where it is linear in them.
+/// The op forwards the contributions if it is linear in them.
 void Strategies::passOn(size_t index, size_t position, const TensorSharding &state,
                         const Claims &claims) {
   const RuleNode &node = graph.nodes[index];

@@ -1,4 +1,4 @@
-//===- Strategies.h - The ways to cut each op that claims leave -*- C++ -*-===//
+//===- Strategies.h - Strategies that claims allow for each op --*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,22 +14,22 @@
 
 namespace tessera::dist {
 
-/// One way to distribute an op.
+/// A candidate distribution of an op.
 using Strategy = sharding::OpSharding;
 /// The strategies of an op. Ops that share a list share a rule, too.
 using StrategyList = std::shared_ptr<const std::vector<Strategy>>;
 
-/// The sharding of tensor `position` of a node (operands first, then results) under a strategy: the
-/// one that the op needs of an operand, or leaves of a result. Canonical.
+/// The sharding of tensor `position` of a node (operands first, then results) under a strategy:
+/// required of an operand, produced for a result. Canonical.
 sharding::TensorSharding shardingUnder(const RuleNode &node, size_t position,
                                        const Strategy &strategy);
 
-/// For every op the strategies that may be best. An op whose tensors agree has one. Where tensors
-/// contest an axis each of them may win it, and what its winning implies for the op's other tensors
-/// spreads to the ops around them, up to tensors that the user annotated.
+/// The candidate strategies of every op. An op whose tensors agree has one. If tensors contest an
+/// axis, each of them may win it, and the consequences for the op's other tensors spread to
+/// neighbouring ops, up to annotated tensors.
 class Strategies {
 public:
-  /// Something to try beyond what claims say: a strategy of a node, or how a tensor may lie.
+  /// A candidate beyond the claims: a strategy of a node, or a sharding of a tensor.
   struct Seed {
     int64_t node = -1;
     Strategy strategy = {};
@@ -39,14 +39,14 @@ public:
 
   explicit Strategies(const PropagationGraph &graph);
 
-  /// Adds seeds, and what they imply for the ops around them, beyond the bounds so far. A strategy
-  /// keeps its index.
+  /// Adds seeds, and their consequences for neighbouring ops, beyond the previous bounds.
+  /// Strategies keep their indices.
   void extend(llvm::ArrayRef<Seed> seeds);
 
-  /// The axes that a rule's factors get when every tensor keeps its sharding as far as all can: the
-  /// heaviest tensor that names a factor says its axes, longer ones extend it. Tensors whose
-  /// priority is beyond `round` say nothing, and unless `broadcasts` neither do operands that an
-  /// elementwise op spreads over more elements: a bias should follow what it is added to.
+  /// The axes of a rule's factors if every tensor keeps its sharding as far as possible: the
+  /// heaviest tensor with a factor fixes its axes, longer lists extend them. Tensors with a
+  /// priority beyond `round` make no claims, and unless `broadcasts` neither do broadcast operands
+  /// of elementwise ops: a bias should follow the value to which it is added.
   static sharding::FactorAxes merge(const PropagationGraph &graph, const RuleNode &node,
                                     int64_t round, bool broadcasts);
 
@@ -57,7 +57,7 @@ public:
 private:
   using List = std::vector<Strategy>;
 
-  /// What one tensor says of one factor.
+  /// The claim of one tensor on one factor.
   struct Claim {
     int64_t factor;
     const sharding::AxisList *axes; ///< of the tensor's sharding, or kept in `Claims::split`
@@ -66,7 +66,7 @@ private:
     size_t position; ///< of the tensor in the node
   };
   struct Claims : llvm::SmallVector<Claim, 8> {
-    /// What several factors of one dimension share out.
+    /// Axes of one dimension divided among several factors.
     llvm::SmallVector<std::shared_ptr<const sharding::FactorAxes>, 0> split;
   };
 
@@ -82,7 +82,7 @@ private:
   void addAlternatives(const RuleNode &node, const Claims &all, List &list) const;
   bool add(size_t node, Strategy strategy);
   void spread(size_t node, const Strategy &strategy);
-  /// A tensor that the user has pinned is cut further for some uses: others may take it so.
+  /// If some uses cut an annotated tensor further, other uses may share that cut.
   void shareFinerUses(int64_t tensor);
   void addState(int64_t tensor, const sharding::TensorSharding &state);
   void visit(size_t node, size_t position, const sharding::TensorSharding &state);
@@ -94,27 +94,27 @@ private:
               const Claims &claims);
 
   const PropagationGraph &graph;
-  /// Bounds that keep the choice small where claims contradict each other everywhere.
+  /// Bounds on the number of candidates if many claims conflict.
   size_t mostStrategies = 8, mostStates = 5;
   bool isExtended = false;
   /// By node; nodes of one rule that have the same strategies share a list.
   std::vector<std::shared_ptr<const List>> strategies;
-  std::vector<std::vector<sharding::TensorSharding>> states; ///< by tensor, beyond the propagated
+  std::vector<std::vector<sharding::TensorSharding>> states; ///< by tensor, except propagated
   std::vector<std::pair<int64_t, sharding::TensorSharding>> work;
 };
 
-/// Whether what the user wrote on a tensor leaves room for its dimensions to lie as `state` says.
+/// Whether the annotation of a tensor allows its dimensions the sharding `state`.
 bool allows(const TensorState &tensor, const sharding::TensorSharding &state);
 
-/// Whether an op decides how it is cut: it is neither control flow nor a constraint.
+/// Whether an op has a strategy: it is neither control flow nor a constraint.
 bool decidesStrategy(const RuleNode &node);
 
 /// The mesh that an op with a rule is cut over.
 const sharding::Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node);
-/// Seconds of one execution of an op that is cut so, of the device that has most to do.
+/// Seconds of one execution of an op under a strategy, on the busiest device.
 double secondsUnder(const OpCosts &costs, const PropagationGraph &graph, const RuleNode &node,
                     const Strategy &strategy);
-/// The same where the op's work and the shardings of its tensors are known.
+/// The same for known work and shardings.
 double secondsUnder(const OpCosts &costs, const OpCosts::Work &work, const PropagationGraph &graph,
                     const RuleNode &node, const Strategy &strategy,
                     llvm::ArrayRef<const sharding::TensorSharding *> shardings);

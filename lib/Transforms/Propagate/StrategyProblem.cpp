@@ -1,4 +1,4 @@
-//===- StrategyProblem.cpp - The choice of all shardings -------------------===//
+//===- StrategyProblem.cpp - The joint choice of all shardings ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -44,7 +44,7 @@ void StrategyProblem::build(StrategySource &source) {
   addOps(source);
   addHomes(source);
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
-    // What is made of scalars alone is made anew wherever it is needed.
+    // Values that depend only on scalars are recomputed at each use.
     int64_t maker = makers[t].node;
     if (!isFed(t) && isOpen(t) && !(maker >= 0 && isMadeOfScalars(graph.nodes[maker].op)))
       addTensor(t, source);
@@ -69,7 +69,7 @@ void StrategyProblem::addOps(StrategySource &source) {
     solver::Node &own = problem.nodes.emplace_back();
     own.name = op->getName().getStringRef().str();
     own.coordinates = node.candidates.labels;
-    // The op's own iterations count, so that no plan undoes the user's cuts to save a few bytes.
+    // The op's own iterations count, so that no plan undoes annotated cuts to save a few bytes.
     double trips = tripsOf(op);
     for (double seconds : *node.seconds)
       own.cost.push_back(trips * seconds);
@@ -118,7 +118,7 @@ StrategyEnd StrategyProblem::homeOf(size_t tensor) {
 // Edges
 //===----------------------------------------------------------------------===//
 
-/// Whether what makes a tensor or one of its users has a choice.
+/// Whether the producer of a tensor or one of its users has a choice.
 bool StrategyProblem::isOpen(size_t tensor) const {
   auto isChoosing = [&](int64_t node) {
     int64_t last = graph.nodes[node].tensors.back();
@@ -127,8 +127,8 @@ bool StrategyProblem::isOpen(size_t tensor) const {
   return homes[tensor].node >= 0 || llvm::any_of(graph.nodesOf[tensor], isChoosing);
 }
 
-/// Joins what makes a tensor to its users: directly where there is one, else over a place, so that
-/// what several need alike is sent once.
+/// Connects the producer of a tensor with its users: a single user directly, several through a
+/// place, so that a sharding that several need is sent once.
 void StrategyProblem::addTensor(size_t tensor, StrategySource &source) {
   StrategyEnd own = homeOf(tensor);
   SmallVector<StrategyEnd> users;
@@ -149,7 +149,7 @@ void StrategyProblem::addTensor(size_t tensor, StrategySource &source) {
         users.push_back(reader);
     }
   }
-  // Beside users a result is as it is for them.
+  // A result with other users has the sharding of its place.
   if (staysAsMade && users.empty() && own.node >= 0)
     users.push_back(addAsMade(tensor, own));
   if (users.empty())
@@ -162,7 +162,8 @@ void StrategyProblem::addTensor(size_t tensor, StrategySource &source) {
     addEdge(tensor, place, user);
 }
 
-/// A result of the function that nobody placed: as it is made, with contributions scattered.
+/// A function result without a placement: keeps the producer's sharding, with contributions
+/// scattered.
 StrategyEnd StrategyProblem::addAsMade(size_t tensor, const StrategyEnd &maker) {
   const TensorState &state = graph.tensors[tensor];
   const AxisList &all = TensorSharding::allOpen(*state.mesh, 0).open;
@@ -174,8 +175,8 @@ StrategyEnd StrategyProblem::addAsMade(size_t tensor, const StrategyEnd &maker) 
   return addNode(intern(results), {}, {});
 }
 
-/// Shardings in which a reshard for several users can be shared: every one in which the tensor is
-/// made or read, but for windows. Beside a last place only those that several name.
+/// Shardings in which several users can share a reshard: all in which the tensor is produced or
+/// read, except windows. With a last place, only those that several ends name.
 ShardingRefs StrategyProblem::placesBetween(const StrategyEnd &from, ArrayRef<StrategyEnd> users,
                                             const TensorSharding *last) const {
   ShardingRefs result, once;
@@ -237,7 +238,7 @@ void StrategyProblem::addEdge(size_t tensor, const StrategyEnd &from, const Stra
   if (from.node < 0 && to.node < 0)
     return;
   double trips = tripsOfTensor(tensor);
-  if (from.node < 0 || to.node < 0) { // the edge's cost is that of the end with a choice
+  if (from.node < 0 || to.node < 0) { // the cost belongs to the end with a choice
     solver::Node &open = problem.nodes[std::max(from.node, to.node)];
     solver::EdgeTable table = tableBetween(tensor, from, to, trips);
     for (size_t s = 0; s < table.cost.size(); ++s)
@@ -291,8 +292,8 @@ size_t StrategyProblem::ReshardPrices::placeOf(size_t number) {
   return places[number];
 }
 
-/// Appends the seconds of one reshard from each distinct source to each distinct target. Hurried
-/// prices are taken where the exact one is not known.
+/// Appends the seconds of one reshard from each distinct source to each distinct target. Uses an
+/// approximate cost if the exact one is unknown and time has run out.
 void StrategyProblem::price(ReshardPrices &known, const ShardingList &from, const ShardingList &to,
                             bool hurries, std::vector<double> &result) {
   auto placesOf = [&](const ShardingList &list) {
@@ -382,7 +383,7 @@ const std::vector<double> &StrategyProblem::secondsOf(size_t n, const StrategyLi
   const Mesh &mesh = meshOf(graph, node);
   OpCosts::Work work = opCosts().workOf(node.op);
   std::vector<double> sentInside;
-  if (!isa<linalg::LinalgOp>(node.op)) { // their iterations do not need each other
+  if (!isa<linalg::LinalgOp>(node.op)) { // their iterations are independent
     FactorAxes cut(node.rule.factors.size());
     for (AxisList &axes : cut) {
       for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)

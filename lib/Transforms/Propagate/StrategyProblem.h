@@ -1,4 +1,4 @@
-//===- StrategyProblem.h - The choice of all shardings ----------*- C++ -*-===//
+//===- StrategyProblem.h - The joint choice of all shardings ----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Builds the problem that propagation (Decide.cpp) and the search (Search/StrategyGraph.cpp)
-// solve. They differ in candidates, in prices and in the solver's mode:
+// solve. They differ in candidates, in costs of reshards and in the solver's mode:
 //
 //   op                    a node; its strategies are the candidates of its cuts, its cost the
 //                         roofline of what one device then does
@@ -17,9 +17,9 @@
 //   from home to place,   an edge; its table has the modelled time of the reshard between
 //   from place to user    what one strategy leaves and another needs
 //
-// What has one candidate is no node: the edges to it are added to the costs of the other end.
-// Ops that share a list of strategies share shardings and tables, so a program of repeated
-// layers is built at the price of one.
+// An end with one candidate is not a node: the tables of its edges are added to the costs of the
+// other end. Ops that share a list of strategies share shardings and tables, so building a program
+// of repeated layers costs as much as one layer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,56 +41,56 @@ namespace tessera::dist {
 
 using ShardingRefs = llvm::SmallVector<const sharding::TensorSharding *, 8>;
 
-/// The sharding of a tensor under each strategy of a node. The shardings are the graph's pool's.
+/// The sharding of a tensor under each strategy of a node. The shardings are from the graph's pool.
 struct ShardingList {
   ShardingRefs distinct;
-  llvm::SmallVector<size_t, 8> numbers; ///< of the distinct ones, among all that are known
+  llvm::SmallVector<size_t, 8> numbers; ///< of the distinct ones, among all known shardings
   llvm::SmallVector<int64_t, 8> of;     ///< by strategy: its index in `distinct`
 
   const sharding::TensorSharding &under(int64_t strategy) const { return *distinct[of[strategy]]; }
 };
 
-/// One end of an edge: a node of the problem, or something of one sharding (`node` is -1).
+/// One end of an edge: a node of the problem, or a fixed sharding (`node` is -1).
 struct StrategyEnd {
   int64_t node = -1;
   const ShardingList *shardings = nullptr; ///< by strategy of the node
 };
 
-/// What a strategy problem chooses from.
+/// The candidates of a strategy problem.
 class StrategySource {
 public:
   struct OfOp {
     StrategyList strategies;
     solver::Coordinates labels; ///< may be empty
-    int64_t kept = -1;          ///< the strategy of an op without a choice; -1: the op is a node
+    int64_t kept = -1;          ///< the fixed strategy; -1: the op is a node
   };
   struct OfTensor {
     ShardingRefs shardings;
     solver::Coordinates labels; ///< may be empty
-    bool isFixed = false;       ///< there is no choice: one sharding, and no node
+    bool isFixed = false;       ///< one sharding, without a node
   };
 
   virtual ~StrategySource() = default;
-  /// Asked of ops with results, but for constraints.
+  /// The candidates of an op with results other than a constraint.
   virtual OfOp ofOp(size_t node) = 0;
-  /// Asked of tensors that no such op makes. Without shardings: a result of the function that stays
-  /// as it is made, with contributions scattered.
+  /// The candidates of a tensor without such a producer. No shardings: a function result that keeps
+  /// its producer's sharding, with contributions scattered.
   virtual OfTensor ofTensor(size_t tensor) = 0;
-  /// The place of a tensor in a plan that is to be improved: other places are then only those that
-  /// several users name. Null: there is no such plan.
+  /// The place of a tensor in a plan to improve: other places are then only those that several
+  /// users name. Null: there is no such plan.
   virtual const sharding::TensorSharding *lastPlaceOf(size_t /*tensor*/) { return nullptr; }
-  /// Of shardings of a tensor on a mesh.
+  /// Labels of shardings of a tensor on a mesh.
   virtual solver::Coordinates labelsOf(const ShardingRefs & /*shardings*/,
                                        const sharding::Mesh & /*mesh*/) {
     return {};
   }
 };
 
-/// What the prices of a strategy problem are made of.
+/// Parameters of the costs of a strategy problem.
 struct StrategyPrices {
   sharding::Topology topology;
-  double ofReshard = 0; ///< seconds of every reshard, beside what the topology says
-  /// Seconds after which reshards are no longer priced by their best plans, see ReshardTable.
+  double ofReshard = 0; ///< added to the seconds of every reshard
+  /// Seconds after which the costs of reshards are approximate, see ReshardTable.
   double timeLimit = std::numeric_limits<double>::infinity();
 };
 
@@ -99,47 +99,47 @@ public:
   /// `graph` must outlive this.
   StrategyProblem(const PropagationGraph &graph, StrategyPrices prices);
 
-  /// Builds the problem anew. What was priced before is looked up.
+  /// Rebuilds the problem, with cached costs.
   void build(StrategySource &source);
 
   solver::Problem problem;
 
-  /// What an edge of the problem is the reshard of.
+  /// The reshard of an edge of the problem.
   struct Sent {
     int64_t tensor;
     StrategyEnd from, to;
     double trips;
   };
   const std::vector<Sent> &sent() const { return sends; }
-  /// Whether time ran out while reshards were priced: the prices of some are then those of one
-  /// chain that always works, and no bound follows from them.
+  /// Whether the time limit ended the computation of reshard costs: some are then the costs of one
+  /// generic chain, which give no bound.
   bool hasHurriedPrices() const { return isHurried; }
 
-  /// The node of the problem for a node of the graph, -1 where it has no choice.
+  /// The node of the problem for a node of the graph, -1 without a choice.
   int64_t nodeOf(size_t node) const { return nodes[node].problemNode; }
   /// The strategies of a node of the graph; null for control flow and constraints.
   const StrategyList &strategiesOf(size_t node) const { return nodes[node].candidates.strategies; }
   /// Seconds of one execution of a node of the problem, by strategy, without its edges.
   const std::vector<double> &secondsOf(size_t node) const { return *nodes[node].seconds; }
-  /// The node of the graph whose op makes a tensor, -1: none.
+  /// The node of the graph that computes a tensor, or -1.
   int64_t makerOf(size_t tensor) const { return makers[tensor].node; }
-  /// How a tensor is made.
+  /// The sharding in which a tensor is produced.
   StrategyEnd homeOf(size_t tensor);
-  /// Where a tensor is for its users; without shardings where it has no place.
+  /// The place of a tensor; without shardings if it has none.
   const StrategyEnd &placeOf(size_t tensor) const { return places[tensor]; }
-  /// Whether a result of the function is of one class with the argument that it feeds.
+  /// Whether a function result is in one class with the argument that it feeds.
   bool isFed(size_t tensor) const { return fedBy[tensor] >= 0; }
 
   /// The sharding of tensor `position` of a node (operands first) under each of these strategies.
   const ShardingList &shardingsOf(size_t node, size_t position, const StrategyList &strategies);
   /// Seconds of one execution of a node's op, by strategy.
   const std::vector<double> &secondsOf(size_t node, const StrategyList &strategies);
-  /// How often a tensor is sent in one execution of its function: as often as the op runs that
-  /// makes it; what a loop carries is sent in its body.
+  /// How often a tensor is sent per execution of its function: as often as its producer runs; loop
+  /// carries are sent in the body.
   double tripsOfTensor(size_t tensor) const;
   /// The table of a tensor's reshards.
   sharding::ReshardTable &tableOf(size_t tensor) { return *pricesOf(tensor).table; }
-  /// Seconds of one reshard of a tensor; both shardings are of the graph's pool.
+  /// Seconds of one reshard of a tensor; both shardings are from the graph's pool.
   double reshardSeconds(size_t tensor, const sharding::TensorSharding *from,
                         const sharding::TensorSharding *to);
 
@@ -157,17 +157,17 @@ private:
     const ShardingList *shardings = nullptr;
     solver::Coordinates labels;
   };
-  /// What ops of one list of strategies share.
+  /// Data shared by ops with the same list of strategies.
   struct ListFacts {
     StrategyList list;                                    ///< keeps the address
     llvm::SmallVector<const ShardingList *, 4> shardings; ///< by position; null: not asked for
-    /// By mesh, work, and by factor the seconds of what the op sends inside.
+    /// By mesh, work, and the seconds of the op's own communication by factor.
     std::map<std::tuple<const sharding::Mesh *, OpCosts::Work, std::vector<double>>,
              std::vector<double>>
         seconds;
   };
 
-  /// What is known of the reshards of tensors of one shape, by source and target; NaN: not known.
+  /// Costs of the reshards of tensors of one shape, by source and target; NaN: unknown.
   struct ReshardPrices {
     using Rows = std::vector<std::vector<double>>;
     sharding::ReshardTable *table = nullptr;
@@ -210,7 +210,7 @@ private:
   std::vector<Sent> sends;
   bool isHurried = false;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  /// The number of a table in the problem, by what it is made of.
+  /// The number of a table in the problem, by its key.
   std::map<std::tuple<const sharding::ReshardTable *, const ShardingList *, const ShardingList *,
                       double>,
            int64_t>

@@ -1,4 +1,4 @@
-//===- WriteShardings.cpp - A plan into the IR ----------------------------===//
+//===- WriteShardings.cpp - Write a plan into the IR ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,9 +23,8 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Brings values to where several users have them from, once and behind what makes them. What needs
-/// a value as it lies has it from there; branches bring what they need when they are taken, and
-/// contributions are added up by the passes behind this one.
+/// Reshards values to their places, once and after their producers. Users of the produced sharding
+/// read the original; branches reshard inside, and later passes reduce contributions.
 static void writePlaces(const PropagationGraph &graph, const Decision &decision,
                         llvm::function_ref<ShardingAttr(int64_t, const TensorSharding &)> attrOf) {
   llvm::MapVector<Value, SmallVector<OpOperand *>> users;
@@ -63,7 +62,8 @@ static void writePlaces(const PropagationGraph &graph, const Decision &decision,
   }
 }
 
-/// How each op is distributed. Ops of one strategy on one mesh share the attribute.
+/// Annotates each op with its distribution. Ops with the same strategy and mesh share the
+/// attribute.
 static void writeOpShardings(const PropagationGraph &graph, const Decision &decision) {
   llvm::DenseMap<std::pair<Attribute, const Strategy *>, OpShardingAttr> written; // looked up only
   for (auto [node, strategy] : llvm::zip(graph.nodes, decision.strategies)) {
@@ -110,16 +110,16 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
   for (auto [index, tensor] : llvm::enumerate(graph.results)) {
     if (tensor < 0)
       continue;
-    // What feeds an argument lies as the argument does; the reshard is part of the step.
+    // A result that feeds an argument has its sharding; the reshard is part of the step.
     int64_t fed = graph.fed[index];
-    ShardingAttr lies = closed(fed >= 0 ? fed : tensor);
+    ShardingAttr placement = closed(fed >= 0 ? fed : tensor);
     const TensorState &state = graph.tensors[tensor];
-    if (lies != closed(tensor) &&
+    if (placement != closed(tensor) &&
         state.given != TensorSharding::allOpen(*state.mesh, state.type.getRank()))
       function.emitRemark() << "result '" << graph.tensors[tensor].name
                             << "' has the sharding of argument '" << graph.tensors[fed].name
-                            << "' that it feeds, " << lies << " instead of its annotation";
-    signature.ofResult(index).set(DistDialect::kSharding, lies);
+                            << "' that it feeds, " << placement << " instead of its annotation";
+    signature.ofResult(index).set(DistDialect::kSharding, placement);
   }
   signature.write();
   for (Operation *op : graph.ops) {
@@ -148,7 +148,7 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
 
 void dist::leaveResultsOpen(func::FuncOp function, const PropagationGraph &graph,
                             const Decision &decision) {
-  // An axis before its parts: they cover it.
+  // Axes before their parts, which they cover.
   auto isLarger = [](const AxisRef &a, const AxisRef &b) {
     return std::pair(-a.size, a) < std::pair(-b.size, b);
   };
@@ -163,19 +163,19 @@ void dist::leaveResultsOpen(func::FuncOp function, const PropagationGraph &graph
       continue;
     const TensorState &state = graph.tensors[tensor];
     const TensorSharding &made = *decision.tensors[graph.returned(index)];
-    TensorSharding lies = state.sharding->closed();
+    TensorSharding opened = state.sharding->closed();
     if (made.windows.empty())
-      lies = made.withoutPartial();
+      opened = made.withoutPartial();
     auto axes = contributed.find(state.mesh);
     if (axes != contributed.end())
       for (const AxisRef &axis : axes->second)
-        if (lies.isFree(axis) && !overlapsAny(lies.open, axis) &&
-            dimToScatter(lies, state.type.getShape(), axis))
-          lies.open.push_back(axis);
-    if (lies != state.sharding->closed())
+        if (opened.isFree(axis) && !overlapsAny(opened.open, axis) &&
+            dimToScatter(opened, state.type.getShape(), axis))
+          opened.open.push_back(axis);
+    if (opened != state.sharding->closed())
       signature.ofResult(index).set(
           DistDialect::kSharding,
-          ShardingAttr::get(state.meshName, *state.mesh, canonical(lies), function.getContext()));
+          ShardingAttr::get(state.meshName, *state.mesh, canonical(opened), function.getContext()));
   }
   signature.write();
 }
