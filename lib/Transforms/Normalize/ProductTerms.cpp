@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Beyond these a tensor is a factor as it is.
+/// Limit on the depth of expanded ops; deeper tensors are factors themselves.
 static constexpr int kMostSteps = 24;
 static constexpr size_t kMostFactors = 16;
 
@@ -56,8 +56,8 @@ static std::optional<Product> multiply(std::optional<Product> a, std::optional<P
   return a->factors.size() <= kMostFactors ? a : std::nullopt;
 }
 
-/// A value of a body; `loopsOf`: the loop of the sum for each loop of the op. Nothing where it is
-/// no product.
+/// A value of a body as a product; `loopsOf`: the loop of the sum for each loop of the op. Nothing
+/// if it is not a product.
 static std::optional<Product> expandScalar(linalg::GenericOp op, Value value,
                                            ArrayRef<int64_t> loopsOf, int steps) {
   if (std::optional<double> number = constantOf(value))
@@ -105,7 +105,7 @@ static SmallVector<int64_t> loopsReadBy(linalg::GenericOp op, BlockArgument argu
       [&](AffineExpr expr) { return loopsOf[cast<AffineDimExpr>(expr).getPosition()]; });
 }
 
-/// Adds what a value of a body adds up, `sign` times, to `addends`. False where it is not known.
+/// Appends the addends of a value of a body, times `sign`, to `addends`. False if they are unknown.
 static bool split(linalg::GenericOp op, Value value, ArrayRef<int64_t> loopsOf, double sign,
                   int steps, SmallVectorImpl<Product> &addends) {
   auto push = [&](std::optional<Product> product) {
@@ -142,7 +142,7 @@ static bool split(linalg::GenericOp op, Value value, ArrayRef<int64_t> loopsOf, 
   return push(expandScalar(op, value, loopsOf, steps));
 }
 
-/// What a sum of f32 or f64 from zero adds up for each iteration; null for other ops.
+/// The addend of a sum of f32 or f64 from zero; null for other ops.
 static Value summandOf(linalg::GenericOp op) {
   if (!readsPlainly(op) || op.getNumReductionLoops() == 0)
     return {};

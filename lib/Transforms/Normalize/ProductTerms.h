@@ -14,7 +14,7 @@
 
 namespace tessera::dist {
 
-/// Elements of a tensor at some of the loops of a sum, or what they divide by.
+/// Elements of a tensor indexed by some loops of a sum, as a factor or divisor.
 struct Factor {
   mlir::Value tensor;
   llvm::SmallVector<int64_t> loops; ///< by dimension of the tensor
@@ -30,16 +30,15 @@ struct Product {
   llvm::SmallVector<Factor> factors;
 };
 
-/// What a sum over products adds up for each iteration of its loops, read through the elementwise
-/// multiplications and divisions that make its inputs. Nothing for ops that are no sum of f32 or
-/// f64 from zero.
+/// The addend of a sum over products for each iteration of its loops, through the elementwise
+/// multiplications and divisions that compute its inputs. Nothing for other ops than a sum of f32
+/// or f64 from zero.
 std::optional<Product> termOf(mlir::linalg::GenericOp op);
 
-/// The same as several products that are added up, where additions and negations in front of the sum
-/// say so.
+/// The same as a sum of several products, through additions and negations before the sum.
 llvm::SmallVector<Product> addendsOf(mlir::linalg::GenericOp op);
 
-/// Elements of a tensor at loops, read in the same way.
+/// Elements of a tensor at loops, expanded in the same way.
 std::optional<Product> elementsOf(mlir::Value tensor, llvm::ArrayRef<int64_t> loops);
 
 } // namespace tessera::dist

@@ -1,4 +1,4 @@
-//===- InsertReshards.cpp - A reshard where a use needs another sharding ---===//
+//===- InsertReshards.cpp - Reshard where a use needs another sharding ----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -64,7 +64,7 @@ static std::string reductionsOf(const TensorSharding &sharding) {
 
 namespace {
 
-/// One use of a value and how the value must lie there.
+/// One use of a value and the sharding that it needs.
 struct Need {
   OpOperand *use;
   ShardingAttr sharding;
@@ -95,7 +95,7 @@ private:
       needs[use.get()].push_back({&use, sharding, std::move(reason)});
   }
 
-  /// Values that control flow hands on have the sharding of what receives them.
+  /// Operands of control flow have the sharding of the values that they become.
   void collectHandovers(RegionBranchOpInterface op) {
     bool loops = isa<LoopLikeOpInterface>(op.getOperation());
     llvm::SmallPtrSet<OpOperand *, 8> seen; // a loop's argument has the sharding of its result
@@ -106,8 +106,8 @@ private:
     });
   }
 
-  /// A result lies as its annotation says; one that feeds an argument lies as that does, so that
-  /// the move to where the next step reads it is part of this one.
+  /// A result has its annotated sharding; one that feeds an argument has that of the argument, so
+  /// that the reshard for the next step is part of this one.
   void collectResult(OpOperand &use) {
     unsigned index = use.getOperandNumber();
     auto own = function.getResultAttrOfType<ShardingAttr>(index, DistDialect::kSharding);
@@ -123,7 +123,7 @@ private:
     need(use, own, "required by result '" + resultName(function, index) + "'");
   }
 
-  /// Whether devices have the whole of which a slice is taken.
+  /// Whether devices hold the whole value of which a slice is taken.
   bool hasSliceOf(Value value, ShardingAttr wanted) {
     ShardingAttr own = getSharding(value);
     return own && own.getMesh() == wanted.getMesh() &&
@@ -133,7 +133,7 @@ private:
 
   void collect(Operation *op) {
     if (isa<ReshardOp>(op))
-      return; // a demanded change takes its operand as it lies
+      return; // an explicit reshard accepts any sharding
     if (auto constraint = dyn_cast<ShardTensorOp>(op))
       return need(op->getOpOperand(0), constraint.getSharding(), "required by dist.shard_tensor");
     if (auto ret = dyn_cast<func::ReturnOp>(op)) {
@@ -154,8 +154,8 @@ private:
                  op->getName().getStringRef().str());
   }
 
-  /// Places the reshards of one value: what several uses need alike is made once, behind the value;
-  /// a partial value that is needed in several ways is reduced once before it is cut.
+  /// Places the reshards of one value: a sharding that several uses need is made once, after the
+  /// value; a partial value that is needed in several shardings is reduced once before it is cut.
   void satisfy(Value value, ArrayRef<Need> list) {
     ShardingAttr own = getSharding(value);
     if (!own)
@@ -178,24 +178,24 @@ private:
     if (bySharding.empty())
       return;
     Value base = value;
-    TensorSharding lies = resolveVerified(own, meshes, value.getType());
+    TensorSharding current = resolveVerified(own, meshes, value.getType());
     bool targetsWhole = llvm::all_of(bySharding, [&](auto &entry) {
       return entry.first.getMesh() == own.getMesh() &&
              !resolveVerified(entry.first, meshes, value.getType()).isPartial();
     });
-    if (lies.isPartial() && bySharding.size() > 1 && targetsWhole) {
+    if (current.isPartial() && bySharding.size() > 1 && targetsWhole) {
       ShardingAttr reduced = ShardingAttr::get(own.getMesh(), meshes.get(own.getMesh()),
-                                               lies.withoutPartial(), function.getContext());
-      base = reshard(value, reduced, reductionsOf(lies) + "required by several uses", nullptr);
+                                               current.withoutPartial(), function.getContext());
+      base = reshard(value, reduced, reductionsOf(current) + "required by several uses", nullptr);
     }
     llvm::SmallDenseMap<ShardingAttr, Value> cutFrom = moveOnce(base, bySharding);
-    std::string why = getSharding(base) == own && lies.isPartial() ? reductionsOf(lies) : "";
+    std::string why = getSharding(base) == own && current.isPartial() ? reductionsOf(current) : "";
     // What is needed as contributions, too, is made of the part that is needed whole.
     llvm::SmallDenseMap<ShardingAttr, Value> moved; // looked up only
     for (bool contributes : {false, true})
       for (auto &[sharding, uses] : bySharding) {
         TensorSharding wanted = resolveVerified(sharding, meshes, value.getType());
-        if (contributes != (wanted.isPartial() && !lies.isPartial()))
+        if (contributes != (wanted.isPartial() && !current.isPartial()))
           continue;
         Value from = cutFrom.lookup(sharding);
         if (!from)
@@ -210,8 +210,9 @@ private:
       }
   }
 
-  /// Moves `base`, which stands for `value`, to where some uses need it. Returns what uses outside
-  /// of branches share, or null: a use inside a branch pays only when the branch is taken.
+  /// Reshards `base`, which stands for `value`, for some uses. Returns the reshard shared by uses
+  /// outside of branches, or null: a use inside a branch has its own, which runs only when the
+  /// branch is taken.
   Value serve(Value value, Value base, ShardingAttr sharding, ArrayRef<const Need *> uses,
               const std::string &why) {
     SmallVector<const Need *> shared;
@@ -230,23 +231,22 @@ private:
     return moved;
   }
 
-  /// Shifted reads of one value need windows that overlap: where all along the same dimensions
-  /// together are less to move than each for itself, they are moved once, and each is cut from
-  /// that. Returns what they are to be cut from, by sharding; those moved for themselves are not in
-  /// it.
+  /// Shifted reads of one value need overlapping windows: if the union of all windows along the
+  /// same dimensions is smaller than their sum, it is moved once, and each window is cut from it.
+  /// Returns the union by sharding, without windows that are moved separately.
   llvm::SmallDenseMap<ShardingAttr, Value>
   moveOnce(Value base, llvm::MapVector<ShardingAttr, SmallVector<const Need *>> &bySharding) {
     llvm::SmallDenseMap<ShardingAttr, Value> cutFrom; // looked up only
     auto type = cast<RankedTensorType>(base.getType());
     ShardingAttr own = getSharding(base);
-    TensorSharding lies = resolveVerified(own, meshes, type);
+    TensorSharding current = resolveVerified(own, meshes, type);
     const sharding::Mesh &mesh = meshes.get(own.getMesh());
-    if (!lies.windows.empty() || lies.isPartial() || bySharding.size() < 2)
+    if (!current.windows.empty() || current.isPartial() || bySharding.size() < 2)
       return cutFrom;
     std::vector<int64_t> shape = shapeOf(type);
     auto bytesTo = [&](const TensorSharding &target) {
       return sharding::trafficOf(sharding::CollectiveKind::exchange, mesh.numDevices(), 1, mesh,
-                                 sharding::makeLayout(lies, shape), mesh,
+                                 sharding::makeLayout(current, shape), mesh,
                                  sharding::makeLayout(target, shape))
           .wireBytes;
     };
@@ -258,7 +258,7 @@ private:
     SmallVector<Together, 2> groups;
     for (auto &[sharding, uses] : bySharding) {
       TensorSharding wanted = resolveVerified(sharding, meshes, type);
-      // One value behind `base` serves all uses: none may be in a branch, or want no window.
+      // One value after `base` serves all uses: none may be in a branch, and all must need windows.
       if (sharding.getMesh() != own.getMesh() || wanted.isPartial() ||
           llvm::any_of(uses,
                        [&](const Need *need) { return isInBranch(need->use->getOwner(), base); }))
@@ -287,7 +287,7 @@ private:
     return cutFrom;
   }
 
-  /// A window in the elements of the whole dimension; nothing where its elements are not a run.
+  /// A window in the elements of the whole dimension; nothing if its elements are not contiguous.
   static std::optional<sharding::Window> asRun(sharding::Window window, int64_t extent) {
     if (window.stride != 1 || window.divisor != 1 || window.step < 0)
       return std::nullopt;
@@ -329,8 +329,8 @@ private:
     return true;
   }
 
-  /// A source with another sharding; null where it cannot be made. Contributions to it are the
-  /// parts that they add up to, on one device of each group.
+  /// A source with another sharding; null if that is impossible. Its contributions are its value on
+  /// one device of each group.
   Value makeAgain(Operation *source, ShardingAttr sharding, const std::string &reason) {
     TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
     if (!wanted.isPartial() || !wanted.windows.empty())
@@ -342,8 +342,8 @@ private:
     return made ? reshard(made, sharding, reason, nullptr) : Value();
   }
 
-  /// The op whose body reads a tensor in place of the reader: reshards stand between ops of the
-  /// program, not in what is computed for an element.
+  /// The op whose body contains the reader: reshards are between ops of the program, not in
+  /// elementwise bodies.
   static Operation *outsideBodies(Operation *reader) {
     Operation *result = reader;
     for (Operation *op = reader->getParentOp(); op; op = op->getParentOp())
@@ -360,13 +360,13 @@ private:
     return false;
   }
 
-  /// A reshard in front of `before`, or right behind the value when that is null.
+  /// A reshard before `before`, or directly after the value if that is null.
   Value reshard(Value value, ShardingAttr sharding, const std::string &reason, Operation *before) {
     OpBuilder builder(function.getContext());
     if (before) {
       builder.setInsertionPoint(outsideBodies(before));
     } else {
-      // Several behind one op, or at the head of one block, keep the order of their making.
+      // Several after one op, or at the head of one block, keep the order of their creation.
       if (Operation *last = lastBehind.lookup(anchorOf(value)))
         builder.setInsertionPointAfter(last);
       else
@@ -380,13 +380,13 @@ private:
     return op;
   }
 
-  /// The op, or the block of an argument, behind whose values reshards are placed.
+  /// The op, or the block of an argument, after which reshards are placed.
   static void *anchorOf(Value value) {
     return value.getDefiningOp() ? static_cast<void *>(value.getDefiningOp())
                                  : static_cast<void *>(value.getParentBlock());
   }
 
-  /// What constraints demanded is a reshard now, or was so before.
+  /// Constraints are now reshards, or were satisfied.
   void dropConstraints() {
     function.walk([](ShardTensorOp op) {
       op.getResult().replaceAllUsesWith(op.getOperand());

@@ -1,15 +1,14 @@
-//===- NarrowPartials.cpp - Contributions may be rounded to 16 bits -------===//
+//===- NarrowPartials.cpp - Round contributions to 16 bits ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The opposite of dist-widen-partials, on request. Frontends write a product of
-// bf16 as a product in f32 and a rounding; the rounding ends what contributions
-// pass through, so they are reduced in f32. Marked, it passes them on
-// (Rules/Rounding.h), and the passes behind this one reduce them where that sends
-// the fewest bytes: behind the rounding.
+// The optional opposite of dist-widen-partials. Frontends write a product of bf16
+// as a product in f32 and a rounding; contributions cannot pass the rounding, so
+// they are reduced in f32. A marked rounding forwards them (Rules/Rounding.h), and
+// later passes reduce them where that sends the fewest bytes: after the rounding.
 //
 //===----------------------------------------------------------------------===//
 

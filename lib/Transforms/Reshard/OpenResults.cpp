@@ -1,4 +1,4 @@
-//===- OpenResults.cpp - Results that nobody placed -----------------------===//
+//===- OpenResults.cpp - Results without a placement ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,18 +14,18 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-std::optional<int64_t> dist::dimToScatter(const TensorSharding &lies, ArrayRef<int64_t> shape,
+std::optional<int64_t> dist::dimToScatter(const TensorSharding &own, ArrayRef<int64_t> shape,
                                           const AxisRef &axis) {
-  for (auto [d, axes] : llvm::enumerate(lies.dims))
+  for (auto [d, axes] : llvm::enumerate(own.dims))
     if (shape[d] > 0 && shape[d] % (sizeOf(axes) * axis.size) == 0)
       return d;
   return std::nullopt;
 }
 
-TensorSharding dist::scattered(const TensorSharding &lies, ArrayRef<int64_t> shape,
+TensorSharding dist::scattered(const TensorSharding &own, ArrayRef<int64_t> shape,
                                const AxisList &open) {
-  TensorSharding result = lies.withoutPartial();
-  for (const PartialAxis &partial : lies.partial) {
+  TensorSharding result = own.withoutPartial();
+  for (const PartialAxis &partial : own.partial) {
     bool mayCut =
         llvm::any_of(open, [&](const AxisRef &other) { return other.contains(partial.axis); });
     std::optional<int64_t> dim = mayCut ? dimToScatter(result, shape, partial.axis) : std::nullopt;
@@ -50,9 +50,9 @@ void dist::placeOpenResults(func::FuncOp function, const MeshTable &meshes) {
         continue;
       TensorSharding placed = result.closed();
       if (ShardingAttr attr = getSharding(value); attr && attr.getMesh() == own.getMesh()) {
-        TensorSharding lies = resolveVerified(attr, meshes, type);
-        if (lies.windows.empty())
-          placed = scattered(lies, type.getShape(), result.open);
+        TensorSharding returned = resolveVerified(attr, meshes, type);
+        if (returned.windows.empty())
+          placed = scattered(returned, type.getShape(), result.open);
       }
       signature.ofResult(i).set(DistDialect::kSharding,
                                 ShardingAttr::get(own.getMesh(), meshes.get(own.getMesh()), placed,

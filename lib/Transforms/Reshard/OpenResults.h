@@ -1,14 +1,14 @@
-//===- OpenResults.h - Results that nobody placed ---------------*- C++ -*-===//
+//===- OpenResults.h - Results without a placement --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A result without a placement is `?`: left to the compiler. Where contributions
-// may reach it, dist-propagate leaves its axes open; it then lies as the value
-// that is returned does, and contributions are scattered: a reduce-scatter sends
-// half of what an all-reduce does.
+// A result without a placement is `?`: the compiler chooses. If contributions may
+// reach it, dist-propagate leaves its axes open; it then has the sharding of the
+// returned value, and contributions are scattered: a reduce-scatter sends half as
+// much as an all-reduce.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +21,14 @@
 
 namespace tessera::dist {
 
-/// The dimension by which contributions over `axis` to a tensor that lies so are scattered: the
-/// first that the axis cuts into equal parts.
-std::optional<int64_t> dimToScatter(const sharding::TensorSharding &lies,
+/// The dimension along which contributions over `axis` to a tensor with this sharding are
+/// scattered: the first that the axis divides evenly.
+std::optional<int64_t> dimToScatter(const sharding::TensorSharding &own,
                                     llvm::ArrayRef<int64_t> shape, const sharding::AxisRef &axis);
 
-/// The sharding with contributions over `open` axes scattered where that cuts evenly; other
-/// contributions are reduced to the whole.
-sharding::TensorSharding scattered(const sharding::TensorSharding &lies,
+/// The sharding with contributions over `open` axes scattered if that divides evenly; other
+/// contributions are all-reduced.
+sharding::TensorSharding scattered(const sharding::TensorSharding &own,
                                    llvm::ArrayRef<int64_t> shape, const sharding::AxisList &open);
 
 /// Gives every result of the function that is open its placement.

@@ -1,4 +1,4 @@
-//===- PlanReshards.cpp - A reshard as a chain of single moves -------------===//
+//===- PlanReshards.cpp - Split reshards into chains of single moves ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -68,7 +68,7 @@ struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
             sharding::Objective minimised) {
     ShardingAttr from = getSharding(op.getOperand()), to = op.getSharding();
     if (!from || op->hasAttr(DistDialect::kMove) || from.getMesh() != to.getMesh())
-      return; // between meshes the boxes that overlap travel: there is nothing to choose
+      return; // between meshes overlapping boxes are sent: there is only one plan
     RankedTensorType type = op.getType();
     TensorSharding source = resolveVerified(from, meshes, type);
     TensorSharding target = resolveVerified(to, meshes, type);

@@ -1,15 +1,15 @@
-//===- ScatterPartials.cpp - Reduce-scatter in place of all-reduce --------===//
+//===- ScatterPartials.cpp - Reduce-scatter instead of all-reduce ---------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An all-reduce is a reduce-scatter and a gather. Ops behind it that are not
-// linear may run between the two, on the part that a device has. That sends less
-// where the gather is of something narrower (a gradient rounded to bf16), or
-// where there is none (a result that nobody placed). What to cut is a minimum cut,
-// one for each mesh axis; nothing else of the plan changes.
+// An all-reduce is a reduce-scatter and a gather. Nonlinear ops after it may run
+// between the two, on the part of each device. That sends less if the gathered
+// value is narrower (a gradient rounded to bf16), or if there is no gather (a
+// result without a placement). A minimum cut per mesh axis chooses the ops to cut;
+// the rest of the plan does not change.
 //
 //   source --bytes of a reduce-scatter--> scattered copy of a sum
 //   source --bytes of a gather--> whole copy of a sum
@@ -17,7 +17,7 @@
 //   op --bytes of a gather--> whole copy of what it makes
 //   copy --oo--> sink, for a use that needs the copy
 //
-// Of equal cuts the one nearest to the source is taken: an all-reduce stays one.
+// Among equal cuts the one nearest to the source is taken, which keeps an all-reduce.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,13 +39,13 @@ using namespace tessera::dist;
 using namespace tessera::sharding;
 using solver::MinimumCut;
 
-/// What a gather costs beside its bytes, where there was an all-reduce alone: its latency. Little,
-/// since gathers are joined.
+/// The latency of a gather in addition to an all-reduce, in bytes. Little, since gathers are
+/// joined.
 static constexpr int64_t kBytesOfAGather = 4096;
 
 namespace {
 
-/// A sum over devices, or what an op makes of such.
+/// A sum over devices, or the result of an op on such sums.
 struct Part {
   Value value;
   int64_t dim;                  ///< that the axis may cut
@@ -80,7 +80,7 @@ public:
   }
 
 private:
-  std::optional<TensorSharding> lies(Value value) const {
+  std::optional<TensorSharding> shardingOf(Value value) const {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     ShardingAttr attr = type ? getSharding(value) : ShardingAttr();
     if (!attr || attr.getMesh() != mesh)
@@ -105,7 +105,7 @@ private:
   }
 
   void collect(Operation *op) {
-    std::optional<TensorSharding> own = lies(op->getResult(0));
+    std::optional<TensorSharding> own = shardingOf(op->getResult(0));
     if (!own || !own->windows.empty())
       return;
     if (own->partial == std::vector<PartialAxis>{partial}) {
@@ -130,7 +130,7 @@ private:
         rule, [&](const DimRule &dim) { return llvm::is_contained(dim.factors, factor); });
   }
 
-  /// An op that may be cut as a part that it reads is.
+  /// An op that may have the cut of a part that it reads.
   void collectOp(Operation *op) {
     const ShardedOp &sharded = shardings.of(op);
     const ShardingRule &rule = sharded.rule;
@@ -157,7 +157,7 @@ private:
     add(std::move(part));
   }
 
-  /// Whether an operand that runs over the part's factor is there, or made, in such parts.
+  /// Whether an operand with the part's factor is available, or computed, in such parts.
   bool mayCut(Operation *op, const ShardingRule &rule, int64_t i, Part &part) const {
     Value operand = op->getOperand(i);
     if (const Part *from = partOf(operand)) {
@@ -165,7 +165,7 @@ private:
       return factorOf(rule.operands[i], from->dim) == part.factor &&
              blockOf(from->value) == op->getBlock();
     }
-    std::optional<TensorSharding> own = lies(operand);
+    std::optional<TensorSharding> own = shardingOf(operand);
     return own && own->isFree(partial.axis) && own->windows.empty();
   }
 
@@ -174,7 +174,7 @@ private:
   /// Bytes of half an all-reduce.
   int64_t halfOf(const Part &part) const {
     return bytesOfHalf(cast<RankedTensorType>(part.value.getType()),
-                       lies(part.value)->withoutPartial(), partial.axis.size) *
+                       shardingOf(part.value)->withoutPartial(), partial.axis.size) *
            tripsOfPart(part);
   }
 
@@ -198,7 +198,7 @@ private:
       if (user && user->factor >= 0 && llvm::is_contained(user->of, use.getOperandNumber())) {
         if (part.factor < 0)
           cut.addEdge(part.scattered, MinimumCut::kSink, MinimumCut::kInfinite);
-        // A part that is made whole needs no gather: it is on the sink's side with the op.
+        // A part that is computed whole needs no gather: it is on the sink's side with the op.
         cut.addEdge(part.whole, user->cut, MinimumCut::kInfinite);
         continue;
       }
@@ -237,7 +237,7 @@ private:
     bool isOpen =
         llvm::any_of(target.open, [&](const AxisRef &open) { return open.contains(partial.axis); });
     bool isCut = isa<func::ReturnOp>(user) && isOpen;
-    // What another dimension is cut by is exchanged, which sends about as little as a part.
+    // A cut of another dimension needs an exchange, which sends about as little as a part.
     isCut = isCut || overlapsAny(target.dims[part.dim], partial.axis);
     return isCut ? Need::part : Need::whole;
   }
@@ -267,11 +267,11 @@ private:
 
 } // namespace
 
-int64_t dist::bytesOfHalf(RankedTensorType type, const TensorSharding &lies, int64_t devices) {
+int64_t dist::bytesOfHalf(RankedTensorType type, const TensorSharding &own, int64_t devices) {
   Buffers buffers;
   buffers.bytesPerElement = bytesPerElement(type.getElementType());
   buffers.operand = 1;
-  for (int64_t extent : localShape(lies, type.getShape().vec()))
+  for (int64_t extent : localShape(own, type.getShape().vec()))
     buffers.operand *= extent;
   Traffic scatter = trafficOf(CollectiveKind::reduce_scatter, devices, buffers);
   return std::min(scatter.wireBytes, MinimumCut::kInfinite >> 30);

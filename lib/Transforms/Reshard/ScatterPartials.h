@@ -1,4 +1,4 @@
-//===- ScatterPartials.h - Reduce-scatter in place of all-reduce *- C++ -*-===//
+//===- ScatterPartials.h - Reduce-scatter instead of all-reduce -*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,15 +12,15 @@
 
 namespace tessera::dist {
 
-/// Bytes that a device sends in half an all-reduce of a tensor that lies so over `devices`, small
-/// enough for a minimum cut.
-int64_t bytesOfHalf(mlir::RankedTensorType type, const sharding::TensorSharding &lies,
+/// Bytes sent per device in half an all-reduce of a tensor with this sharding over `devices`,
+/// bounded for a minimum cut.
+int64_t bytesOfHalf(mlir::RankedTensorType type, const sharding::TensorSharding &own,
                     int64_t devices);
-/// Executions of a block, few enough to multiply them with bytes.
+/// Executions of a block, bounded so that products with bytes do not overflow.
 int64_t boundedTrips(mlir::Block *block);
 
-/// Cuts ops behind the reductions over one axis of one mesh where that sends fewer bytes: see the
-/// file's head. Contributions wait where they are to be reduced.
+/// Cuts ops after the reductions over one axis of one mesh where that sends fewer bytes (see
+/// ScatterPartials.cpp). The places of the reductions are already decided.
 void scatterPartials(mlir::func::FuncOp function, const MeshTable &meshes, OpShardings &shardings,
                      mlir::FlatSymbolRefAttr mesh, sharding::PartialAxis partial);
 

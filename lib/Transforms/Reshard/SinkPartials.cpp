@@ -1,14 +1,14 @@
-//===- SinkPartials.cpp - Reduce later, and less ----------------------------===//
+//===- SinkPartials.cpp - Defer reductions of partial sums ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Where an op leaves contributions, their reduction may wait behind every op
-// that they pass through (Rules.h, passesPartial). Where to reduce is a minimum
-// cut, one for each mesh axis: a value on the source's side is left partial,
-// one on the sink's side is whole.
+// The reduction of an op's contributions may be deferred past every op that
+// forwards them (Rules.h, passesPartial). A minimum cut per mesh axis places the
+// reductions: a value on the source's side stays partial, one on the sink's side is
+// whole.
 //
 //   source --oo--> what the op itself leaves partial
 //   value --bytes of a reduce-scatter--> its scattered copy
@@ -17,12 +17,11 @@
 //   whole copy --oo--> users that contributions may pass
 //   copy --oo--> sink, for a use that needs the copy
 //
-// So an all-reduce costs both edges, and what is reduced for users that cut the
-// value by the axis one.
+// So an all-reduce costs both edges, and a reduce-scatter for users that cut the value over the
+// axis one.
 //
-// A carry of a loop is one value with two reduced copies: one in the body, paid for
-// in every iteration, and one behind the loop. So gradients that a loop accumulates
-// are reduced once.
+// A loop carry is one value with two reduced copies: one in the body, with its cost per iteration,
+// and one after the loop. So gradients that a loop accumulates are reduced once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,17 +62,17 @@ using solver::MinimumCut;
 
 namespace {
 
-/// The value reduced: over the cut that its users have, and everywhere.
+/// The reduced value: scattered as its users need it, and whole.
 struct Copies {
   int64_t scattered = -1, whole = -1; ///< nodes of the cut
 };
 
-/// A value, as far as contributions concern it: the only result of an op, or the carry of a loop.
+/// A value that may be partial: the only result of an op, or the carry of a loop.
 struct Candidate {
-  Value value;                           ///< an op's result; of a carry the loop's
-  BlockArgument carried = {};            ///< of a carry what its body reads, else null
-  bool native = false;                   ///< the op itself leaves it partial
-  SmallVector<OpOperand *> through = {}; ///< what would be contributions for it to be some
+  Value value;                           ///< an op's result, or a loop's for a carry
+  BlockArgument carried = {};            ///< the carry in the body, else null
+  bool native = false;                   ///< the op itself produces contributions
+  SmallVector<OpOperand *> through = {}; ///< operands that must be partial
   int64_t node = -1;                     ///< of the cut
   Copies behind = {};                    ///< for users of `value`
   Copies inside = {};                    ///< for users of `carried`
@@ -89,7 +88,7 @@ public:
   void run() {
     collect();
     if (llvm::none_of(candidates, [](const Candidate &c) { return !c.native; }))
-      return; // nothing that a reduction could wait for
+      return; // no op past which to defer a reduction
     solve();
     if (findReducingLoops())
       solve();
@@ -97,7 +96,7 @@ public:
   }
 
 private:
-  TensorSharding lies(Value value) const {
+  TensorSharding shardingOf(Value value) const {
     ShardingAttr attr = getSharding(value);
     return attr ? resolveVerified(attr, meshes, value.getType())
                 : TensorSharding::replicated(cast<RankedTensorType>(value.getType()).getRank());
@@ -127,8 +126,8 @@ private:
     candidates.push_back(std::move(candidate));
   }
 
-  /// Values that are partial over the axis, or would be if others were. Carries are taken to be
-  /// such until what they are given in an iteration turns out not to be.
+  /// Values that are partial over the axis, or would be if others were. Optimistic for carries:
+  /// they are removed if the value that an iteration yields cannot be partial.
   void collect() {
     llvm::DenseSet<Value> whole;
     for (bool stable = false; !stable;) {
@@ -162,7 +161,7 @@ private:
     for (auto [i, result] : llvm::enumerate(loop.getResults())) {
       if (!isHere(result) || whole.contains(result))
         continue;
-      TensorSharding own = lies(result);
+      TensorSharding own = shardingOf(result);
       Candidate candidate{result, loop.getRegionIterArg(i)};
       candidate.native = isPartialOver(own);
       candidate.through = {&loop.getInitArgsMutable()[i],
@@ -174,7 +173,7 @@ private:
 
   void collectResult(Operation *op) {
     Candidate candidate{op->getResult(0)};
-    TensorSharding own = lies(candidate.value);
+    TensorSharding own = shardingOf(candidate.value);
     candidate.native = isPartialOver(own);
     if (!candidate.native) {
       if (isa<ShardTensorOp, ReshardOp>(op) || op->getNumRegions() > 1 || !mayBecomePartial(own))
@@ -196,8 +195,8 @@ private:
     add(std::move(candidate));
   }
 
-  /// Of several operands that may stay contributions, those that nothing else needs whole: of the
-  /// factors of a product only one can, and what is reduced for others anyway saves nothing.
+  /// Among several operands that may be partial, those without other users that need them whole:
+  /// only one factor of a product can be partial, and a value that is reduced anyway saves nothing.
   SmallVector<int64_t> preferred(Operation *op, ArrayRef<int64_t> bringing) {
     SmallVector<int64_t> unreduced;
     for (int64_t i : bringing)
@@ -208,13 +207,13 @@ private:
     return decides ? unreduced : llvm::to_vector(bringing);
   }
 
-  /// Whether an op may take contributions at this operand and hand contributions on.
+  /// Whether an op may forward contributions of this operand.
   bool mayPass(OpOperand &use) {
     Operation *user = use.getOwner();
     if (user->getNumResults() != 1 || user->getNumRegions() > 1 || !isHere(user->getResult(0)) ||
         isa<ShardTensorOp, ReshardOp>(user))
       return false;
-    TensorSharding own = lies(user->getResult(0));
+    TensorSharding own = shardingOf(user->getResult(0));
     for (const sharding::AxisList &axes : shardings.of(user).sharding.factors)
       if (sharding::overlapsAny(axes, partial.axis))
         return false;
@@ -223,7 +222,7 @@ private:
            !operandsToPass(user, partial.kind, {index}).empty();
   }
 
-  /// How a use needs the value, or null where it takes it as it lies.
+  /// The sharding that a use needs, or null if it accepts any.
   ShardingAttr wantedBy(OpOperand &use) {
     Operation *user = use.getOwner();
     if (auto constraint = dyn_cast<ShardTensorOp>(user))
@@ -233,8 +232,8 @@ private:
     if (auto ret = dyn_cast<func::ReturnOp>(user))
       return function.getResultAttrOfType<ShardingAttr>(use.getOperandNumber(),
                                                         DistDialect::kSharding);
-    // What control flow hands on has the sharding of what receives it; that is whole here (a carry
-    // that stays partial was decided before).
+    // Operands of control flow have the sharding of the values that they become; that is whole here
+    // (partial carries were decided before).
     if (isControlFlow(user) || isControlFlowEnd(user)) {
       SmallVector<Value, 2> receivers = receiversOf(use);
       bool isOurs = !receivers.empty() && getSharding(use.get()).getMesh() == mesh;
@@ -256,8 +255,8 @@ private:
     cut.solve();
   }
 
-  /// Loops that reduce something over the axis in every iteration anyway: one more reduction there
-  /// becomes part of it. Whether there are such.
+  /// Finds loops that reduce a value over the axis in every iteration anyway: further reductions
+  /// there join it. Returns whether there are any.
   bool findReducingLoops() {
     auto note = [&](Block *block, const Candidate &candidate, const Copies &copies) {
       if (cut.onSourceSide(candidate.node) && !cut.onSourceSide(copies.scattered) &&
@@ -281,12 +280,12 @@ private:
       addCopies(candidate, candidate.carried, candidate.inside, candidate.carried.getOwner());
   }
 
-  /// The reductions, in a block, for the users of one name of a candidate.
+  /// Adds the reductions, in a block, for the users of one name of a candidate.
   void addCopies(const Candidate &candidate, Value name, const Copies &copies, Block *block) {
-    // The gather behind a reduce-scatter sends as much as that. One more each time, so that of
-    // plans with equal bytes the one with fewer reductions is taken.
+    // The gather after a reduce-scatter sends the same number of bytes. Plus one, so that plans
+    // with equal bytes prefer fewer reductions.
     int64_t half =
-        bytesOfHalf(cast<RankedTensorType>(name.getType()), lies(name), partial.axis.size);
+        bytesOfHalf(cast<RankedTensorType>(name.getType()), shardingOf(name), partial.axis.size);
     int64_t trips = boundedTrips(block);
     half = half * trips + (reducing.contains(block) ? 0 : trips);
     cut.addEdge(candidate.node, copies.scattered, half);
@@ -296,7 +295,7 @@ private:
       addUse(copies, use);
   }
 
-  /// The candidate that would be contributions if this use were, or null.
+  /// The candidate that would be partial if this use were, or null.
   const Candidate *passedTo(OpOperand &use) const {
     Operation *user = use.getOwner();
     const Candidate *target = nullptr;
@@ -307,13 +306,13 @@ private:
     return target && llvm::is_contained(target->through, &use) ? target : nullptr;
   }
 
-  /// Whether a use is a result that is left open, and may be cut over the axis.
+  /// Whether a use is an open result that may be cut over the axis.
   bool mayScatter(OpOperand &use, const TensorSharding &target) const {
     auto type = cast<RankedTensorType>(use.get().getType());
     return isa<func::ReturnOp>(use.getOwner()) &&
            llvm::any_of(target.open,
                         [&](const AxisRef &open) { return open.contains(partial.axis); }) &&
-           dimToScatter(lies(use.get()).withoutPartial(), type.getShape(), partial.axis);
+           dimToScatter(shardingOf(use.get()).withoutPartial(), type.getShape(), partial.axis);
   }
 
   void addUse(const Copies &copies, OpOperand &use) {
@@ -334,7 +333,7 @@ private:
                 MinimumCut::kInfinite);
   }
 
-  /// Values on the source's side become partial, as far as what they are made of is.
+  /// Makes values on the source's side partial if their operands are.
   void apply() {
     std::vector<bool> becomes(candidates.size());
     for (bool changed = true; std::exchange(changed, false);)
@@ -351,7 +350,7 @@ private:
     for (auto [i, candidate] : llvm::enumerate(candidates)) {
       if (candidate.native || !becomes[i])
         continue;
-      TensorSharding own = lies(candidate.value);
+      TensorSharding own = shardingOf(candidate.value);
       own.partial.push_back(partial);
       setSharding(candidate.value,
                   ShardingAttr::get(mesh, meshes.get(mesh), sharding::canonical(own),
@@ -361,7 +360,7 @@ private:
     }
   }
 
-  /// The op takes contributions over the axis and hands them on.
+  /// Lets the op forward contributions over the axis.
   void forward(const Candidate &candidate) {
     Operation *op = candidate.value.getDefiningOp();
     sharding::OpSharding sharding = shardings.of(op).sharding;
@@ -395,7 +394,7 @@ struct DistSinkPartials : dist::impl::DistSinkPartialsBase<DistSinkPartials> {
         }
   }
 
-  /// Every axis over which some op leaves contributions, in a fixed order.
+  /// Every axis over which an op has contributions, in a fixed order.
   static std::vector<std::pair<FlatSymbolRefAttr, PartialAxis>>
   partialAxesIn(func::FuncOp function, const MeshTable &meshes) {
     std::set<std::pair<std::string, PartialAxis>> found;

@@ -1,4 +1,4 @@
-//===- Sources.cpp - Values that are made where they are needed -----------===//
+//===- Sources.cpp - Values recomputed at their uses ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -46,7 +46,7 @@ bool Sources::isSource(Operation *op) {
   return isSourceWithin(op, kMostSteps);
 }
 
-/// How an operand of a source must lie for the source to lie in a way.
+/// The sharding that a source with `sharding` needs of an operand.
 ShardingAttr Sources::operandOf(Operation *source, int64_t index, ShardingAttr sharding) {
   TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
   const sharding::ShardingRule &rule = shardings.of(source).rule;
@@ -55,7 +55,7 @@ ShardingAttr Sources::operandOf(Operation *source, int64_t index, ShardingAttr s
                            operandSharding(rule, index, own), source->getContext());
 }
 
-/// Whether a source, and what it is computed of, can lie as wanted.
+/// Whether a source and its operands can have a sharding.
 bool Sources::canMake(Operation *source, ShardingAttr sharding) {
   TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
   if (!wanted.windows.empty() || wanted.isPartial() || !isSource(source))

@@ -1,4 +1,4 @@
-//===- Sources.h - Values that are made where they are needed ---*- C++ -*-===//
+//===- Sources.h - Values recomputed at their uses --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,20 +12,20 @@
 
 namespace tessera::dist {
 
-/// Makes splats, and what is computed of splats and indices element by element, again in the layout
-/// that a user needs: computing them costs less than moving them.
+/// Rematerializes splats, and elementwise functions of splats and indices, in the sharding that a
+/// user needs: computing them is cheaper than moving them.
 class Sources {
 public:
   Sources(const MeshTable &meshes, OpShardings &shardings) : meshes(meshes), shardings(shardings) {}
 
-  /// Whether any part of what an op makes can be made again.
+  /// Whether any part of an op's result can be recomputed.
   static bool isSource(mlir::Operation *op);
-  /// The same source with another sharding, in front of itself; null where it cannot lie so. Made
-  /// once for each sharding.
+  /// The source with another sharding, before the original; null if that is impossible. One per
+  /// sharding.
   mlir::Value make(mlir::Operation *source, ShardingAttr sharding);
-  /// Notes that users of a source read another one.
+  /// Records that users of a source read another one.
   void replaced(mlir::Operation *source) { unused.push_back(source); }
-  /// Erases sources that nobody reads any more, and what only they read.
+  /// Erases unused sources, and operands that only they read.
   void eraseReplaced();
 
 private:

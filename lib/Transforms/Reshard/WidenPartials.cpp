@@ -1,14 +1,14 @@
-//===- WidenPartials.cpp - Contributions of 16-bit floats stay in f32 -----===//
+//===- WidenPartials.cpp - Keep contributions of 16-bit floats in f32 -----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A contraction over n devices would round each contribution to 16 bits, and
-// the sum of n roundings errs more than the one device's. So what leads from
-// cut reductions to a reshard that reduces them is computed in f32, reduced in
-// f32 and rounded once:
+// A contraction over n devices would round each contribution to 16 bits, and the
+// sum of n roundings is less accurate than on one device. So the ops between a cut
+// reduction and the reshard that reduces it compute in f32, and the result is
+// rounded once:
 //
 //   %p = matmul … : bf16, partial(sum)     %p = generic … : f32, partial(sum)
 //   %q = transpose %p                  ->  %q = generic … : f32
@@ -55,8 +55,8 @@ static Type widened(Type type) {
   return f32;
 }
 
-/// Whether a body can be written in f32: float ops on single elements, and what does not touch
-/// 16-bit floats at all.
+/// Whether a body can compute in f32: it has only elementwise float ops, and ops without 16-bit
+/// floats.
 static bool hasWideBody(linalg::LinalgOp op) {
   return llvm::all_of(op.getBlock()->without_terminator(), [](Operation &inner) {
     if (inner.getNumRegions() > 0)
@@ -87,14 +87,14 @@ public:
     });
     for (ReshardOp op : ends)
       reduceWide(op);
-    // Users stand behind what they use.
+    // Users come after their operands.
     for (Operation *op : llvm::reverse(wide))
       if (op->use_empty())
         op->erase();
   }
 
 private:
-  TensorSharding lies(Value value) const {
+  TensorSharding shardingOf(Value value) const {
     ShardingAttr attr = getSharding(value);
     return attr ? resolveVerified(attr, meshes, value.getType())
                 : TensorSharding::replicated(cast<RankedTensorType>(value.getType()).getRank());
@@ -106,11 +106,11 @@ private:
                              sharding.getContext());
   }
 
-  /// Whether a value holds contributions that rounding would spoil; the greatest of rounded values
-  /// is the rounded greatest.
+  /// Whether a value is partial by a reduction that rounding would affect; the maximum of rounded
+  /// values is the rounded maximum.
   bool isNarrowSum(Value value) const {
     return isa<RankedTensorType>(value.getType()) && isNarrow(value.getType()) &&
-           llvm::any_of(lies(value).partial, [](const sharding::PartialAxis &partial) {
+           llvm::any_of(shardingOf(value).partial, [](const sharding::PartialAxis &partial) {
              return partial.kind != sharding::ReduceKind::max &&
                     partial.kind != sharding::ReduceKind::min;
            });
@@ -147,13 +147,13 @@ private:
     return op && wide.contains(op);
   }
 
-  /// A reshard that makes something whole of a wide chain.
+  /// A reshard that reduces a wide chain.
   bool endsChain(ReshardOp op) const {
     return isWide(op.getOperand()) && !isNarrowSum(op.getResult());
   }
 
-  /// What others than the chain and its ends read stays as it is: a result annotated partial, the
-  /// carry of a loop. So does what leads to such a value alone.
+  /// Values with other readers than the chain and its ends stay narrow: a result annotated partial,
+  /// a loop carry. So do values that lead only to these.
   void keepWhatIsReadNarrow() {
     for (bool changed = true; changed;) {
       changed = false;
@@ -169,7 +169,7 @@ private:
 
   //===--- Writing -------------------------------------------------------===//
 
-  /// Distributes an op whose result and first operand, if it has any, have one sharding.
+  /// Annotates an op whose result and first operand, if any, have the same sharding.
   void setShardings(Operation *op, ShardingAttr sharding) const {
     TensorSharding value = resolveVerified(sharding, meshes, op->getResult(0).getType());
     sharding::OpSharding own{value.dims, {}};
@@ -179,7 +179,7 @@ private:
     setSharding(op->getResult(0), sharding);
   }
 
-  /// An elementwise cast of a tensor, which lies as `sharding` says.
+  /// An elementwise cast of a tensor with `sharding`.
   Value castElements(OpBuilder &b, Location loc, Value value, Type type,
                      ShardingAttr sharding) const {
     int64_t rank = mlir::cast<RankedTensorType>(type).getRank();
@@ -197,21 +197,21 @@ private:
           linalg::YieldOp::create(inner, at, result);
         });
     if (sharding) {
-      setShardings(empty, withoutPartial(sharding, type)); // nothing is read of it
+      setShardings(empty, withoutPartial(sharding, type)); // it is not read
       setShardings(op, sharding);
     }
     return op.getResult(0);
   }
 
-  /// What a constant or a fill holds everywhere: it is written in f32 in place of a cast, so that
-  /// later passes know it.
+  /// The value of a constant or a fill: it is emitted in f32 instead of a cast, so that later
+  /// passes recognize it.
   static std::optional<double> fillOf(Value value) {
     if (auto fill = value.getDefiningOp<linalg::FillOp>())
       value = fill.getInputs().front();
     else if (auto splat = value.getDefiningOp<tensor::SplatOp>())
       value = splat.getInput();
     auto constant = value.getDefiningOp<arith::ConstantOp>();
-    if (!constant || !isNarrow(constant.getType())) // a fill may round what it is given
+    if (!constant || !isNarrow(constant.getType())) // a fill may round its value
       return std::nullopt;
     if (auto number = dyn_cast<FloatAttr>(constant.getValue()))
       return number.getValueAsDouble();
@@ -220,7 +220,7 @@ private:
     return std::nullopt;
   }
 
-  /// The value in f32: of a wide op its rewriting, of anything else an exact cast.
+  /// The value in f32: the rewritten result of a wide op, otherwise an exact cast.
   Value wideOf(Value value) {
     if (!isNarrow(value.getType()))
       return value;
@@ -271,8 +271,8 @@ private:
     return arith::ExtFOp::create(b, loc, b.getF32Type(), element);
   }
 
-  /// The same loops. Operands that are wide, and the accumulator, are f32; other 16-bit operands
-  /// are cast in the body, where a product of them stays one that libraries have.
+  /// The same loops. Wide operands and the accumulator are f32; other 16-bit operands are cast in
+  /// the body, so that libraries still support their products.
   Value rewriteLinalg(linalg::LinalgOp op) {
     OpBuilder b(op);
     SmallVector<Value> inputs, inits;
@@ -334,13 +334,13 @@ private:
     linalg::YieldOp::create(b, yielded.getLoc(), mapping.lookup(yielded));
   }
 
-  /// Reduces in f32, rounds, and does the rest of the reshard on what is rounded.
+  /// Reduces in f32, rounds, and applies the rest of the reshard to the rounded value.
   void reduceWide(ReshardOp op) {
     OpBuilder b(op);
     Value value = op.getOperand();
     ShardingAttr own = getSharding(value), target = op.getSharding();
     ShardingAttr middle = target;
-    if (!onOneMesh(op) || !refines(lies(op.getResult()), lies(value)))
+    if (!onOneMesh(op) || !refines(shardingOf(op.getResult()), shardingOf(value)))
       middle = withoutPartial(own, value.getType());
     auto reduced =
         ReshardOp::create(b, op.getLoc(), widened(value.getType()), wideOf(value), middle);
@@ -356,7 +356,7 @@ private:
     }
   }
 
-  /// Whether each dimension is cut at least as `coarse` cuts it: a reduction leads there without a
+  /// Whether each dimension is cut at least as in `coarse`: a reduction leads there without a
   /// gather.
   static bool refines(const TensorSharding &fine, const TensorSharding &coarse) {
     for (auto [f, c] : llvm::zip_equal(fine.dims, coarse.dims))
