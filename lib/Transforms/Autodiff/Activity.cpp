@@ -1,4 +1,4 @@
-//===- Activity.cpp - Which values take part in a derivative --------------===//
+//===- Activity.cpp - Values that take part in a derivative ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Activity.h - Which values take part in a derivative ------*- C++ -*-===//
+//===- Activity.h - Values that take part in a derivative -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,9 +17,9 @@ namespace tessera::dist {
 /// Whether a type carries derivatives: a float, or a tensor of floats.
 bool isDifferentiable(mlir::Type type);
 
-/// The values of floats that depend on `inputs` and on which `outputs` depend: they alone get
-/// cotangents. Values inside the bodies of linalg ops are not looked at; what such a body reads
-/// from outside counts as an operand.
+/// The float values that depend on `inputs` and on which `outputs` depend: only these have
+/// cotangents. Values inside the bodies of linalg ops are ignored; values captured by such a body
+/// count as operands.
 class Activity {
 public:
   Activity(mlir::func::FuncOp function, mlir::ValueRange inputs, mlir::ValueRange outputs);
@@ -27,14 +27,14 @@ public:
   bool isActive(mlir::Value value) const {
     return dependent.contains(value) && useful.contains(value);
   }
-  /// Gives the values of an op's clone the activity of those that they are copies of.
+  /// Copies the activity of an op's values to those of its clone.
   void copy(mlir::Operation *original, const mlir::IRMapping &copies);
 
 private:
   llvm::DenseSet<mlir::Value> dependent, useful; // looked up, never iterated
 };
 
-/// The operands of an op and what its regions read from outside.
+/// The operands of an op and the values that its regions capture.
 llvm::SmallVector<mlir::Value> valuesRead(mlir::Operation *op);
 
 } // namespace tessera::dist

@@ -27,7 +27,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Erases ops whose results nobody reads, users before producers.
+/// Erases ops with unused results, users before producers.
 static void eraseUnused(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -42,7 +42,7 @@ static void eraseUnused(func::FuncOp function) {
 
 namespace {
 
-/// The new function while it is made.
+/// The new function under construction.
 struct Derivative {
   func::FuncOp function;
   SmallVector<unsigned> wrt, of;
@@ -77,7 +77,7 @@ private:
 // Options
 //===----------------------------------------------------------------------===//
 
-/// Index of what is called `text`: by name, else by number. -1 when nothing is.
+/// The index with the name or number `text`, or -1.
 static int64_t findNamed(StringRef text, unsigned count,
                          llvm::function_ref<std::string(unsigned)> nameOf) {
   for (unsigned i = 0; i < count; ++i)
@@ -178,7 +178,7 @@ void Derivative::setSignature(ArrayRef<Value> gradients) {
   };
   if (keepsValue)
     for (auto [i, value] : llvm::enumerate(ret->getOperands())) {
-      // What feeds an argument of the function does not feed one here.
+      // Feeds of the function do not apply to its derivative.
       NamedAttrList kept(function.getResultAttrDict(i));
       kept.erase(DistDialect::kFeeds);
       add(value, kept.getDictionary(context));
@@ -264,7 +264,7 @@ LogicalResult Derivative::write() {
   return success();
 }
 
-/// A declaration gets the body of the function made, if the types are the same.
+/// Moves the body of the new function into a declaration, if the types are equal.
 LogicalResult DistAutodiff::fillDeclaration(func::FuncOp declaration, func::FuncOp made) {
   if (declaration.getFunctionType() != made.getFunctionType())
     return declaration.emitError() << "'" << declaration.getSymName() << "' is declared as "

@@ -58,7 +58,7 @@ void BodyReverse::seed(Value value, Value cotangent) {
 
 LogicalResult BodyReverse::run() {
   Block *body = op.getBlock();
-  // What depends on something active, in the body's order.
+  // Values that depend on active ones, in the body's order.
   llvm::DenseSet<Value> dependent;
   auto depends = [&](Value value) {
     return isDifferentiable(value.getType()) &&
@@ -67,7 +67,7 @@ LogicalResult BodyReverse::run() {
   for (auto [operand, argument] : llvm::zip(op->getOperands(), body->getArguments()))
     if (reverse.isActive(operand))
       dependent.insert(argument);
-  // Whether they are accumulators of sums is seen by what flows back to them.
+  // The cotangents of accumulators show whether they are sums.
   for (BlockArgument accumulator : op.getRegionOutputArgs())
     dependent.insert(accumulator);
   for (Operation &inner : body->without_terminator())
@@ -140,7 +140,7 @@ SmallVector<BodyTarget> BodyReverse::targets(bool withInits) {
   return result;
 }
 
-/// The map of a target whose places are different loops, or 0 where the extent is 1.
+/// The map of a target whose places are distinct loops, or 0 where the extent is 1.
 static std::optional<AffineMap> plainMap(const LoopNest &nest, const BodyTarget &target) {
   SmallVector<AffineExpr> exprs;
   llvm::SmallBitVector seen(nest.extents.size());
@@ -171,8 +171,8 @@ LogicalResult BodyReverse::emitTargets(bool withInits) {
         return false;
     return true;
   };
-  // What several operands get alike is computed once, for one that has all loops, and summed from
-  // there for the others: a bias gets the sum of what the matrix gets.
+  // Equal cotangents of several operands are computed once, for the one with most loops, and summed
+  // from there for the others: that of a bias is the sum of that of the matrix.
   llvm::stable_sort(
       all, [&](const BodyTarget &x, const BodyTarget &y) { return isFull(x) && !isFull(y); });
   llvm::DenseMap<Value, unsigned> known; // scalar -> input of `shared`; looked up only
@@ -198,8 +198,8 @@ LogicalResult BodyReverse::emitTargets(bool withInits) {
   return success();
 }
 
-/// Runs the loops that a place of the target reads backwards the other way round: i -> n - 1 - i in
-/// every map and index of the nest, so that the places are windows.
+/// Reverses the loops that a place of the target reads backwards: i -> n - 1 - i in every map and
+/// index of the nest, so that the places are windows.
 static void turnLoops(LoopNest &nest, BodyTarget &target) {
   MLIRContext *context = nest.b.getContext();
   unsigned numLoops = nest.extents.size();
@@ -242,7 +242,7 @@ FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
 
   if (llvm::is_contained(nest.extents, 0))
     return zeros(nest.b, nest.loc, type);
-  // A copy whose loops can be changed, with what the places need besides the scalar.
+  // A copy with modifiable loops, which includes the indices of the places.
   BodyTarget copied = target;
   SmallVector<Value> needed{target.scalar};
   for (Place &place : copied.places)
@@ -260,7 +260,7 @@ FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
   if (failed(unwound))
     return failure();
 
-  // Each other dimension is a loop of the nest, or a new one where its index is compared.
+  // Each other dimension is a loop of the nest, or a new one whose index is compared.
   OpBuilder body = own.bodyEnd();
   Location loc = own.loc;
   llvm::SmallBitVector seen(own.extents.size());
@@ -291,7 +291,7 @@ FailureOr<Value> dist::emitGathered(LoopNest &nest, const BodyTarget &target) {
       exprs.push_back(body.getAffineConstantExpr(0));
       continue;
     }
-    // It was read at the index inside the tensor that is nearest.
+    // The read was at the clamped index.
     Value index = place.index ? clampIndex(body, loc, place.index, extent) : Value();
     if (!index)
       index = loop >= 0 ? own.index(loop)

@@ -6,11 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The reverse of a loop is a loop from the last iteration to the first. It carries
-// the cotangents of what the loop carries, and for each value from outside that the
-// body reads the sum of the cotangents so far. What it reads of the forward
-// iterations the forward loop stacks up, one slice an iteration. The reverse of a
-// branch is a branch on the same condition; what it reads of the forward branch the
-// latter returns besides.
+// the cotangents of the loop's carries, and for each captured value the sum of its
+// cotangents. The forward loop stacks the values that the reverse loop reads, one
+// slice per iteration. The reverse of a branch is a branch on the same condition;
+// the forward branch also returns the values that it reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +25,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// What the regions of an op read from outside and what is to get a cotangent.
+/// The captured values of an op that need cotangents.
 static SmallVector<Value> activeCaptures(Reverse &reverse, Operation *op) {
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
@@ -43,12 +42,12 @@ struct Trips {
   int64_t lower, step, count;
 };
 
-/// The forward loop, which stacks values up for its reverse.
+/// The forward loop, which stacks values for its reverse.
 class Stacker {
 public:
   Stacker(scf::ForOp loop, Trips trips) : loop(loop), trips(trips) {}
 
-  /// What holds, in the reverse at iteration `index`, the value that the forward body had there.
+  /// The value of the forward body at iteration `index`, for use in the reverse.
   Value keep(OpBuilder &b, Value value, Value index) {
     Location loc = value.getLoc();
     OpBuilder outside(loop);
@@ -68,7 +67,7 @@ public:
     return read;
   }
 
-  /// Rewrites the forward loop and returns the one in its place.
+  /// Replaces the forward loop by one with stacks, and returns it.
   scf::ForOp finish() {
     if (stacks.empty())
       return loop;
@@ -154,8 +153,8 @@ static FailureOr<Trips> countTrips(scf::ForOp loop) {
   return Trips{*lower, *step, std::max<int64_t>(0, (*upper - *lower + *step - 1) / *step)};
 }
 
-/// Whether the reverse loop writes each part of the value's cotangent at most once, so that there
-/// is nothing to add to: its only reader is a slice that moves with the induction variable.
+/// Whether the reverse loop writes each part of the value's cotangent at most once and needs no
+/// addition: its only reader is a slice that moves with the induction variable.
 static bool isWrittenOnce(scf::ForOp loop, Trips trips, Value value) {
   Operation *reader = nullptr;
   for (Operation *user : value.getUsers())
@@ -222,7 +221,7 @@ LogicalResult dist::reverseLoop(Reverse &reverse, scf::ForOp loop, ArrayRef<Valu
     for (auto [i, carry] : llvm::enumerate(carries))
       reverse.add(loop.getYieldedValues()[carry], arguments[i]);
     for (auto [i, captured] : llvm::enumerate(captures)) {
-      // What is yielded may be a value from outside.
+      // A yielded value may be captured.
       Value yielded = reverse.take(captured);
       reverse.set(captured, arguments[carries.size() + i]);
       reverse.add(captured, yielded);
@@ -275,7 +274,7 @@ LogicalResult dist::reverseBranch(Reverse &reverse, scf::IfOp branch, ArrayRef<V
   }
   auto back = scf::IfOp::create(b, loc, types, branch.getCondition(), /*addThenBlock=*/true,
                                 /*addElseBlock=*/true);
-  // Values of one forward region that its reverse reads: the other region has nothing there.
+  // Values of one forward region that its reverse reads; the other region returns undefined values.
   SmallVector<std::pair<Value, Operation *>> kept;
   for (unsigned side = 0; side < 2; ++side) {
     Block *forward = side == 0 ? branch.thenBlock() : branch.elseBlock();
@@ -293,7 +292,7 @@ LogicalResult dist::reverseBranch(Reverse &reverse, scf::IfOp branch, ArrayRef<V
     scf::YieldOp::create(b, loc, yielded);
     IRMapping known;
     replaceResiduals(*forward, *body, known, [&](OpBuilder &at, Value value) -> Value {
-      // A stand-in until the forward branch returns the value.
+      // A placeholder until the forward branch returns the value.
       Value standIn = zeros(at, value.getLoc(), value.getType());
       kept.push_back({value, standIn.getDefiningOp()});
       return standIn;

@@ -1,4 +1,4 @@
-//===- DimensionOps.cpp - One dimension seen otherwise --------------------===//
+//===- DimensionOps.cpp - Ops on one dimension ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -92,7 +92,7 @@ Value dist::flipDim(OpBuilder &b, Location loc, Value tensor, int64_t d) {
   SmallVector<AffineExpr> exprs(nest.identityMap().getResults());
   exprs[d] = b.getAffineConstantExpr(type.getDimSize(d) - 1) - exprs[d];
   AffineMap read = AffineMap::get(type.getRank(), 0, exprs, b.getContext());
-  // A tensor that has been flipped along another dimension is read through both flips at once.
+  // A tensor flipped along another dimension is read through one op for both flips.
   if (auto before = tensor.getDefiningOp<linalg::GenericOp>();
       before && before.getNumDpsInputs() == 1 && before.getNumLoops() == type.getRank() &&
       before.getMatchingIndexingMap(before.getDpsInitOperand(0)).isIdentity() &&

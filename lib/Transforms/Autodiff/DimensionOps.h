@@ -1,12 +1,12 @@
-//===- DimensionOps.h - One dimension seen otherwise ------------*- C++ -*-===//
+//===- DimensionOps.h - Ops on one dimension --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// `d` is the dimension. Pads and flips of several dimensions of one tensor are one
-// op; where there is nothing to do there is none.
+// `d` is the dimension. Pads and flips of several dimensions of one tensor become
+// one op; identities become none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,15 +17,15 @@
 
 namespace tessera::dist {
 
-/// Zeros before and behind, `low` and `high` of them.
+/// Pads with `low` zeros before and `high` after.
 mlir::Value padDim(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor, int64_t d,
                    int64_t low, int64_t high);
 
-/// `size` elements from `offset` on.
+/// `size` elements from `offset`.
 mlir::Value sliceDim(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor, int64_t d,
                      int64_t offset, int64_t size);
 
-/// Zeros between neighbours, which are `step` apart then.
+/// Inserts zeros between elements, which are then `step` apart.
 mlir::Value spreadDim(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor, int64_t d,
                       int64_t step);
 
@@ -33,7 +33,7 @@ mlir::Value spreadDim(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor
 mlir::Value splitDim(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor, int64_t d,
                      int64_t inner);
 
-/// Last element first.
+/// Reverses the elements.
 mlir::Value flipDim(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor, int64_t d);
 
 } // namespace tessera::dist

@@ -1,4 +1,4 @@
-//===- DistReverse.cpp - The reverse of annotations and of marks ----------===//
+//===- DistReverse.cpp - The reverse of annotations and marks -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,18 +18,18 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// How the cotangent of a value lies that lies like `sharding`: the same, but for sums over
-/// devices, whose cotangent is the same everywhere.
+/// The sharding of the cotangent of a value with `sharding`: the same, except that the cotangent of
+/// a partial sum is replicated.
 static ShardingAttr cotangentSharding(ShardingAttr sharding, Operation *op, Type type) {
   MeshTable meshes(op->getParentOfType<ModuleOp>());
-  sharding::TensorSharding lies = resolveVerified(sharding, meshes, type);
-  lies.partial.clear();
-  return ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()), lies,
+  sharding::TensorSharding cotangent = resolveVerified(sharding, meshes, type);
+  cotangent.partial.clear();
+  return ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()), cotangent,
                            op->getContext(), sharding.getPriority());
 }
 
-/// The annotation that says where a value lies, looking through ops that do not move it to another
-/// mesh; null when there is none.
+/// The annotation of a value, through ops that do not move it to another mesh; null if there is
+/// none.
 static ShardingAttr annotationOf(Value value) {
   while (value) {
     if (ShardingAttr sharding = getSharding(value))
@@ -44,7 +44,7 @@ static ShardingAttr annotationOf(Value value) {
   return {};
 }
 
-/// The mesh that a value is computed on: that of the first annotation among what it is made of.
+/// The mesh on which a value is computed: that of the first annotation among its operands.
 static FlatSymbolRefAttr meshOf(Value value) {
   llvm::SetVector<Value> seen;
   seen.insert(value);
@@ -80,28 +80,28 @@ static LogicalResult reverseReshard(Reverse &reverse, ReshardOp op, Value cotang
   FlatSymbolRefAttr mesh = meshOf(from);
   Value result;
   if (!mesh || mesh == target.getMesh()) {
-    // On one mesh: the cotangent arrives as the value left.
+    // On one mesh: the cotangent has the sharding of the operand.
     result = ShardTensorOp::create(b, op.getLoc(), cotangent.getType(), cotangent,
                                    cotangentSharding(target, op, op.getType()));
   } else {
     MeshTable meshes(op->getParentOfType<ModuleOp>());
-    ShardingAttr lies = annotationOf(from);
-    if (lies) {
-      lies = cotangentSharding(lies, op, op.getType());
+    ShardingAttr placement = annotationOf(from);
+    if (placement) {
+      placement = cotangentSharding(placement, op, op.getType());
     } else {
       auto open = sharding::TensorSharding::allOpen(meshes.get(mesh),
                                                     cast<RankedTensorType>(op.getType()).getRank());
-      lies = ShardingAttr::get(mesh, meshes.get(mesh), open, op.getContext());
+      placement = ShardingAttr::get(mesh, meshes.get(mesh), open, op.getContext());
     }
     Value there = ShardTensorOp::create(b, op.getLoc(), cotangent.getType(), cotangent,
                                         cotangentSharding(target, op, op.getType()));
-    result = ReshardOp::create(b, op.getLoc(), there.getType(), there, lies);
+    result = ReshardOp::create(b, op.getLoc(), there.getType(), there, placement);
   }
   reverse.add(from, result);
   return success();
 }
 
-/// Runs the region once more, here, and goes back through that.
+/// Recomputes the region here, and reverses the copy.
 static LogicalResult reverseCheckpoint(Reverse &reverse, CheckpointOp op,
                                        ArrayRef<Value> cotangents) {
   OpBuilder &b = reverse.b;

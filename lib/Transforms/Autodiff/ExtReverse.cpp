@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A scan r[i] = f(r[i - 1], x[i]) goes back as another scan. With L[i] and R[i] the
-// derivatives of f by its first and second argument at step i,
+// The reverse of a scan r[i] = f(r[i - 1], x[i]) is another scan. With L[i] and
+// R[i] the derivatives of f by its first and second argument at step i,
 //
 //   s[i] = dr[i] + L[i + 1] s[i + 1],     dx[i] = R[i] s[i],     R[0] = 1
 //
 // and s is a scan from the other end of the maps s -> L s + dr, which compose to maps
 // of the same form. Of sums L and R are 1: the reversed scan of dr.
 //
-// A sort goes back by its permutation: sorted by where they came from, cotangents
-// stand where their elements stood.
+// The reverse of a sort applies the inverse permutation: it sorts the cotangents by
+// the original positions of their elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ static Values writeScan(OpBuilder &b, ext::ScanOp like, bool reverse, bool exclu
   return Values(scan.getResults());
 }
 
-/// Whether the combiner adds each input by itself.
+/// Whether the combiner adds each input separately.
 static bool addsOnly(ext::ScanOp op) {
   Block &body = op.getBody();
   size_t count = op.getInputs().size();
@@ -148,7 +148,7 @@ LogicalResult dist::reverseScan(Reverse &reverse, ext::ScanOp op, ArrayRef<Value
     return noDerivative(op,
                         "the derivative of a scan is known for sums, and for inclusive scans of "
                         "one tensor; stop the gradient with dist.stop_gradient");
-  // What came before each step; the first one has none.
+  // The value before each step; the first one has none.
   Value x = op.getInputs()[0], result = op.getResult(0);
   auto type = cast<RankedTensorType>(x.getType());
   int64_t dim = op.getDim(), extent = type.getDimSize(dim);
@@ -194,7 +194,7 @@ LogicalResult dist::reverseSort(Reverse &reverse, ext::SortOp op, ArrayRef<Value
   OpBuilder &b = reverse.b;
   Location loc = op.getLoc();
   int64_t dim = op.getDim(), extent = op.getShape()[dim];
-  // Where each element came from.
+  // The original position of each element.
   auto type = RankedTensorType::get(op.getShape(), b.getI32Type());
   AffineMap map = b.getMultiDimIdentityMap(type.getRank());
   SmallVector<utils::IteratorType> parallel(type.getRank(), utils::IteratorType::parallel);

@@ -5,12 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Everything is read off the indexing maps and the body. Where every iteration
-// writes an element of its own, and where it adds to one, the cotangent of an
-// operand is a nest over the same loops that reads the cotangents of the results
-// under the results' maps and sums over the loops that the operand does not have.
-// Products and extrema over loops first find what each element has to do with the
-// result.
+// The derivative follows from the indexing maps and the body. If every iteration
+// writes a distinct element, or adds to one, the cotangent of an operand is a nest
+// over the same loops that reads the cotangents of the results under the results'
+// maps and sums over the loops that the operand lacks. Products and extrema over
+// loops first compute the influence of each element on the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +23,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Whether each iteration writes an element of its own of every result.
+/// Whether each iteration writes a distinct element of every result.
 static bool writesOnce(linalg::LinalgOp op) {
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
   for (OpOperand &init : op.getDpsInitsMutable())
@@ -47,7 +46,7 @@ static Value yieldedBy(linalg::LinalgOp op, unsigned result) {
 
 namespace {
 
-/// How a result combines over the loops it does not have: yielded = combine(accumulator, term).
+/// The reduction of a result over the loops that it lacks: yielded = combine(accumulator, term).
 struct Reduction {
   enum Kind { extremum, product } kind;
   Value term; ///< in the forward body
@@ -73,7 +72,7 @@ static std::optional<Reduction> matchReduction(linalg::LinalgOp op, unsigned res
     if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(combiner))
       return Reduction{Reduction::extremum, term};
   }
-  // select(x > acc, x, acc), in whichever direction it is written.
+  // select(x > acc, x, acc), in any spelling.
   auto select = yielded.getDefiningOp<arith::SelectOp>();
   auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : nullptr;
   if (!compare)
@@ -92,7 +91,7 @@ static std::optional<Reduction> matchReduction(linalg::LinalgOp op, unsigned res
   return Reduction{Reduction::extremum, term};
 }
 
-/// Position of an iteration in the order of the loops that the result does not have.
+/// Position of an iteration in the order of the loops that the result lacks.
 static Value orderOf(LoopNest &nest, AffineMap out, Type type) {
   OpBuilder b = nest.bodyEnd();
   Value order = arith::ConstantIndexOp::create(b, nest.loc, 0);
@@ -118,7 +117,8 @@ static Value pointwise(Reverse &reverse, Location loc, ValueRange inputs,
   return nest.emit(scalar, nest.identityMap(), type);
 }
 
-/// The first element that is the extremum gets all; the initial value is before all others.
+/// The first element equal to the extremum gets the whole cotangent; the initial value precedes all
+/// others.
 static LogicalResult reverseExtremum(Reverse &reverse, linalg::LinalgOp op, unsigned result,
                                      Value term, Value cotangent) {
   OpBuilder &b = reverse.b;
@@ -148,7 +148,7 @@ static LogicalResult reverseExtremum(Reverse &reverse, linalg::LinalgOp op, unsi
       positions *= body.nest.extents[loop];
   Type order = positions < (int64_t(1) << 31) ? b.getI32Type() : b.getI64Type();
   auto orderType = RankedTensorType::get(type.getShape(), order);
-  // Where it first stands.
+  // The position of its first occurrence.
   Value known = body.nest.addInput(extreme, out);
   OpBuilder inner = body.nest.bodyEnd();
   Value here = orderOf(body.nest, out, order);
@@ -168,8 +168,8 @@ static LogicalResult reverseExtremum(Reverse &reverse, linalg::LinalgOp op, unsi
   return failure(failed(body.run()) || failed(body.emitTargets(/*withInits=*/false)));
 }
 
-/// Each factor gets the product of the others. Dividing by it would fail at zeros: those are
-/// counted apart, and the product is that of the others.
+/// The cotangent of each factor is the product of the others. Division would fail at zeros, so
+/// these are counted separately, and the product is over the nonzero factors.
 static LogicalResult reverseProduct(Reverse &reverse, linalg::LinalgOp op, unsigned result,
                                     Value term, Value cotangent) {
   OpBuilder &b = reverse.b;
@@ -222,7 +222,7 @@ static LogicalResult reverseProduct(Reverse &reverse, linalg::LinalgOp op, unsig
 // All linalg ops
 //===----------------------------------------------------------------------===//
 
-/// Results that every iteration writes anew, or adds to.
+/// Results that every iteration overwrites, or adds to.
 static FailureOr<bool> reverseSums(Reverse &reverse, linalg::LinalgOp op,
                                    ArrayRef<Value> cotangents, bool once) {
   BodyReverse body(reverse, op, /*reuseResults=*/once);
@@ -237,7 +237,8 @@ static FailureOr<bool> reverseSums(Reverse &reverse, linalg::LinalgOp op,
     return failure();
   if (once)
     return failed(body.emitTargets(/*withInits=*/true)) ? FailureOr<bool>(failure()) : true;
-  // It is a sum when the accumulator gets exactly what the result got, and is not read otherwise.
+  // It is a sum if the accumulator's cotangent equals that of the result, without other reads of
+  // the accumulator.
   for (auto [result, seed] : llvm::enumerate(seeds)) {
     BlockArgument accumulator = op.getRegionOutputArgs()[result];
     if (!seed)

@@ -1,4 +1,4 @@
-//===- LoopNest.cpp - linalg ops in the making ----------------------------===//
+//===- LoopNest.cpp - Loop nests from which linalg ops are built ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace tessera::dist;
 
-/// What one scalar of the body is made of.
+/// The backward slice of one scalar of the body.
 struct LoopNest::Slice {
   SmallVector<Operation *> ops; ///< in order
   llvm::SmallBitVector arguments, loops;
@@ -30,7 +30,7 @@ BlockArgument LoopNest::addInput(Value value, AffineMap map) {
   return block->addArgument(getElementTypeOrSelf(value.getType()), loc);
 }
 
-/// The one number that all elements of a tensor are, or null.
+/// The constant value of all elements of a tensor, or null.
 static TypedAttr splatOf(Value value) {
   SplatElementsAttr splat;
   if (matchPattern(value, m_Constant(&splat)))
@@ -138,7 +138,7 @@ static Value combineInto(OpBuilder &b, Location loc, LoopNest::Combine combine, 
   llvm_unreachable("all are listed");
 }
 
-/// value · times, for a number of equal terms.
+/// value · times, for equal terms.
 static Value multiply(OpBuilder &b, Location loc, Value value, double times) {
   Type type = value.getType();
   if (isa<FloatType>(type)) {
@@ -161,7 +161,7 @@ static Value identityOf(OpBuilder &b, Location loc, LoopNest::Combine combine,
   return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, Attribute(value)));
 }
 
-/// The two arguments whose product `scalar` is, when it is nothing else; looks through extensions.
+/// The two arguments whose product is `scalar`, through extensions; nothing for other scalars.
 static std::optional<std::pair<unsigned, unsigned>> matchProduct(Value scalar) {
   auto product = scalar.getDefiningOp<arith::MulFOp>();
   if (!product)
@@ -178,7 +178,7 @@ static std::optional<std::pair<unsigned, unsigned>> matchProduct(Value scalar) {
 }
 
 /// Whether two inputs and a result under these maps make a contraction: every loop is in two of the
-/// three, those that are summed over in both inputs, and one input has a loop that the other lacks.
+/// three, summed loops in both inputs, and one input has a loop that the other lacks.
 static bool isContraction(AffineMap x, AffineMap y, AffineMap result) {
   bool reduces = false, reuses = false;
   for (AffineMap map : {x, y, result})
@@ -197,7 +197,7 @@ static bool isContraction(AffineMap x, AffineMap y, AffineMap result) {
 
 Value LoopNest::emitDense(const Slice &slice, Value scalar, AffineMap target,
                           ArrayRef<int64_t> shape, Type element, Combine combine) {
-  // Loops that nothing reads and nothing keeps: so many equal terms.
+  // Loops in no input and no result: so many equal terms.
   llvm::SmallBitVector kept = slice.loops;
   addLoops(target, kept);
   if (combine == Combine::product)
@@ -254,7 +254,7 @@ Value LoopNest::emitDense(const Slice &slice, Value scalar, AffineMap target,
                       .getResult(0));
   }
 
-  // A loop that no map names alone gets a tensor that only says how long it is, as pooling has it.
+  // A loop without a map of its own gets a tensor that only defines its extent, as in pooling.
   SmallVector<int64_t> missingExtents;
   SmallVector<AffineExpr> missing;
   for (unsigned loop = 0; loop < extents.size(); ++loop) {
@@ -289,7 +289,7 @@ Value LoopNest::emitDense(const Slice &slice, Value scalar, AffineMap target,
             index.setDim(newNumber[index.getDim()]);
         }
         Value value = mapping.lookupOrDefault(scalar);
-        // What the sum is made of need not be rounded first.
+        // The addends need not be rounded first.
         if (accumulated != element) {
           auto rounded = value.getDefiningOp<arith::TruncFOp>();
           if (rounded && rounded.getIn().getType() == accumulated)
@@ -341,7 +341,7 @@ Value LoopNest::emit(Value scalar, AffineMap target, Type type, Combine combine)
     return tensor::ExtractOp::create(b, loc, result, ValueRange());
   if (result.getType() == type)
     return result;
-  // The dimensions of extent 1 come back by a reshape; they join the dimension before them.
+  // A reshape adds the dimensions of extent 1, grouped with the preceding dimension.
   SmallVector<ReassociationIndices> groups;
   bool first = true;
   for (auto [d, expr] : llvm::enumerate(target.getResults())) {

@@ -1,4 +1,4 @@
-//===- LoopNest.h - linalg ops in the making --------------------*- C++ -*-===//
+//===- LoopNest.h - Loop nests from which linalg ops are built --*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,12 +14,12 @@
 
 namespace tessera::dist {
 
-/// Loops over tensors with a body of scalars, from which several linalg ops are made: each gives
-/// one scalar of the body, summed over the loops that its target does not have, and holds only what
-/// that scalar needs.
+/// Loops over tensors with a scalar body, from which several linalg ops are built: each computes
+/// one scalar of the body, summed over the loops that its target lacks, and contains only the
+/// backward slice of that scalar.
 class LoopNest {
 public:
-  /// What is read: a tensor under a map of the loops, or a scalar under the map without results.
+  /// An input: a tensor under a map of the loops, or a scalar under the map without results.
   struct Input {
     mlir::Value value;
     mlir::AffineMap map;
@@ -30,15 +30,15 @@ public:
       : b(b), loc(loc), extents(extents), block(std::make_unique<mlir::Block>()) {}
 
   mlir::BlockArgument addInput(mlir::Value value, mlir::AffineMap map);
-  /// The same where a tensor all of whose elements are one constant need not be read.
+  /// The same, but a constant splat is not read.
   mlir::Value addInputOrConstant(mlir::Value value, mlir::AffineMap map);
   /// Adds a loop and returns its number; the maps of all inputs get it as well.
   unsigned addLoop(int64_t extent);
   mlir::AffineMap identityMap() const;
 
-  /// Where the body grows.
+  /// A builder at the end of the body.
   mlir::OpBuilder bodyEnd() const {
-    mlir::OpBuilder body(b.getContext()); // the block stands in no region, which has a context
+    mlir::OpBuilder body(b.getContext()); // the block is in no region, which would have a context
     body.setInsertionPointToEnd(block.get());
     return body;
   }
@@ -46,14 +46,14 @@ public:
 
   /// The tensor (or scalar) of `type` whose element at `target` of an iteration is `scalar`,
   /// combined over all loops that are not in `target`: a projected permutation, but for constants
-  /// at dimensions of extent 1. Sums of 16-bit floats are made in f32. No linalg op at all where an
-  /// input is already it, or it is constant.
+  /// at dimensions of extent 1. Sums of 16-bit floats are computed in f32. Creates no linalg op if
+  /// the result is an input or a constant.
   mlir::Value emit(mlir::Value scalar, mlir::AffineMap target, mlir::Type type,
                    Combine combine = Combine::sum);
 
-  /// A nest of its own with the part that `scalars` need; sets them to their copies there.
+  /// A separate nest with the backward slice of `scalars`; sets them to their copies.
   LoopNest restrictedTo(llvm::MutableArrayRef<mlir::Value> scalars) const;
-  /// The inputs that a scalar is made of.
+  /// The inputs on which a scalar depends.
   llvm::SmallBitVector inputsOf(mlir::Value scalar) const;
 
   mlir::OpBuilder &b;
@@ -61,7 +61,7 @@ public:
   llvm::SmallVector<int64_t> extents;
   llvm::SmallVector<Input> inputs; ///< in the order of the arguments of `block`
   std::unique_ptr<mlir::Block> block;
-  llvm::SmallBitVector resultLoops; ///< loops of the forward op's results, where known
+  llvm::SmallBitVector resultLoops; ///< loops of the forward op's results, if known
 
 private:
   struct Slice;

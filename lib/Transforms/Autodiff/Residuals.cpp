@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace tessera;
 
-/// Whether making the value again costs next to nothing, given its operands.
+/// Whether rematerializing the value from its operands is nearly free.
 static bool isCheap(Operation *op) {
   if (isa<arith::ConstantOp, tensor::EmptyOp, tensor::SplatOp, linalg::FillOp,
           tensor::ExtractSliceOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,

@@ -13,11 +13,11 @@
 
 namespace tessera::dist {
 
-/// The reverse of a loop's body or a branch is written as if it stood behind the forward ops; then
-/// it reads values of `forward` that it cannot see. This replaces each such use in `reverse`: a
-/// value that costs nothing (constants, index arithmetic, slices and reshapes of what is visible)
-/// is made again in front of its first use; for any other, `keep` is asked, once each and in the
-/// order of first use, for a value that holds it, to be written at the builder.
+/// The reverse of a loop's body or a branch is emitted as if it followed the forward ops, so it
+/// uses values of `forward` that are not visible. This replaces each such use in `reverse`: a free
+/// value (constants, index arithmetic, slices and reshapes of visible values) is rematerialized
+/// before its first use; for any other, `keep` is called, once each and in the order of first use,
+/// and emits at the builder a value that holds it.
 void replaceResiduals(mlir::Block &forward, mlir::Block &reverse, mlir::IRMapping &known,
                       llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Value)> keep);
 

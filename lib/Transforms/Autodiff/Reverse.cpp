@@ -1,4 +1,4 @@
-//===- Reverse.cpp - Cotangents on their way back -------------------------===//
+//===- Reverse.cpp - The reverse sweep over cotangents --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,8 +32,7 @@ void Reverse::add(Value value, Value cotangent) {
   if (!cotangent || !isActive(value))
     return;
   Value &whole = cotangents[value].whole;
-  // An argument without an annotation may be used on several meshes, so its cotangents come from
-  // several.
+  // An unannotated argument may be used on several meshes, so its cotangents may be on several.
   if (whole && isa<BlockArgument>(value))
     cotangent = onMeshOf(b, cotangent, whole);
   whole =
@@ -59,7 +58,7 @@ void Reverse::addSlice(tensor::ExtractSliceOp slice, Value cotangent) {
     return;
   Cotangent &entry = cotangents[slice.getSource()];
   if (ShapedType::isDynamicShape(slice.getStaticOffsets())) {
-    // In a loop: one slice of what is carried changes, the rest stays where it is.
+    // In a loop: one slice of the carry changes, the rest stays in place.
     Location loc = slice.getLoc();
     auto offsets = slice.getMixedOffsets(), sizes = slice.getMixedSizes(),
          strides = slice.getMixedStrides();
@@ -96,7 +95,7 @@ Value Reverse::takeOrZeros(Value value) {
   return cotangent ? cotangent : zeros(b, value.getLoc(), value.getType());
 }
 
-/// The part of a slice with the dimensions that the slice dropped.
+/// The part of a slice, with the dropped dimensions.
 static Value withDroppedDims(OpBuilder &b, tensor::ExtractSliceOp slice, Value part) {
   auto type = RankedTensorType::get(slice.getStaticSizes(), slice.getType().getElementType());
   if (part.getType() == type)
@@ -131,7 +130,7 @@ static int64_t tiledDim(RankedTensorType type, SmallVectorImpl<unsigned> &order,
     }
   if (along < 0)
     return -1;
-  SmallVector<std::pair<int64_t, unsigned>> begins; // with the place in the list
+  SmallVector<std::pair<int64_t, unsigned>> begins; // with the position in the list
   for (auto [i, slice] : llvm::enumerate(slices)) {
     tensor::ExtractSliceOp op = slice;
     begins.push_back({op.getStaticOffsets()[along], static_cast<unsigned>(i)});
@@ -148,7 +147,7 @@ static int64_t tiledDim(RankedTensorType type, SmallVectorImpl<unsigned> &order,
   return next == type.getDimSize(along) ? along : -1;
 }
 
-/// A tensor of zeros but for one slice.
+/// A tensor of zeros except for one slice.
 static Value embed(OpBuilder &b, tensor::ExtractSliceOp slice, Value part) {
   Location loc = slice.getLoc();
   RankedTensorType type = slice.getSourceType();
@@ -197,7 +196,7 @@ Value Reverse::joinSlices(Value value, ArrayRef<tensor::ExtractSliceOp> slices,
 //===----------------------------------------------------------------------===//
 
 LogicalResult Reverse::sweep(Block &block) {
-  // What the sweep writes may go into this very block.
+  // The sweep may emit into this block.
   SmallVector<Operation *> ops;
   for (Operation &op : block.without_terminator())
     ops.push_back(&op);

@@ -1,4 +1,4 @@
-//===- Reverse.h - Cotangents on their way back -----------------*- C++ -*-===//
+//===- Reverse.h - The reverse sweep over cotangents ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,37 +19,37 @@
 
 namespace tessera::dist {
 
-/// Reverse mode: goes through the ops of a block from last to first and writes, at `b`, the
-/// cotangents of their operands from those of their results. A cotangent has its value's type; a
-/// value that is used k times gets k - 1 additions, one that is used nowhere gets nothing.
+/// Reverse mode: visits the ops of a block from last to first and emits, at `b`, the cotangents of
+/// their operands from those of their results. A cotangent has its value's type; a value with k
+/// uses needs k - 1 additions, an unused one has no cotangent.
 class Reverse {
 public:
   Reverse(mlir::OpBuilder &b, Activity &activity) : b(b), activity(activity) {}
   ~Reverse();
 
-  /// Appends the reverse of a block whose results' cotangents have been added. Fails with a located
-  /// error at an op without a derivative.
+  /// Appends the reverse of a block, after the cotangents of its results have been added. Fails
+  /// with a located error at an op without a derivative.
   mlir::LogicalResult sweep(mlir::Block &block);
   mlir::LogicalResult sweep(llvm::ArrayRef<mlir::Operation *> ops);
 
   bool isActive(mlir::Value value) const { return activity.isActive(value); }
-  /// Adds to the cotangent of a value, if it is to have one.
+  /// Adds to the cotangent of a value, if the value is active.
   void add(mlir::Value value, mlir::Value cotangent);
   /// Adds to the part of a value's cotangent that an extract_slice reads.
   void addSlice(mlir::tensor::ExtractSliceOp slice, mlir::Value cotangent);
-  /// The cotangent so far, which is then forgotten; null for zero.
+  /// Removes and returns the cotangent of a value; null for zero.
   mlir::Value take(mlir::Value value);
   mlir::Value takeOrZeros(mlir::Value value);
-  /// Makes `cotangent` what a value has so far.
+  /// Sets the cotangent of a value.
   void set(mlir::Value value, mlir::Value cotangent);
 
-  /// Takes an op that another one has replaced out of its block. It is freed with the Reverse: a
-  /// freed value's address could be a new one's.
+  /// Removes a replaced op from its block. It is freed with the Reverse, since the address of a
+  /// freed value could be reused.
   void retire(mlir::Operation *op);
 
   mlir::OpBuilder &b;
   Activity &activity;
-  /// Values of which each part of the cotangent is written once, on zeros.
+  /// Values whose cotangents are written once per part, on zeros.
   llvm::DenseSet<mlir::Value> writtenOnce;
 
 private:
@@ -59,7 +59,7 @@ private:
 
   struct Cotangent {
     mlir::Value whole; ///< null for zero
-    /// Parts at places known when compiled, which are put together when asked for.
+    /// Slices at static offsets, which `take` assembles.
     llvm::SmallVector<mlir::tensor::ExtractSliceOp> slices;
     llvm::SmallVector<mlir::Value> parts;
   };
@@ -68,8 +68,8 @@ private:
 };
 
 //===----------------------------------------------------------------------===//
-// The reverse of one op, by theme. `cotangents` has one entry a result, null for zero; at least one
-// is there.
+// The reverse of one op, by theme. `cotangents` has one entry per result, null for zero; at least
+// one is not null.
 //===----------------------------------------------------------------------===//
 
 mlir::LogicalResult reverseLinalg(Reverse &reverse, mlir::linalg::LinalgOp op,
@@ -90,7 +90,7 @@ mlir::LogicalResult reverseSort(Reverse &reverse, ext::SortOp op,
 mlir::LogicalResult reverseDist(Reverse &reverse, mlir::Operation *op,
                                 llvm::ArrayRef<mlir::Value> cotangents);
 
-/// `value`, moved to the mesh that `other` is computed on where that is known to be another one.
+/// `value`, resharded to the mesh of `other` if that is known to be another one.
 mlir::Value onMeshOf(mlir::OpBuilder &b, mlir::Value value, mlir::Value other);
 
 /// The error at an op without a derivative.

@@ -22,7 +22,7 @@ using arith::CmpFPredicate;
 
 namespace {
 
-/// A float scalar that formulas can be written with; the operators append operations.
+/// A float scalar for formulas; its operators append operations.
 struct E {
   OpBuilder *b;
   Location loc;
@@ -35,7 +35,7 @@ struct E {
   template <typename Op, typename... Rest> E make(Rest... rest) const {
     return of(b->createOrFold<Op>(loc, v, rest...));
   }
-  /// Of a comparison with `other`: `then` where it holds, else `otherwise`.
+  /// Selects `then` if the comparison with `other` holds, else `otherwise`.
   Value compare(CmpFPredicate predicate, E other) const {
     return arith::CmpFOp::create(*b, loc, predicate, v, other.v);
   }
@@ -48,7 +48,7 @@ E operator-(E x, E y) {
   return x.make<arith::SubFOp>(y.v);
 }
 E operator*(E x, E y) {
-  // A constant factor is folded where it stands on the right.
+  // A constant factor is folded if it is on the right.
   return matchPattern(x.v, m_Constant()) ? y.make<arith::MulFOp>(x.v) : x.make<arith::MulFOp>(y.v);
 }
 E operator/(E x, E y) {
@@ -73,7 +73,7 @@ E choose(Value condition, E x, E y) {
   return x.of(arith::SelectOp::create(*x.b, x.loc, condition, x.v, y.v));
 }
 
-/// What every rule reads: the cotangent g, the operands x, y, z and the result r of the op.
+/// The inputs of every rule: the cotangent g, the operands x, y, z and the result r of the op.
 struct Rule {
   OpBuilder &b;
   const ScalarReverse &reverse;
@@ -96,7 +96,7 @@ struct Rule {
 
 } // namespace
 
-/// The rule of max and min: `wins` holds where operand 0 is beyond operand 1.
+/// The rule of max and min: `strict` holds if operand 0 wins.
 static void reverseExtremum(const Rule &rule, CmpFPredicate strict, CmpFPredicate loose) {
   CmpFPredicate predicate = rule.isConstant(1) ? strict : loose;
   Value first = rule.x().compare(predicate, rule.y());
@@ -119,7 +119,7 @@ static void reversePower(const Rule &rule) {
   }
   E y = rule.y();
   if (rule.wanted(0)) {
-    // x^(y-1) at y = 0 would be infinite at x = 0, and 0 · inf no number.
+    // x^(y-1) at y = 0 would be infinite at x = 0, and 0 · inf is NaN.
     Value flat = y.compare(CmpFPredicate::OEQ, y.constant(0));
     E lower = choose(flat, y.constant(1), y - 1.0);
     rule.give(0, rule.g * (y * x.make<math::PowFOp>(lower.v)));
@@ -279,7 +279,7 @@ static LogicalResult reverseSeveralOperands(const Rule &rule) {
       })
       .Case([&](math::ClampFOp) {
         E zero = g.constant(0);
-        // The upper bound wins, over a lower bound beyond it as well (docs/numerics.md).
+        // The upper bound wins, even over a larger lower bound (docs/numerics.md).
         Value low = rule.x().compare(CmpFPredicate::OLE, rule.y());
         Value high = rule.x().compare(CmpFPredicate::OGE, rule.z());
         Value crossed = rule.y().compare(CmpFPredicate::OGE, rule.z());
@@ -295,7 +295,7 @@ static LogicalResult reverseSeveralOperands(const Rule &rule) {
       .Default([](Operation *) { return failure(); });
 }
 
-/// Of sine and cosine together, whose cotangents may be there or not.
+/// For sine and cosine together, either of whose cotangents may be null.
 static void reverseSincos(OpBuilder &b, const ScalarReverse &reverse, math::SincosOp op) {
   Value sum;
   auto term = [&](unsigned result, unsigned other, bool negative) {
@@ -326,7 +326,7 @@ LogicalResult dist::reverseScalar(OpBuilder &b, const ScalarReverse &reverse) {
 Value dist::addScalars(OpBuilder &b, Location loc, Value x, Value y) {
   if (!x || !y)
     return x ? x : y;
-  // select(c, g, 0) + select(c, 0, g) = g: a masked accumulator passes all on.
+  // select(c, g, 0) + select(c, 0, g) = g: a masked accumulator forwards the whole cotangent.
   auto first = x.getDefiningOp<arith::SelectOp>(), second = y.getDefiningOp<arith::SelectOp>();
   if (first && second && first.getCondition() == second.getCondition()) {
     auto isZero = [](Value value) { return matchPattern(value, m_AnyZeroFloat()); };

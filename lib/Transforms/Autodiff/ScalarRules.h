@@ -14,24 +14,24 @@
 
 namespace tessera::dist {
 
-/// One operation of arith or math on scalars, as its reverse sees it.
+/// The view of one scalar operation of arith or math for its reverse.
 struct ScalarReverse {
   mlir::Operation *op;
-  /// One a result; null where nothing flows back.
+  /// One per result; null for zero.
   llvm::ArrayRef<mlir::Value> cotangents;
-  /// A value of the forward computation where the reverse is written.
+  /// A value of the forward computation, for use in the reverse.
   std::function<mlir::Value(mlir::Value)> primal;
   std::function<bool(unsigned)> wanted;
-  /// Takes the cotangent of operand `index`. It is not called where the derivative is zero.
+  /// Receives the cotangent of operand `index`. Not called for zero derivatives.
   std::function<void(unsigned, mlir::Value)> give;
 };
 
 /// Writes the reverse of an op at `b`. At a kink the derivative is one-sided: ties of max, min go
-/// to the constant when one operand is one, else to the first operand; |x| and the like have 0 at
+/// to a constant operand, else to the first operand; |x| and the like have 0 at
 /// 0. Fails, silently, when the op has no rule.
 mlir::LogicalResult reverseScalar(mlir::OpBuilder &b, const ScalarReverse &reverse);
 
-/// x + y, where null is zero. Two halves of one select come together to the whole again.
+/// x + y, where null is zero. Two halves of one select fold to the whole.
 mlir::Value addScalars(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Value y);
 
 } // namespace tessera::dist

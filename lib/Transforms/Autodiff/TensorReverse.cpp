@@ -38,7 +38,7 @@ static Value extractAt(OpBuilder &b, Location loc, Value tensor, ArrayRef<int64_
   return tensor::ExtractOp::create(b, loc, tensor, indices);
 }
 
-/// A nest over a tensor's elements whose scalar tells whether the element stands at `indices`.
+/// A scalar of the nest over a tensor's elements: whether the element is at `indices`.
 static Value standsAt(LoopNest &nest, ValueRange indices) {
   OpBuilder body = nest.bodyEnd();
   Value all;
@@ -50,7 +50,7 @@ static Value standsAt(LoopNest &nest, ValueRange indices) {
   return all;
 }
 
-/// A tensor of zeros but for a scalar at `indices`.
+/// A tensor of zeros except for a scalar at `indices`.
 static Value placeScalar(OpBuilder &b, Location loc, RankedTensorType type, Value scalar,
                          ValueRange indices) {
   if (indices.empty())
@@ -129,7 +129,7 @@ static LogicalResult reversePad(Reverse &reverse, tensor::PadOp op, Value cotang
 }
 
 /// dSource[v, …] = sum over the tuples t with indices[t] = v of dy[t, …]: a contraction with a
-/// one-hot matrix that is never made.
+/// one-hot matrix that is never materialized.
 static LogicalResult reverseGather(Reverse &reverse, tensor::GatherOp op, Value cotangent) {
   RankedTensorType source = op.getSourceType(), indices = op.getIndicesType();
   int64_t batch = indices.getRank() - 1, rank = source.getRank();
@@ -157,7 +157,7 @@ static LogicalResult reverseGather(Reverse &reverse, tensor::GatherOp op, Value 
   OpBuilder body = nest.bodyEnd();
   Value meets;
   for (auto [i, d] : llvm::enumerate(op.getGatherDims())) {
-    // One coordinate of the tuples, as a tensor of its own.
+    // One coordinate of the tuples, as a separate tensor.
     SmallVector<AffineExpr> exprs(tuple);
     exprs.push_back(b.getAffineConstantExpr(static_cast<int64_t>(i)));
     Value coordinate = nest.addInput(op.getIndices(), mapOf(exprs));
@@ -175,7 +175,7 @@ static LogicalResult reverseGather(Reverse &reverse, tensor::GatherOp op, Value 
   return success();
 }
 
-/// The places are different (`unique`), so what was there before is gone.
+/// The indices are distinct (`unique`), so the previous elements are overwritten.
 static void reverseScatter(Reverse &reverse, tensor::ScatterOp op, Value cotangent) {
   OpBuilder &b = reverse.b;
   Location loc = op.getLoc();

@@ -1,4 +1,4 @@
-//===- Windows.cpp - Convolutions and pools the other way round -----------===//
+//===- Windows.cpp - Inverse windows of convolutions and pools ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,12 +12,12 @@
 //           and flipped along k, then read like any window.
 //   t = 1:  p = s q + r,  k = s (J-1-j) + r,  o = q + j - (J-1)  with J = ceil(K/s):
 //           each of the s phases r is a window of stride 1 over its share of the
-//           kernel; the phases are interleaved by a reshape. No product by the
-//           zeros of a dilated tensor, no gap between windows where K = s.
+//           kernel; the phases are interleaved by a reshape. There are no products
+//           with the zeros of a dilated tensor, and no gaps between windows if K =
+//           s.
 //
-// With s and t both above 1 the kernel is dilated first. Terms beyond the ends are
-// zero because a factor is padded with zeros; where that does not make them so,
-// they are masked by their indices.
+// If s and t are both above 1 the kernel is dilated first. Terms beyond the ends are zero because a
+// factor is padded with zeros; otherwise they are masked by their indices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ using namespace tessera::dist;
 
 namespace {
 
-/// s o + t k + c of one dimension of the target, and what becomes of its loops.
+/// s o + t k + c of one dimension of the target, and its new loops.
 struct Window {
   AffineExpr expr;
   unsigned o = 0;
@@ -44,10 +44,10 @@ struct Window {
   int64_t target = 0;         ///< extent of the target's dimension
   int64_t numO = 0, numK = 1; ///< extents of the loops o and k
   int64_t kernel = 1,
-          spread = 1;         ///< the kernel's extent with the zeros put between, and their step
+          spread = 1;         ///< the dilated kernel's extent, and its step
   int64_t numQ = 0, numJ = 1; ///< extents of the new loops
-  int64_t low = 0, high = 0;  ///< what is padded along o
-  unsigned r = 0;             ///< the loop over phases where s > 1
+  int64_t low = 0, high = 0;  ///< padding along o
+  unsigned r = 0;             ///< the loop over phases if s > 1
 
   void plan() {
     kernel = numK;
@@ -76,7 +76,7 @@ static LogicalResult noRule(const BodyTarget &target, unsigned d) {
          << "two loops that no other dimension has";
 }
 
-/// Reads `s o + t k + c` off an expression; fails for anything else.
+/// Matches `s o + t k + c`; fails for other expressions.
 static FailureOr<Window> matchWindow(const LoopNest &nest, const BodyTarget &target, unsigned d) {
   Window window;
   window.expr = target.places[d].expr;
@@ -109,7 +109,7 @@ static FailureOr<Window> matchWindow(const LoopNest &nest, const BodyTarget &tar
       linear &= other == d || !place.expr || !place.expr.isFunctionOfDim(loop);
   if (!linear || loops.empty() || loops.size() > 2 || window.c < 0)
     return noRule(target, d);
-  // The loop that moves the window is the one that results have.
+  // The loop that moves the window is the one in the results.
   if (loops.size() == 2 && !nest.resultLoops.test(loops[0]) && nest.resultLoops.test(loops[1]))
     std::swap(loops[0], loops[1]);
   window.o = loops[0];
@@ -125,7 +125,7 @@ static FailureOr<Window> matchWindow(const LoopNest &nest, const BodyTarget &tar
   return window;
 }
 
-/// Whether a scalar is zero, not just no number, where the inputs in `zero` are.
+/// Whether a scalar is zero, and not NaN, if the inputs in `zero` are.
 static bool vanishes(Value scalar, const llvm::SmallBitVector &zero) {
   if (auto argument = dyn_cast<BlockArgument>(scalar))
     return zero.test(argument.getArgNumber());
@@ -133,7 +133,7 @@ static bool vanishes(Value scalar, const llvm::SmallBitVector &zero) {
   if (matchPattern(scalar, m_AnyZeroFloat()))
     return true;
   auto operand = [&](unsigned i) { return vanishes(op->getOperand(i), zero); };
-  // Factors beside it must be finite: what is read, and simple functions of it.
+  // The other factors must be finite: inputs, and simple functions of them.
   std::function<bool(Value)> finite = [&](Value value) {
     Operation *source = value.getDefiningOp();
     return !source || isa<arith::ConstantOp>(source) ||
@@ -154,8 +154,8 @@ static bool vanishes(Value scalar, const llvm::SmallBitVector &zero) {
   return false;
 }
 
-/// Replaces the indices of o and k in the body by those of the new loops; returns what holds where
-/// both are in range, of what has to be asked for.
+/// Replaces the indices of o and k in the body by those of the new loops; returns the condition
+/// that both are in range, as far as it needs a check.
 static Value rewriteIndices(LoopNest &nest, const Window &w, bool askO, bool askK) {
   SmallVector<linalg::IndexOp> old;
   for (auto index : nest.block->getOps<linalg::IndexOp>())
@@ -204,7 +204,7 @@ static Value rewriteIndices(LoopNest &nest, const Window &w, bool askO, bool ask
   return inside;
 }
 
-/// Reads dimension `d` of an input at the new loops; fails where it is not a function of them alone.
+/// Reads dimension `d` of an input at the new loops; fails if it also depends on others.
 static LogicalResult unwindDim(LoopNest &nest, LoopNest::Input &input, unsigned d,
                                const Window &w) {
   OpBuilder &b = nest.b;
@@ -214,7 +214,7 @@ static LogicalResult unwindDim(LoopNest &nest, LoopNest::Input &input, unsigned 
   AffineExpr r = b.getAffineDimExpr(w.r);
   SmallVector<AffineExpr, 2> read;
   Value tensor = input.value;
-  // What is read from its end is turned, and read from its beginning.
+  // A dimension that is read backwards is flipped, and read forwards.
   for (unsigned loop : {w.o, w.k.value_or(w.o)}) {
     int64_t extent = nest.extents[loop];
     if (exprs[d] == b.getAffineConstantExpr(extent - 1) - b.getAffineDimExpr(loop) &&
@@ -270,7 +270,7 @@ static LogicalResult unwind(LoopNest &nest, Value &scalar, Window &w) {
   bool askK = w.padsK() && !vanishes(scalar, overK);
   bool reads = !nest.block->getOps<tensor::ExtractOp>().empty();
   if (reads && (w.padsO() || w.padsK()))
-    return failure(); // beyond the ends it would read outside
+    return failure(); // would read out of bounds
   if (w.s > 1)
     w.r = nest.addLoop(w.s);
   for (LoopNest::Input &input : nest.inputs)
