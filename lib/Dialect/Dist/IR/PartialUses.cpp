@@ -74,11 +74,11 @@ static std::optional<bool> isPartialOver(Operation *from, Value value,
                                          const sharding::PartialAxis &axis) {
   if (isIdentityFill(value, axis.kind))
     return std::nullopt;
-  auto lies = partialsOf(from, getSharding(value), value.getType());
-  if (!lies)
+  auto partials = partialsOf(from, getSharding(value), value.getType());
+  if (!partials)
     return std::nullopt;
   // Two parts of an axis are written as the whole of it.
-  return llvm::any_of(*lies, [&](const sharding::PartialAxis &own) {
+  return llvm::any_of(*partials, [&](const sharding::PartialAxis &own) {
     return own.kind == axis.kind && own.axis.contains(axis.axis);
   });
 }
