@@ -73,7 +73,7 @@ class Ranks:
 
 def _number(name: str, text: str) -> int:
     if not re.fullmatch(r"[0-9]{1,7}", text) or int(text) > MOST_RANKS:
-        raise Error(f"{name} is '{text}'; it is a whole number from 0 to {MOST_RANKS}")
+        raise Error(f"{name} is '{text}'; expected an integer from 0 to {MOST_RANKS}")
     return int(text)
 
 
@@ -92,7 +92,7 @@ def _values(names, environ) -> dict[str, tuple[str, int]]:
 
 def _agree(one: tuple[str, int], other: tuple[str, int]) -> None:
     if one[1] != other[1]:
-        raise Error(f"{one[0]} is {one[1]} and {other[0]} is {other[1]}; unset the one that is not of this job's launcher")
+        raise Error(f"{one[0]} is {one[1]} and {other[0]} is {other[1]}; unset the one that this job's launcher did not set")
 
 
 def _slurm(environ) -> dict[str, tuple[str, int]]:
@@ -108,7 +108,7 @@ def _slurm(environ) -> dict[str, tuple[str, int]]:
             counts = tasks_per_node(environ[name], name)
             node = _number("SLURM_NODEID", environ.get("SLURM_NODEID", "0"))
             if node >= len(counts):
-                raise Error(f"SLURM_NODEID is {node} and {name} '{environ[name]}' is of {len(counts)} nodes")
+                raise Error(f"SLURM_NODEID is {node} and {name} '{environ[name]}' lists {len(counts)} nodes")
             found["local_size"] = (name, counts[node])
             break
     return found
@@ -120,7 +120,7 @@ def tasks_per_node(text: str, name: str = "SLURM_TASKS_PER_NODE") -> list[int]:
     for part in text.split(","):
         match = re.fullmatch(r"([0-9]{1,7})(?:\(x([0-9]{1,7})\))?", part)
         if not match or int(match[1]) < 1 or len(counts) + int(match[2] or 1) > MOST_RANKS:
-            raise Error(f"{name} is '{text}'; it is counts of processes per node, as 2(x3),1")
+            raise Error(f"{name} is '{text}'; expected processes per node, such as 2(x3),1")
         counts += [int(match[1])] * int(match[2] or 1)
     return counts
 
@@ -168,7 +168,7 @@ def _check(values, found) -> None:
             name, of = found.get(rank, (rank, 0))[0], found.get(size, (size, 0))[0]
             raise Error(f"{name} is {values[rank]} and {of} is {values[size]}; ranks are counted from 0")
     if values["local_size"] is not None and values["local_size"] > values["size"]:
-        raise Error(f"the host has {values['local_size']} processes and the job {values['size']}")
+        raise Error(f"the host has {values['local_size']} processes, but the job only {values['size']}")
 
 
 def local_ranks(hosts: Sequence[str]) -> list[tuple[int, int]]:
@@ -184,7 +184,7 @@ def local_ranks(hosts: Sequence[str]) -> list[tuple[int, int]]:
 def port(name: str, text: str, least: int = 1) -> int:
     """Parses a port number. Raises Error naming the variable or option."""
     if not re.fullmatch(r"[0-9]{1,5}", text) or not least <= int(text) <= 65535:
-        raise Error(f"{name} is '{text}'; it is a port from {least} to 65535")
+        raise Error(f"{name} is '{text}'; expected a port from {least} to 65535")
     return int(text)
 
 
@@ -195,7 +195,7 @@ def address(name: str, text: str) -> str:
     """
     bare = text[1:-1] if text.startswith("[") and text.endswith("]") else text
     if not bare or re.search(r"[\s\[\]/]", bare):
-        raise Error(f"{name} is '{text}'; it is a host name, an IPv4 address, or an IPv6 address, in brackets or not")
+        raise Error(f"{name} is '{text}'; expected a host name, an IPv4 address, or an IPv6 address, optionally in brackets")
     return bare
 
 
@@ -203,7 +203,7 @@ def first_host(nodes: str, name: str = "SLURM_STEP_NODELIST") -> str:
     """The first host of Slurm's node list: gpu03 of `gpu[03-07,9],login`. Raises Error if it is malformed."""
     match = re.match(r"([^\[\],\s]+)(?:\[([0-9]+)[0-9,-]*\]([^\[\],\s]*))?(?:,|$)", nodes)
     if not match:
-        raise Error(f"{name} is '{nodes}'; it is a list of hosts, as gpu[03-07,9],login")
+        raise Error(f"{name} is '{nodes}'; expected a list of hosts, such as gpu[03-07,9],login")
     return match[1] + (match[2] or "") + (match[3] or "")
 
 

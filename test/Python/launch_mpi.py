@@ -107,7 +107,7 @@ class RankProcess(LaunchCase):
         done = subprocess.run([sys.executable, "-m", "tessera.launch.rank", self.script(SHOW)], text=True, stderr=subprocess.PIPE,
                               env={**os.environ, "PMI_RANK": "3", "PMI_SIZE": "4", "RANK": "1"}, stdin=subprocess.DEVNULL, timeout=LONG)
         self.assertEqual((done.returncode, done.stderr),
-                         (1, "tessera: error: PMI_RANK is 3 and RANK is 1; unset the one that is not of this job's launcher\n"))
+                         (1, "tessera: error: PMI_RANK is 3 and RANK is 1; unset the one that this job's launcher did not set\n"))
 
 
 @unittest.skipUnless(OPEN_MPI, "Open MPI is not installed")

@@ -68,7 +68,7 @@ class Refusals(LaunchCase):
                 (["--nproc-per-node", 0, script], "--nproc-per-node is '0'; expected a whole number, at least 1"),
                 (["--nproc_per_node=two", script], "--nproc_per_node is 'two'; expected a whole number, at least 1"),
                 (["--nnodes=2", "--node_rank=2", script], "--node_rank is 2 and --nnodes is 2; nodes count from 0, so --node_rank is at most 1"),
-                (["--master_port=70000", script], "--master_port is '70000'; it is a port from 0 to 65535"),
+                (["--master_port=70000", script], "--master_port is '70000'; expected a port from 0 to 65535"),
                 (["--nnodes=2", "--master_port=0", script], "all nodes must use the same port"),
                 (["--master_addr=nowhere.invalid", script], "--master_addr is 'nowhere.invalid', which does not resolve"),
                 (["--nnodes=2", "--master_addr=192.0.2.1", f"--master_port={free_ports(1)[0]}", script], "which other hosts can reach, and there is no job token"),

@@ -62,9 +62,9 @@ class Meeting(unittest.TestCase):
             self.assertEqual(ranks.meeting(environment), expected)
 
     def test_refusals(self):
-        for environment, says in (({"MASTER_PORT": "70000"}, "MASTER_PORT is '70000'; it is a port from 1 to 65535"),
+        for environment, says in (({"MASTER_PORT": "70000"}, "MASTER_PORT is '70000'; expected a port from 1 to 65535"),
                                   ({"MASTER_PORT": "x"}, "MASTER_PORT is 'x'"),
-                                  ({"MASTER_ADDR": ""}, "MASTER_ADDR is ''; it is a host name"),
+                                  ({"MASTER_ADDR": ""}, "MASTER_ADDR is ''; expected a host name"),
                                   ({"MASTER_ADDR": "a b"}, "MASTER_ADDR is 'a b'")):
             with self.assertRaises(Error) as caught:
                 ranks.meeting(environment)

@@ -70,7 +70,7 @@ Expected<int64_t> number(const std::string &name, const std::string &text) {
   int64_t value = digits ? std::atoll(text.c_str()) : 0;
   if (digits && value <= kMostRanks)
     return value;
-  return Status::error(name + " is '" + text + "'; it is a whole number from 0 to " +
+  return Status::error(name + " is '" + text + "'; expected an integer from 0 to " +
                        std::to_string(kMostRanks));
 }
 
@@ -79,7 +79,7 @@ Status agree(const Value &one, const Value &other) {
     return {};
   return Status::error(one.name + " is " + std::to_string(one.value) + " and " + other.name +
                        " is " + std::to_string(other.value) +
-                       "; unset the one that is not of this job's launcher");
+                       "; unset the one that this job's launcher did not set");
 }
 
 Expected<Values> valuesOf(const Names &names, Environment get) {
@@ -103,7 +103,7 @@ Expected<Values> valuesOf(const Names &names, Environment get) {
 /// Slurm's `2(x3),1`: 2, 2, 2, 1.
 Expected<std::vector<int64_t>> tasksPerNode(const std::string &name, const std::string &text) {
   auto wrong =
-      Status::error(name + " is '" + text + "'; it is counts of processes per node, as 2(x3),1");
+      Status::error(name + " is '" + text + "'; expected processes per node, such as 2(x3),1");
   std::vector<int64_t> counts;
   auto digits = [&](size_t &at) -> int64_t {
     int64_t value = 0;
@@ -157,7 +157,7 @@ Expected<Values> slurmValues(Environment get) {
       return node.status();
     if (*node >= static_cast<int64_t>(counts->size()))
       return Status::error("SLURM_NODEID is " + std::to_string(*node) + " and " + name + " '" +
-                           text + "' is of " + std::to_string(counts->size()) + " nodes");
+                           text + "' lists " + std::to_string(counts->size()) + " nodes");
     (*found)[localSizeField] = Value{name, (*counts)[static_cast<size_t>(*node)]};
     break;
   }
@@ -240,7 +240,7 @@ Expected<LaunchedProcess> launchedProcess(Environment get) {
   result.rank.local = result.saysLocal ? values[localField]->value : result.rank.rank;
   if (result.localSize > result.rank.size)
     return Status::error("the host has " + std::to_string(result.localSize) +
-                         " processes and the job " + std::to_string(result.rank.size));
+                         " processes, but the job only " + std::to_string(result.rank.size));
   return result;
 }
 
@@ -262,8 +262,8 @@ static Expected<std::string> hostIn(const std::string &name, const std::string &
   if (!bare.empty() && bare.find_first_of(" \t\r\n[]/") == std::string::npos)
     return bare;
   return Status::error(name + " is '" + text +
-                       "'; it is a host name, an IPv4 address, or an IPv6 address, in brackets or "
-                       "not");
+                       "'; expected a host name, an IPv4 address, or an IPv6 address, "
+                       "optionally in brackets");
 }
 
 static Expected<int64_t> portIn(const std::string &name, const std::string &text) {
@@ -273,7 +273,7 @@ static Expected<int64_t> portIn(const std::string &name, const std::string &text
   int64_t port = digits ? std::atoll(text.c_str()) : 0;
   if (port >= 1 && port <= 65535)
     return port;
-  return Status::error(name + " is '" + text + "'; it is a port from 1 to 65535");
+  return Status::error(name + " is '" + text + "'; expected a port from 1 to 65535");
 }
 
 /// The first of Slurm's list of hosts: `gpu[03-07,9],login` is gpu03.
@@ -294,7 +294,7 @@ Expected<std::string> jobAddress(Environment get) {
   if (const char *text = get("TESSERA_RENDEZVOUS")) {
     if (std::strncmp(text, "file:", 5) == 0 && text[5])
       return std::string(text);
-    return Status::error("TESSERA_RENDEZVOUS is '" + std::string(text) + "', not file:PATH");
+    return Status::error("TESSERA_RENDEZVOUS is '" + std::string(text) + "'; expected file:PATH");
   }
   std::string host;
   int64_t port = 0;
@@ -339,7 +339,7 @@ Expected<double> timeoutOf(const BackendOptions &options) {
   if (end != text && !*end && seconds > 0 && seconds <= 1e6)
     return seconds;
   return Status::error("TESSERA_TIMEOUT is '" + std::string(text) +
-                       "'; it is a number of seconds above 0");
+                       "'; expected a number of seconds above 0");
 }
 
 } // namespace tessera::runtime

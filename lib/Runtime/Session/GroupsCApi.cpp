@@ -52,7 +52,7 @@ static tessera_status check(const tessera_group_options *options) {
     return nullArgument();
   if (!(options->timeout > 0) || !std::isfinite(options->timeout) || options->timeout > 1e8)
     return fail(TESSERA_INVALID_ARGUMENT, "timeout " + std::to_string(options->timeout) +
-                                              "; it is a number of seconds above 0");
+                                              "; expected a number of seconds above 0");
   if (options->token && std::string_view(options->token).size() < 16)
     return fail(TESSERA_INVALID_ARGUMENT, "the job token has less than 16 bytes");
   return TESSERA_OK;

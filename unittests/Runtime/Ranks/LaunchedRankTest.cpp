@@ -46,8 +46,8 @@ TEST(LaunchedRank, TheRuleAsATable) {
     EXPECT_EQ(found->rank.size, ranks["size"].get<int64_t>());
     EXPECT_EQ(found->source, ranks["source"].get<std::string>());
     EXPECT_EQ(found->saysLocal, !ranks["local_rank"].is_null());
-    EXPECT_EQ(found->rank.local, (ranks["local_rank"].is_null() ? ranks["rank"] : ranks["local_rank"])
-                                .get<int64_t>());
+    EXPECT_EQ(found->rank.local,
+              (ranks["local_rank"].is_null() ? ranks["rank"] : ranks["local_rank"]).get<int64_t>());
     EXPECT_EQ(found->localSize,
               ranks["local_size"].is_null() ? 0 : ranks["local_size"].get<int64_t>());
   }
@@ -70,13 +70,13 @@ TEST(LaunchedRank, WhereTheProcessesMeet) {
         {"SLURM_STEP_ID", "0"},
         {"SLURM_STEP_NODELIST", "gpu[03-07,9]-ib,login"}},
        "gpu03-ib 29500"},
-      {{{"MASTER_PORT", "0"}}, "MASTER_PORT is '0'; it is a port from 1 to 65535"},
+      {{{"MASTER_PORT", "0"}}, "MASTER_PORT is '0'; expected a port from 1 to 65535"},
       {{{"TESSERA_MASTER_PORT", "12x"}},
-       "TESSERA_MASTER_PORT is '12x'; it is a port from 1 to 65535"},
+       "TESSERA_MASTER_PORT is '12x'; expected a port from 1 to 65535"},
       {{{"MASTER_ADDR", "no host"}},
-       "MASTER_ADDR is 'no host'; it is a host name, an IPv4 address, or an IPv6 address, in "
-       "brackets or not"},
-      {{{"TESSERA_RENDEZVOUS", "here"}}, "TESSERA_RENDEZVOUS is 'here', not file:PATH"},
+       "MASTER_ADDR is 'no host'; expected a host name, an IPv4 address, or an IPv6 address, "
+       "optionally in brackets"},
+      {{{"TESSERA_RENDEZVOUS", "here"}}, "TESSERA_RENDEZVOUS is 'here'; expected file:PATH"},
   };
   for (auto &[given, expected] : cases) {
     variables() = given;

@@ -138,13 +138,13 @@ TEST(Rendezvous, AddressesThatAreNone) {
     ::setenv("MASTER_PORT", port, 1);
     for (int64_t rank : {0, 1})
       EXPECT_EQ(Rendezvous::open({rank, 2, rank}, 0.1).message(),
-                std::string("MASTER_PORT is '") + port + "'; it is a port from 1 to 65535");
+                std::string("MASTER_PORT is '") + port + "'; expected a port from 1 to 65535");
   }
   ::setenv("MASTER_PORT", "29555", 1);
   ::setenv("MASTER_ADDR", "no host", 1);
   EXPECT_EQ(Rendezvous::open({1, 2, 1}, 0.1).message(),
-            "MASTER_ADDR is 'no host'; it is a host name, an IPv4 address, or an IPv6 address, in "
-            "brackets or not");
+            "MASTER_ADDR is 'no host'; expected a host name, an IPv4 address, or an IPv6 address, "
+            "optionally in brackets");
   ::setenv("MASTER_ADDR", "nowhere.invalid", 1);
   std::string said = Rendezvous::open({1, 2, 1}, 0.1).message();
   EXPECT_NE(said.find("host 'nowhere.invalid': "), std::string::npos) << said;
