@@ -16,7 +16,7 @@ namespace tessera::codegen {
 
 struct ArtifactOptions {
   CpuOptions cpu;
-  /// When given, kernels are compiled for these architectures and not for the CPU.
+  /// If set, kernels are compiled for these architectures instead of the CPU.
   std::optional<GpuOptions> gpu;
   /// The artifact's `report` section: JSON, or nothing.
   std::string report;
@@ -25,30 +25,30 @@ struct ArtifactOptions {
 /// The structures of docs/step-format.md.
 struct SerializedProgram {
   runtime::Program program;
-  runtime::Bytes constants; ///< equal ones once, each 64-byte aligned
+  runtime::Bytes constants; ///< without duplicates, each 64-byte aligned
 };
 
-/// Serialises the one `rt.program` of a module. `tasks`, in the order of `kernelsOf`, is how far
-/// each kernel can be split; empty: no kernel is. Fails with a located diagnostic when there is not
-/// one program, or when transfers between parts wait for each other.
+/// Serialises the one `rt.program` of a module. `tasks`, in the order of `kernelsOf`, is the number
+/// of tasks of each kernel; empty: one each. Fails with a located diagnostic unless there is one
+/// program, or if transfers between parts deadlock.
 mlir::FailureOr<SerializedProgram> serialize(mlir::ModuleOp module,
                                              llvm::ArrayRef<int64_t> tasks = {});
 
-/// The kernels of a module in order: what `LaunchStep::kernel` counts.
+/// The kernels of a module in the order of `LaunchStep::kernel`.
 llvm::SmallVector<mlir::func::FuncOp> kernelsOf(mlir::ModuleOp module);
 
-/// Lowers a module of the local view to its `rt.program`, in place. `forGpu`: products take the
-/// bias and the activation behind them.
+/// Lowers a module of the local view to its `rt.program`, in place. `forGpu`: products have bias
+/// and activation as epilogues.
 mlir::LogicalResult lowerToRt(mlir::ModuleOp module, bool forGpu = false);
 
 /// Compiles a module that has an `rt.program`: kernels, program, constants, report. The artifact
-/// has passed `runtime::verify`. `infos`, when given, gets what became of each kernel on the CPU,
+/// has passed `runtime::verify`. `infos`, if not null, gets the result of each kernel on the CPU,
 /// `gpuInfos` on a GPU.
 mlir::FailureOr<runtime::Artifact> compileRt(mlir::ModuleOp module, const ArtifactOptions &options,
                                              std::vector<KernelInfo> *infos = nullptr,
                                              std::vector<GpuKernelInfo> *gpuInfos = nullptr);
 
-/// Both on a copy of `localView`, and the bytes of the file: what the driver runs and writes.
+/// Both on a copy of `localView`: the artifact that the driver runs and writes.
 mlir::FailureOr<runtime::Artifact> compileToArtifact(mlir::ModuleOp localView,
                                                      const ArtifactOptions &options,
                                                      std::vector<KernelInfo> *infos = nullptr);

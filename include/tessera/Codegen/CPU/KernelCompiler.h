@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A kernel becomes `void name(void **args, int64_t begin, int64_t end)` in an ELF shared object.
-// `args` are the data pointers in argument order: row-major, dense, aligned to 64 bytes, `i1` one
-// byte an element (0 or 1), `index` eight. [begin, end) is a range of the kernel's tasks
-// (`KernelInfo::tasks`): disjoint ranges may run on different threads at once, and all of [0,
-// tasks) must run. A kernel of one task runs whole on (0, 1).
+// `args` are the data pointers in argument order: row-major, dense, aligned to 64 bytes, with one
+// byte per `i1` element (0 or 1) and eight per `index`. [begin, end) is a range of the kernel's
+// tasks (`KernelInfo::tasks`): disjoint ranges may run on different threads at once, and all of
+// [0, tasks) must run. A kernel of one task runs whole on (0, 1).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,59 +26,59 @@
 
 namespace tessera::codegen {
 
-/// How kernels are compiled. The defaults are for this machine.
+/// Options of the kernel compiler. The defaults are for this machine.
 struct CpuOptions {
-  /// LLVM's name of the CPU; empty or "host": the one this runs on.
+  /// LLVM's name of the CPU; empty or "host": this machine's.
   std::string cpu;
   /// Features after LLVM's `-mattr`, "+avx2,-fma"; used only with a named `cpu`.
   std::string features;
-  /// False: compile everything by the plain scheme (for tests and bisection).
+  /// False: use the plain scheme for everything (for tests and bisection).
   bool vectorise = true;
-  /// Threads that compile; 0: one a core.
+  /// Threads that compile; 0: one per core.
   unsigned threads = 0;
-  /// Look for objects compiled before, and keep new ones.
+  /// Use the cache of objects.
   bool useCache = true;
-  /// Where; empty: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera.
+  /// Its folder; empty: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera.
   std::string cacheDirectory;
-  /// The oldest entries go when the directory holds more bytes than this.
+  /// Limit on its size; the oldest entries are removed first.
   uint64_t cacheLimitBytes = uint64_t(256) << 20;
   /// The linker; empty: ld.lld-22 or ld.lld on the PATH or in LLVM's bin directory.
   std::string linker;
-  /// Fill `KernelInfo::llvmIR` (and leave the cache alone).
+  /// Fill `KernelInfo::llvmIR` (disables the cache).
   bool keepLLVMIR = false;
-  /// Fill `KernelInfo::loopIR`: the kernel on buffers, before it becomes LLVM (no cache either).
+  /// Fill `KernelInfo::loopIR`: the kernel on buffers, before it becomes LLVM (disables the cache).
   bool keepLoopIR = false;
 };
 
-/// Empty when there is code for the CPU that `options` ask for; else what LLVM does not know.
+/// Empty if LLVM supports the CPU of `options`; else an error message.
 std::string checkCpu(const CpuOptions &options);
 
-/// Which of the two ways a kernel was compiled.
+/// The scheme by which a kernel was compiled.
 enum class KernelScheme {
   Vectorised, ///< fused, tiled, every hot loop in vectors unless `reason` names exceptions
-  Fallback,   ///< plain loops; `reason` says what the better scheme could not do
+  Fallback,   ///< plain loops; `reason` says why not vectorised
 };
 
-/// What became of one kernel.
+/// The result of compiling one kernel.
 struct KernelInfo {
   std::string name;
   KernelScheme scheme = KernelScheme::Fallback;
-  /// Why it is a fallback, or which ops of a vectorised kernel remained scalar; else empty.
+  /// Why it is a fallback, or the ops of a vectorised kernel that are scalar; else empty.
   std::string reason;
   /// Tasks that [begin, end) may be split into; at least 1.
   int64_t tasks = 1;
   /// Bytes of temporary buffers inside the kernel, on its stack and on the heap.
   int64_t stackBytes = 0, heapBytes = 0;
-  /// The object came from the cache.
+  /// Whether the object came from the cache.
   bool cached = false;
   std::string llvmIR; ///< with CpuOptions::keepLLVMIR, after optimisation
   std::string loopIR; ///< with CpuOptions::keepLoopIR
 };
 
-/// Compiles every function of `kernels` and links them: the bytes of a shared object. `infos`, when
-/// given, gets one entry a function, in order. The result depends only on `kernels` and `options`,
-/// not on threads or on what the cache holds. Fails with located diagnostics on a function that
-/// breaks the contract of Kernels/Kernel.h, on ops outside the listed dialects, or when there is no
+/// Compiles every function of `kernels` and links them: the bytes of a shared object. `infos`, if
+/// not null, gets one entry per function, in order. The result depends only on `kernels` and
+/// `options`, not on threads or the cache. Fails with located diagnostics on a function that breaks
+/// the contract of Kernels/Kernel.h, on ops outside the listed dialects, or when there is no
 /// linker. `kernels` is not changed.
 mlir::FailureOr<std::vector<char>> compileKernels(mlir::ModuleOp kernels, const CpuOptions &options,
                                                   std::vector<KernelInfo> *infos = nullptr);

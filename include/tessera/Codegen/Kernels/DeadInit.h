@@ -1,4 +1,4 @@
-//===- DeadInit.h - Whether an op needs what its output held ----*- C++ -*-===//
+//===- DeadInit.h - Whether an op reads its init ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace tessera::codegen {
 
-/// Whether nothing of what `init`, an output operand of `op`, held before survives: the body does
-/// not read it, and the op writes every element of it.
+/// Whether `op` does not use the value of its output operand `init`: the body does not read it, and
+/// the op overwrites every element.
 ///
 ///   output map        tensor<3x4>             dead
 ///   (i, j) -> (j, i)  extents 4, 3            yes

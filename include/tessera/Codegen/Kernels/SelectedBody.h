@@ -1,4 +1,4 @@
-//===- SelectedBody.h - The iteration that a selection selects --*- C++ -*-===//
+//===- SelectedBody.h - Body at the selected iteration ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,22 +14,22 @@
 
 namespace tessera::codegen {
 
-/// Writes the body of an op once more, for the one iteration of each selected loop that counts:
-/// clamp(index - offsets, 0, extent - 1). The comparison stays and is false where the index lies
-/// outside.
+/// Copies the body of an op for the selected iteration of each selected loop: clamp(index -
+/// offsets, 0, extent - 1). The comparison is kept, and is false for an index out of bounds.
 class SelectedBody {
 public:
   SelectedBody(mlir::linalg::GenericOp op, llvm::ArrayRef<dist::SelectedLoop> selected)
       : op(op), selected(selected) {}
 
-  /// `loops`: by loop, null for the selected ones, which are filled in. `known`: arguments of the
-  /// body that are there; other operands are extracted. Returns what the body yields.
+  /// `loops`: by loop, null for the selected ones, which are filled in. `known`: available
+  /// arguments of the body; other operands are extracted. Returns the yielded value.
   mlir::Value write(mlir::OpBuilder &b, llvm::SmallVectorImpl<mlir::Value> &loops,
                     mlir::IRMapping known);
-  /// Where an operand is accessed, when `loops` are complete.
+  /// The indices of an operand, given complete `loops`.
   llvm::SmallVector<mlir::Value> placeOf(mlir::OpBuilder &b, mlir::OpOperand &operand,
                                          mlir::ValueRange loops);
-  /// Fills in the selected ones of `loops`. A part of `write`; values that it needs stay in `known`.
+  /// Fills in the selected ones of `loops`. A part of `write`; values that it needs stay in
+  /// `known`.
   void writeIterations(mlir::OpBuilder &b, llvm::SmallVectorImpl<mlir::Value> &loops,
                        mlir::IRMapping &known);
 

@@ -1,4 +1,4 @@
-//===- TaskLoop.h - Loops that workers share --------------------*- C++ -*-===//
+//===- TaskLoop.h - Loops divided among workers -----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace tessera::codegen {
 
-/// Set on an outermost scf.for of a kernel whose trips are independent of each other: they are the
-/// kernel's tasks. Buffers in front of the loop belong to one call, which runs some of the tasks.
+/// Set on an outermost scf.for of a kernel with independent iterations, which are the kernel's
+/// tasks. Buffers before the loop belong to one call, which runs some of the tasks.
 inline constexpr llvm::StringLiteral kTaskLoopAttr = "kernel.task_loop";
 
 } // namespace tessera::codegen
