@@ -8,12 +8,12 @@
 // Collectives and messages between the processes of a job, on memory of the
 // host or of a device. The rules of tessera_rt.h hold, and:
 //
-// * All ranks of a group make the same calls in the same order. Where one calls
-//   another collective, type, count or root, the call fails on all of them with
-//   the same message, before data moves, and the group stays usable.
+// * All ranks of a group make the same calls in the same order. If collective,
+//   type, count or root differ, the call fails on all of them with the same
+//   message, before data moves, and the group stays usable.
 // * Calls return works. Buffers belong to a work until it has ended.
-// * A rank that ends, or does not call within the timeout, ends the job: this
-//   call and all later ones fail, and say who is missing.
+// * A rank that ends, or does not call within the timeout, ends the job: this call
+//   and all later ones fail, with the missing ranks.
 // * A group may be used by several threads, if all ranks call in the same order.
 //
 //===----------------------------------------------------------------------===//
@@ -32,9 +32,9 @@ typedef struct tessera_work tessera_work;
 
 typedef struct tessera_group_options {
   size_t struct_size; ///< sizeof(tessera_group_options)
-  /// "tcp", "mpi", "threads" (ranks are threads of this process), or a registered one, for memory of
-  /// the host; "nccl" for that of a GPU, the one of the local rank; "cpu:tcp,cuda:nccl" for both. A
-  /// GPU is opened by the first call that needs it, with "nccl" alone at once.
+  /// "tcp", "mpi", "threads" (ranks are threads of this process), or a registered one, for memory
+  /// of the host; "nccl" for that of a GPU, the one of the local rank; "cpu:tcp,cuda:nccl" for
+  /// both. A GPU is opened by the first call that needs it, with "nccl" alone at once.
   const char *backend;
   /// Where ranks meet: "HOST PORT", where rank 0 listens; "file:PATH", which all see and none has
   /// yet; of threads any text.
@@ -44,15 +44,15 @@ typedef struct tessera_group_options {
   double timeout; ///< seconds; of the meeting and of each call
 } tessera_group_options;
 
-/// The group of all ranks. Waits for all of them; fails after the timeout, naming who did not come.
+/// The group of all ranks. Waits for all of them; fails after the timeout, naming the missing ones.
 TESSERA_RT_API tessera_status tessera_group_open(const tessera_group_options *options,
                                                  tessera_group **group);
 /// A group of some ranks, ascending. Called by all ranks of `parent`, with the same ranks. `*group`
-/// is null for those that are not of it.
+/// is null for those outside of it.
 TESSERA_RT_API tessera_status tessera_group_new(tessera_group *parent, const int64_t *ranks,
                                                 int64_t count, double timeout,
                                                 tessera_group **group);
-/// The last group of a job ends what is under way.
+/// Closing the last group of a job ends pending calls.
 TESSERA_RT_API void tessera_group_close(tessera_group *group);
 TESSERA_RT_API int64_t tessera_group_size(const tessera_group *group);
 /// The rank of the job at a place of the group.
@@ -95,57 +95,56 @@ typedef struct tessera_collective {
 TESSERA_RT_API tessera_status tessera_group_call(tessera_group *group,
                                                  const tessera_collective *collective,
                                                  tessera_work **work);
-/// The algorithm that a call takes.
+/// The algorithm of a call.
 TESSERA_RT_API tessera_status tessera_group_algorithm(tessera_group *group,
                                                       const tessera_collective *collective,
                                                       const char **algorithm);
-/// The bytes that this rank sends to each rank of the group in a call, by place: as many as the
-/// group has ranks.
+/// The bytes that this rank sends to each rank of the group in a call, by place: one number per
+/// rank.
 TESSERA_RT_API tessera_status tessera_group_sent_bytes(tessera_group *group,
                                                        const tessera_collective *collective,
                                                        int64_t *bytes);
-/// Takes part in the call that the others make, which fails on all ranks with this reason.
+/// Rejects the call that the others make, which fails on all ranks with this reason.
 TESSERA_RT_API tessera_status tessera_group_refuse(tessera_group *group, const char *reason,
                                                    tessera_work **work);
-/// Messages, in memory of the host. `what` is compared with the other end's: "16 f32". `peer` is a rank of the job, of a
-/// receive also -1, any. Tags are 0 or more.
+/// Messages, in memory of the host. `what` is compared with the other end's: "16 f32". `peer` is a
+/// rank of the job, of a receive also -1, any. Tags are 0 or more.
 TESSERA_RT_API tessera_status tessera_group_send(tessera_group *group, int64_t peer, int64_t tag,
                                                  const void *data, size_t bytes, const char *what,
                                                  tessera_work **work);
 TESSERA_RT_API tessera_status tessera_group_receive(tessera_group *group, int64_t peer, int64_t tag,
                                                     void *data, size_t bytes, const char *what,
                                                     tessera_work **work);
-/// The same in memory of the device; they go by way of the host's. The data may be used again when
-/// the function returns.
+/// The same for device memory, through the host. The data may be reused when the function returns.
 TESSERA_RT_API tessera_status tessera_group_send_from_device(tessera_group *group, int64_t peer,
                                                              int64_t tag, const void *data,
                                                              size_t bytes, const char *what,
                                                              void *stream, tessera_work **work);
 TESSERA_RT_API tessera_status tessera_group_receive_to_device(tessera_group *group, int64_t peer,
-                                                              int64_t tag, void *data,
-                                                              size_t bytes, const char *what,
+                                                              int64_t tag, void *data, size_t bytes,
+                                                              const char *what,
                                                               tessera_work **work);
 
-/// 1 when the work has ended, or failed.
+/// 1 if the work has ended, or failed.
 TESSERA_RT_API int tessera_work_is_completed(const tessera_work *work);
-/// Waits for the end, at most `seconds`; 1 when it has come.
+/// Waits for the end, at most `seconds`; 1 if the work has ended.
 TESSERA_RT_API int tessera_work_wait_for(const tessera_work *work, double seconds);
-/// Waits for the end; its failure is that of the call.
+/// Waits for the end; returns the error of the call.
 TESSERA_RT_API tessera_status tessera_work_wait(tessera_work *work);
-/// The rank whose message a receive got; -1 of other works.
+/// The source of a receive; -1 for other works.
 TESSERA_RT_API int64_t tessera_work_source(const tessera_work *work);
-/// Forgets the work, which goes on.
+/// Releases the handle; the work continues.
 TESSERA_RT_API void tessera_work_free(tessera_work *work);
 
 //===----------------------------------------------------------------------===//
 // Backends of others: messages between ranks, over which all of the above runs.
 //===----------------------------------------------------------------------===//
 
-/// Bytes from rank to rank. No function but `rest` waits. One thread uses a transport.
+/// Messages of bytes between ranks. No function except `rest` waits. One thread uses a transport.
 ///
-/// A channel orders messages: from one rank to another, the n-th receive on a channel meets the
-/// n-th send on it, which has as many bytes. Channels are independent. Functions that return an int
-/// give 0 on success; otherwise `error` has one line that names the peer.
+/// A channel orders messages: from one rank to another, the n-th receive on a channel matches the
+/// n-th send on it, with the same number of bytes. Channels are independent. Functions that return
+/// an int return 0 on success; otherwise `error` has one line that names the peer.
 typedef struct tessera_transport {
   size_t struct_size; ///< set by the caller: sizeof(tessera_transport)
   void *self;         ///< the first argument of all functions
@@ -160,26 +159,26 @@ typedef struct tessera_transport {
               uint64_t *request);
   int (*receive)(void *self, int64_t channel, int64_t peer, void *data, int64_t bytes,
                  uint64_t *request);
-  /// Whether a message is done; then its request is no more. Lets all messages go on.
+  /// Whether a message is done; its request is then invalid. Advances all messages.
   int (*test)(void *self, uint64_t request, int *is_done);
-  /// Waits until a message may be done, or about as long as said; null: sleeps.
+  /// Waits until a message may be done, or about `microseconds`; null: sleeps.
   void (*rest)(void *self, int64_t microseconds);
-  /// Gives up what is under way, in bounded time.
+  /// Aborts messages in flight, in bounded time.
   void (*abandon)(void *self);
   void (*close)(void *self);
   const char *(*error)(void *self);
 } tessera_transport;
 
-/// Makes the transport of this rank, when all have come. Not 0 on failure, with a line of at most
-/// `message_size` bytes.
+/// Creates the transport of this rank, after all have joined. Not 0 on failure, with a line of at
+/// most `message_size` bytes.
 typedef int (*tessera_open_transport)(const tessera_group_options *options,
                                       tessera_transport *transport, char *message,
                                       size_t message_size);
-/// What a shared object of a backend exports: its name, and how it is opened.
+/// The entry point of a shared object of a backend: its name and open function.
 typedef const char *(*tessera_transport_entry_fn)(tessera_open_transport *open);
 #define TESSERA_TRANSPORT_ENTRY "tessera_transport_entry"
 
-/// Loads a shared object of a backend. Fails where its name is there already.
+/// Loads a shared object of a backend. Fails for a duplicate name.
 TESSERA_RT_API tessera_status tessera_load_transport(const char *path);
 
 #ifdef __cplusplus

@@ -85,7 +85,7 @@ typedef struct tessera_tensor_info {
 /// TESSERA_RT_VERSION of the library.
 TESSERA_RT_API uint32_t tessera_rt_version(void);
 
-/// What went wrong in the last call of this thread that did not return TESSERA_OK.
+/// The error of the last call of this thread that did not return TESSERA_OK.
 TESSERA_RT_API const char *tessera_last_error(void);
 
 /// Opens an artifact. `options` may be null. On success `*session` must be closed.
@@ -108,7 +108,7 @@ TESSERA_RT_API tessera_status tessera_session_argument(const tessera_session *se
 TESSERA_RT_API tessera_status tessera_session_result(const tessera_session *session, int64_t index,
                                                      tessera_tensor_info *info);
 
-/// Copies a value in; it counts from the next step on. `bytes` must be the tensor's.
+/// Copies a value in, for the next step and later ones. `bytes` must be the tensor's.
 TESSERA_RT_API tessera_status tessera_session_set_argument(tessera_session *session, int64_t index,
                                                            const void *data, size_t bytes);
 /// Runs the program `steps` times. After an error the session can only be closed.
@@ -137,12 +137,12 @@ TESSERA_RT_API int tessera_session_reads_alone(const tessera_session *session, i
 
 /// A result that stays on its devices when later steps overwrite it. It may outlive the session.
 typedef struct tessera_value tessera_value;
-/// Keeps a result of the last step, by a copy on the devices; the host waits for nothing. `*value` is
-/// null where the backend computes in memory of the host, or other processes have a part of it.
+/// Keeps a result of the last step, by an asynchronous copy on the devices. `*value` is null if the
+/// backend computes in host memory, or other processes have a part of it.
 TESSERA_RT_API tessera_status tessera_session_keep_result(tessera_session *session, int64_t index,
                                                           tessera_value **value);
-/// Gives an argument such a value. `*taken` is 0, and nothing is set, where the argument does not
-/// lie on the same devices in the same way: read the value then.
+/// Sets an argument to such a value. `*taken` is 0, without an effect, if the argument has other
+/// devices or another layout: read the value then.
 TESSERA_RT_API tessera_status tessera_session_set_argument_value(tessera_session *session,
                                                                  int64_t index,
                                                                  const tessera_value *value,
@@ -165,8 +165,8 @@ TESSERA_RT_API tessera_status tessera_value_memory(const tessera_value *value, u
 /// Null is ignored. From any thread.
 TESSERA_RT_API void tessera_value_free(tessera_value *value);
 
-/// What the backend's driver was called for since the session was opened ("allocations",
-/// "host_to_device_bytes", …), by index; TESSERA_INVALID_ARGUMENT behind the last.
+/// Counters of the backend's driver since the session was opened ("allocations",
+/// "host_to_device_bytes", …), by index; TESSERA_INVALID_ARGUMENT after the last.
 TESSERA_RT_API tessera_status tessera_session_counter(const tessera_session *session, int64_t index,
                                                       char name[64], int64_t *count);
 

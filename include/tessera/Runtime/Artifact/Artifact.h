@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The container that docs/step-format.md describes: header, section table and
-// the sections program, report, kernels, constants, gpu.
+// The container of docs/step-format.md: header, section table and the sections
+// program, report, kernels, constants, gpu.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ namespace tessera::runtime {
 struct Artifact {
   Program program;
   std::string report; ///< JSON; may be empty
-  Bytes kernels;      ///< a shared object; empty when there is no launch, or only for a GPU
-  Bytes constants;    ///< what slots of space `constant` point into
+  Bytes kernels;      ///< a shared object; empty without launches or for a GPU
+  Bytes constants;    ///< for slots of space `constant`
   GpuModule gpu = {}; ///< the kernels for a GPU or its emulation; empty for the CPU
 
   /// FNV-1a 64 of the serialised program and its constants: the same on all ranks of a job.
@@ -38,8 +38,7 @@ Expected<Artifact> parseArtifact(const std::byte *data, size_t size, const std::
 /// The same from a file. Errors start with the path.
 Expected<Artifact> readArtifact(const std::string &path);
 
-/// Verifies, then writes through a temporary file that is synced and renamed: `path` holds either
-/// what it held before or the whole artifact.
+/// Verifies, then writes atomically through a temporary file that is synced and renamed.
 Status writeArtifact(const Artifact &artifact, const std::string &path);
 
 } // namespace tessera::runtime

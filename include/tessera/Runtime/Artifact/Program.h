@@ -37,12 +37,12 @@ struct Slot {
   Shape shape; ///< of a device's buffer, dense and row-major
 };
 
-/// Where an argument or result lives: a slot of a part, with what each device holds of it.
+/// The home of an argument or result: a slot of a part, with its layout.
 struct Home {
   int64_t part = 0;
   int64_t slot = 0;
   sharding::Layout layout;          ///< `globalShape` is that of the argument
-  std::optional<int64_t> mesh = {}; ///< of the layout; the part's when it is not given
+  std::optional<int64_t> mesh = {}; ///< of the layout; by default the part's
 };
 
 struct Argument {
@@ -50,7 +50,7 @@ struct Argument {
   DType dtype = DType::f32;
   Shape globalShape;
   std::optional<std::array<int64_t, 2>> range = {}; ///< [lo, hi) of random integers
-  std::vector<Home> homes;                          ///< one a part that reads it
+  std::vector<Home> homes;                          ///< one per part that reads it
 };
 
 struct Result {
@@ -65,7 +65,7 @@ struct Result {
 struct Coordinate {
   int64_t slot = 0;
   sharding::AxisList axes;
-  std::optional<int64_t> mesh = {}; ///< of the axes, when it is not the part's
+  std::optional<int64_t> mesh = {}; ///< of the axes; by default the part's
 };
 
 struct Step;
@@ -75,12 +75,12 @@ using StepList = std::vector<Step>;
 struct LaunchStep {
   int64_t kernel = 0;         ///< index into Program::kernels
   std::vector<int64_t> slots; ///< "args": their pointers in order
-  int64_t reads = 0;          ///< how many of them, from the front, are only read
+  int64_t reads = 0;          ///< the number of leading slots that are only read
   int64_t tasks = 1;          ///< the kernel may be split into ranges of [0, tasks)
 };
 
-/// What becomes of each element of a product. gelu is x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715
-/// x^3))).
+/// The function applied to each element of a product. gelu is x/2 (1 + tanh(sqrt(2/pi) (x +
+/// 0.044715 x^3))).
 enum class Epilogue { none, relu, gelu };
 std::string_view toString(Epilogue epilogue);
 
@@ -111,7 +111,7 @@ struct ContractLoop {
 
 /// C (+)= sum A · B over all loops: each operand is read or written at `starts` plus the sum of
 /// index times stride. Loops that C depends on are parallel, the others are summed over. Windows
-/// overlap in A or B, so convolutions and their derivatives are contractions, too. C is f32.
+/// may overlap in A or B, so convolutions and their derivatives are contractions, too. C is f32.
 struct ContractStep {
   DType dtype = DType::f32;    ///< of A and B: f32, f16 or bf16
   int64_t a = 0, b = 0, c = 0; ///< slots
@@ -207,13 +207,13 @@ struct Part {
 struct Program {
   std::vector<sharding::Mesh> meshes;
   std::vector<std::string> kernels; ///< symbols of the `kernels` section
-  /// Bytes that each kernel reads or writes behind each of its arguments; empty: not said.
+  /// Bytes that each kernel accesses from each of its arguments on; empty: unknown.
   std::vector<std::vector<int64_t>> kernelBytes;
   std::vector<Argument> arguments;
   std::vector<Result> results;
   std::vector<Part> parts;
 
-  /// 1 + the largest process id of any mesh: what a backend must offer.
+  /// 1 + the largest process id of any mesh: the devices that a backend must offer.
   int64_t numDevices() const;
   /// The mesh of a home's layout.
   const sharding::Mesh &meshOf(const Home &home) const;
@@ -222,7 +222,7 @@ struct Program {
   int64_t findResult(std::string_view name) const;
 };
 
-/// The JSON text of a program; one line a step, the same text for the same program.
+/// The JSON text of a program; one line per step, deterministic.
 std::string toJson(const Program &program);
 
 /// Reads and verifies a program. `constantBytes` is the size of the artifact's constants. Errors
@@ -230,8 +230,8 @@ std::string toJson(const Program &program);
 Expected<Program> parseProgram(std::string_view json, int64_t constantBytes);
 
 /// Checks every reference: slots, intervals, kernels, meshes, devices, axes, ranks, dtypes, tokens,
-/// pairs of send and recv, orders. A program that passes cannot make an executor access memory
-/// outside its slots (what a kernel does is the compiler's promise, written as `kernelBytes`).
+/// pairs of send and recv, orders. A verified program cannot make an executor access memory outside
+/// its slots (for kernels this is the compiler's promise, `kernelBytes`).
 Status verify(const Program &program, int64_t constantBytes);
 
 /// A layout's JSON, as in step-format.md; for reports.

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How the runtime reports failure: a value that is either fine or carries one
-// line of text saying what was wrong and what was expected. Nothing throws
-// across a public header, so that callers built without exceptions can use it.
+// The runtime's errors: a value that is success or one line of text with the fault
+// and the expectation. Nothing throws across a public header, so that callers built
+// without exceptions can use it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,14 +37,14 @@ public:
     static const std::string none;
     return text ? *text : none;
   }
-  /// The same error with where it happened in front: "where: message". Success stays success.
+  /// The same error with its location as a prefix: "where: message". Success stays success.
   Status in(const std::string &where) const {
     Status result = *this;
     if (!ok())
       result.text = where + ": " + *text;
     return result;
   }
-  /// The same error in a process of a job whose first process has it, too: that one prints it.
+  /// The same error, marked as printed by the job's first process, which has it, too.
   Status saidElsewhere() const {
     Status result = *this;
     result.elsewhere = true;
@@ -57,7 +57,7 @@ private:
   bool elsewhere = false;
 };
 
-/// A value or an error. Ask before taking the value.
+/// A value or an error. Check before using the value.
 template <typename T> class [[nodiscard]] Expected {
 public:
   Expected(T value) : held(std::move(value)) {}

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What `tessera run` and `tessera-exec` share: inputs from files, steps, results
-// printed and written, counted bytes, checks.
+// Shared by `tessera run` and `tessera-exec`: inputs from files, steps, output of
+// results, counted bytes, checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ struct DriverOptions {
   bool quiet = false;            ///< print nothing (a reference run)
 };
 
-/// What the compiler left to be printed before a run: the string "summary" of the artifact's
-/// report; empty when there is none.
+/// The compiler's summary, printed before a run: the string "summary" of the artifact's report; may
+/// be empty.
 std::string planSummary(const Artifact &artifact);
 
 /// Splits "name=f.npy"; the option's name is for the message.
@@ -50,11 +50,11 @@ struct ResultCheck {
   std::string name;
   bool equal = true;
   double maxError = 0, tolerance = 0;
-  std::string text; ///< one line for people
+  std::string text; ///< a sentence
   std::vector<std::string> warnings;
 };
 
-/// What a run produced.
+/// The results of a run.
 struct RunReport {
   struct Value {
     std::string name;
@@ -69,8 +69,8 @@ struct RunReport {
   uint64_t seed = 0;
   std::string backend;
   std::vector<CollectiveStats> collectives;
-  /// Of a program between processes, by collective: how it is executed (`direct`, …), and the bytes
-  /// that process `from` sends to process `to` each time.
+  /// For multi-process programs, by collective: its algorithms (`direct`, …), and the bytes that
+  /// process `from` sends to process `to` per execution.
   struct Routes {
     int64_t id;
     std::vector<std::string> algorithms;
@@ -82,14 +82,14 @@ struct RunReport {
   std::vector<Routes> routes;
   /// Executor::counters of the first step, and of all later ones together.
   std::vector<std::pair<std::string, int64_t>> firstStep, laterSteps;
-  /// Of processes that run one program together, one speaks: the others have no values, print
-  /// nothing and write no files.
+  /// Whether this process of the job reports: the others have no values, print nothing and write no
+  /// files.
   bool speaks = true;
   std::string trace;               ///< when DriverOptions::tracePath is set
   std::vector<ResultCheck> checks; ///< filled by checkAgainst
   double seconds = 0;              ///< in steps, without loading
-  /// Of each step: on the clock, and that the cores of this process computed. A backend that
-  /// returns from a step before it is done, as GPUs may, shows what it took to issue it.
+  /// Of each step: wall time, and CPU time of this process. For a backend that returns from a step
+  /// before it is done, such as a GPU, the time to issue it.
   std::vector<double> stepSeconds, stepCoreSeconds;
 
   int64_t countedWireBytes() const; ///< sum over collectives, all executions
@@ -104,7 +104,8 @@ Expected<RunReport> runProgram(std::shared_ptr<const Artifact> artifact,
                                const DriverOptions &options);
 
 /// Compares the results of a run with those of a reference run of the same steps (matched by name)
-/// and the scalars of every step; adds a line each to `report.checks`. Returns whether all agree.
+/// and the scalars of every step; adds one entry each to `report.checks`. Returns whether all
+/// agree.
 bool checkAgainst(RunReport &report, const RunReport &reference);
 /// Prints `check  loss  ok  max error …` lines and warnings to standard output.
 void printChecks(const RunReport &report);

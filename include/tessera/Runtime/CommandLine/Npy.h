@@ -25,8 +25,8 @@ Bytes serializeNpy(const HostTensor &tensor);
 /// Through a temporary file and a rename.
 Status writeNpy(const std::string &path, const HostTensor &tensor);
 
-/// A tensor read from a file as the dtype that an argument wants: equal dtypes; index for i64; u2
-/// (read as bf16) for bf16 and i16. Anything else is an error that says what to convert: values are
+/// Converts a tensor from a file to the dtype of an argument: equal dtypes; index for i64; u2 (read
+/// as bf16) for bf16 and i16. Anything else is an error with the required conversion: values are
 /// never changed silently.
 Expected<HostTensor> asArgument(HostTensor tensor, DType dtype, const Shape &shape,
                                 const std::string &origin);

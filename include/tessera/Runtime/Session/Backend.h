@@ -1,13 +1,13 @@
-//===- Backend.h - What executes programs -----------------------*- C++ -*-===//
+//===- Backend.h - Backends that execute programs ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A backend turns an artifact into an executor: N devices with their arenas and
-// a way to run the steps. Backends are found by name; `threads` is built in and
-// a shared object can bring another (tessera_backend_entry in tessera_rt.h).
+// A backend turns an artifact into an executor: N devices with their arenas, which
+// run the steps. Backends are registered by name; `threads` is built in and a
+// shared object can add others (tessera_backend_entry in tessera_rt.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,16 +24,16 @@ struct Backend {
   std::string description;
   Expected<std::unique_ptr<Executor>> (*open)(std::shared_ptr<const Artifact> artifact,
                                               const BackendOptions &options, const void *userData);
-  const void *userData = nullptr; ///< handed to `open`
+  const void *userData = nullptr; ///< passed to `open`
   std::string target = "cpu";     ///< of `tessera compile`, whose code it executes
-  bool readsScheduleSeed = true;  ///< BackendOptions::scheduleSeed; of a plugin nobody else knows
+  bool readsScheduleSeed = true;  ///< whether BackendOptions::scheduleSeed has an effect
 };
 
-/// Adds a backend; fails when the name is taken. Names ignore case.
+/// Adds a backend; fails for a duplicate name. Names are case-insensitive.
 Status registerBackend(Backend backend);
-/// Opens a shared object and registers what its `tessera_backend_entry` describes.
+/// Opens a shared object and registers the backend of its `tessera_backend_entry`.
 Status loadBackend(const std::string &path);
-/// The backend of that name; the error lists those there are.
+/// The backend of that name; the error lists all backends.
 Expected<Backend> findBackend(std::string_view name);
 /// Sorted.
 std::vector<std::string> backendNames();

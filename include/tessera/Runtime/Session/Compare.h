@@ -1,4 +1,4 @@
-//===- Compare.h - Whether two runs agree -----------------------*- C++ -*-===//
+//===- Compare.h - Compare two runs -----------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

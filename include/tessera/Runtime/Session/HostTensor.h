@@ -34,60 +34,60 @@ struct HostTensor {
 /// Row-major coordinates of element i: "[2, 5]".
 std::string indexText(const Shape &shape, int64_t i);
 
-/// Writes to every device of an argument's homes what it holds of `value` (valid elements only; of
-/// a partial home coordinate 0 keeps the value and the others take the identity). `value` must have
-/// the argument's dtype and shape.
+/// Writes to every device of an argument's homes its part of `value` (valid elements only; in a
+/// partial home coordinate 0 gets the value and the others the identity). `value` must have the
+/// argument's dtype and shape.
 Status scatter(Executor &executor, const Program &program, const Argument &argument,
                const HostTensor &value);
-/// Assembles a result from its devices; a partial one is reduced.
+/// Assembles a result from its devices, reducing a partial one.
 Expected<HostTensor> gather(Executor &executor, const Program &program, const Result &result);
 
-/// Both again with the moves prepared once, for arguments and results that move every step.
+/// Both with the moves prepared once, for arguments and results that move in every step.
 class HostMove {
 public:
   HostMove(const Program &program, const Home &home, DType dtype, bool toDevices);
   HostMove(HostMove &&) noexcept;
   HostMove &operator=(HostMove &&) noexcept;
   ~HostMove();
-  /// To or from the devices, as it was made; `value` has the home's global shape. A process that is
-  /// none of the readers gets nothing.
+  /// Moves to or from the devices, depending on the constructor; `value` has the home's global
+  /// shape. A process that is not a reader gets nothing.
   Status run(Executor &executor, HostTensor &value,
              Executor::Readers readers = Executor::Readers::all);
 
   /// Writes elements [begin, begin + count) of the global value, in row-major order.
   using MakeElements = std::function<void(int64_t begin, int64_t count, std::byte *at)>;
-  /// To the devices of this process, a value of which only what they hold is made. With `keeps` it
-  /// is kept for the next time.
+  /// Generates and writes the parts of a value on the devices of this process. `keeps`: keeps them
+  /// for the next call.
   Status make(Executor &executor, const MakeElements &elements, bool keeps);
   /// Whether this process holds all of the home.
   bool isHere(const Executor &executor) const;
 
-  /// The boxes of the global value that the devices of this process hold, a box a device; nothing
-  /// where what a device holds is no box (a term of a sum, a selection of elements).
+  /// The boxes of the global value that the devices of this process hold, one per device; nothing
+  /// if a device does not hold a box (a contribution to a sum, a selection of elements).
   std::optional<std::vector<sharding::Box>> heldBoxes(const Executor &executor) const;
-  /// Each process has `devices` consecutive ids. Where those of each together hold all of the
-  /// value, `run` takes it from them: it may be another one in other processes.
+  /// Each process has `devices` consecutive ids. If those of each process together hold the whole
+  /// value, `run` reads it from them: processes may then have different values.
   void preferOwn(int64_t devices);
-  /// Copies the box of the one device that this process has of the home. `box` is dense and
-  /// row-major; padding of the device's buffer is zero. Without a device here nothing happens.
+  /// Copies the box of the only device of this process in the home. `box` is dense and row-major;
+  /// padding of the device's buffer is zero. Does nothing without such a device.
   Status writeBox(Executor &executor, const std::byte *box);
   Status readBox(Executor &executor, std::byte *box);
 
   /// Whether one process, without the others, reads the whole value of `home`.
   bool isReadHere(const Executor &executor) const;
-  /// By position of the home: copies of what the devices that a reader asks have, on the devices.
-  /// Empty where another process is asked, too, or the executor keeps none.
+  /// By position of the home: device copies of the buffers from which a reader reads. Empty if
+  /// another process is involved, or the executor keeps none.
   using Buffers = std::vector<std::shared_ptr<DeviceBuffer>>;
   Expected<Buffers> keep(Executor &executor) const;
-  /// The value that such copies hold.
+  /// The value of such copies.
   Status read(const Buffers &buffers, HostTensor &value) const;
-  /// Whether the home lies as `from` does, and its devices take the copies; fills it with them.
+  /// Whether the home has the layout of `from` and its devices accept the copies; then copies them.
   bool takes(const Executor &executor, const HostMove &from, const Buffers &buffers) const;
   Status fill(Executor &executor, const Buffers &buffers) const;
-  /// The same of a whole value in memory of a GPU (Executor::fillSlotFrom).
+  /// The same for a whole value in memory of a GPU (Executor::fillSlotFrom).
   bool takesMemory(const Executor &executor, int64_t ordinal) const;
   Status fillFrom(Executor &executor, const std::byte *data) const;
-  /// The copy that is the whole value, dense; else null.
+  /// The copy with the whole value, dense; else null.
   DeviceBuffer *wholeOf(const Buffers &buffers) const;
 
 private:

@@ -12,11 +12,11 @@
 
 namespace tessera::runtime {
 
-/// What an argument without a given value holds, by the words w of its elements
-/// (tessera/Support/Philox.h): floats w / 2^31 - 1 in [-1, 1) rounded to their
-/// dtype, integers lo + w mod (hi - lo) of the argument's range (default [0, 2)), i1 w mod 2.
+/// The value of an argument that is not given, by the words w of its elements
+/// (tessera/Support/Philox.h): floats w / 2^31 - 1 in [-1, 1) rounded to their dtype, integers lo +
+/// w mod (hi - lo) of the argument's range (default [0, 2)), i1 w mod 2.
 HostTensor randomInput(const Argument &argument, int64_t argumentIndex, uint64_t seed);
-/// Elements [begin, begin + count) in row-major order of that: a rank makes those that it holds.
+/// Elements [begin, begin + count) of it in row-major order: a rank generates only its own.
 void randomElements(const Argument &argument, int64_t argumentIndex, uint64_t seed, int64_t begin,
                     int64_t count, std::byte *at);
 

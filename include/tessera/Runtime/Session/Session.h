@@ -22,9 +22,9 @@ struct SessionOptions {
 /// A result that outlives its step, and its session, on the devices.
 class KeptValue {
 public:
-  /// Waits for the devices. Not thread-safe, as all of it.
+  /// Waits for the devices. The class is not thread-safe.
   Expected<HostTensor> read() const;
-  /// Null unless a device has the whole value, dense.
+  /// Null unless one device has the whole value, dense.
   DeviceBuffer *whole() const { return move->wholeOf(buffers); }
   DType dtype() const { return type; }
   const Shape &shape() const { return extents; }
@@ -49,36 +49,35 @@ public:
   Executor &executor() { return *backend; }
   int64_t stepsDone() const { return steps; }
 
-  /// Gives an argument its value from the next step on; the dtype and shape must be the program's.
-  /// What is never set is random at the first step (RandomInput.h). A fed argument that is set
-  /// again later loses what the last step left in it.
+  /// Sets an argument from the next step on; the dtype and shape must be the program's. Arguments
+  /// that are never set are random at the first step (RandomInput.h). Setting a fed argument again
+  /// discards the result of the last step.
   Status setArgument(int64_t argument, HostTensor value);
   /// Runs the program once.
   Status step();
-  /// The global value of a result after the last step. Where devices are in several processes, all
-  /// of them call this in the same order; one that is no reader gets an empty tensor.
+  /// The global value of a result after the last step. With several processes, all of them call
+  /// this in the same order; one that is not a reader gets an empty tensor.
   Expected<HostTensor> result(int64_t result, Executor::Readers readers = Executor::Readers::all);
 
   /// Whether this process can read a result without the others.
   bool isReadHere(int64_t result) const { return resultMoves[result]->isReadHere(*backend); }
-  /// A copy of a result on its devices, made without waiting; null where the backend keeps none, or
-  /// other processes have a part of it.
+  /// An asynchronous copy of a result on its devices; null if the backend keeps none, or other
+  /// processes have a part of it.
   Expected<std::shared_ptr<KeptValue>> keepResult(int64_t result);
-  /// As the other one, without a copy to the host. False, and nothing is set, where the argument
-  /// does not lie as the value does.
+  /// Like the other one, without a copy to the host. Returns false, without an effect, if the
+  /// argument has another layout than the value.
   bool setArgument(int64_t argument, std::shared_ptr<KeptValue> value);
-  /// The same of a whole value, dense, that somebody else has on a GPU; `data` is read by the next
-  /// step (Executor::fillSlotFrom says in which order), and must not go before it is issued.
+  /// The same for a whole value, dense, in foreign memory of a GPU; the next step reads `data`
+  /// (Executor::fillSlotFrom has the order), which must not be freed before the step is issued.
   bool setArgument(int64_t argument, const std::byte *data, int64_t ordinal);
 
-  /// What this process holds of an argument or a result: one box, or none. Nothing where whole
-  /// values have to be given and read: the process has all devices, or several, an argument has
-  /// several homes, or a device holds no box (HostMove::heldBoxes). Whether it is nothing is the
-  /// same on all processes.
+  /// The part of an argument or a result in this process: one box, or none. Nothing if only whole
+  /// values can be set and read: the process has all devices, or several, an argument has several
+  /// homes, or a device does not hold a box (HostMove::heldBoxes); the same on all processes.
   using Held = std::optional<std::vector<sharding::Box>>;
   Held heldOfArgument(int64_t argument) const;
   Held heldOfResult(int64_t result) const;
-  /// As setArgument, of the box alone, whose elements are dense and row-major.
+  /// Like setArgument for only the box, whose elements are dense and row-major.
   Status setArgumentBox(int64_t argument, Bytes box);
   /// The box of a result, without the other processes.
   Status readResultBox(int64_t result, std::byte *box);
