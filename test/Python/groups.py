@@ -255,7 +255,7 @@ class Subgroups(Case):
         self.same(run(4, body), [[2, 0, 2, -1, 0, 0, 2], [4, 0, 2, -1, 1, 1, 3], [2, 1, 2, -1, 2, 0, 2], [4, 1, 2, -1, 3, 1, 3]])
 
     def test_ranks_that_are_none(self):
-        self.refused(run(2, lambda rank: dist.new_group([0, 5])), "rank 0: new_group of [0, 5]: rank 5 is not of the group [0, 1]")
+        self.refused(run(2, lambda rank: dist.new_group([0, 5])), "rank 0: new_group of [0, 5]: rank 5 is not in the group [0, 1]")
 
 
 class Refused(Case):
@@ -293,7 +293,7 @@ class Refused(Case):
 
     def test_averages_of_integers(self):
         self.refused(run(2, lambda rank: dist.all_reduce(np.ones(2, np.int32), "avg")),
-                     "rank 0: all_reduce: avg of i32; averages are of floats")
+                     "rank 0: all_reduce: avg of i32; averages need floats")
 
     def test_who_does_not_call(self):
         def body(rank):

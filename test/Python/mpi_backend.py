@@ -49,7 +49,7 @@ class MpiBackend(unittest.TestCase):
     def test_more_devices_than_processes(self):
         mesh = ProcessMesh(range(8), ["d"])
         step = ts.jit(lambda x: x + 1, mesh=mesh, backend="mpi")
-        with self.assertRaisesRegex(Error, "needs 8 processes, one a device, and 4 run" if RANK == 0 else ""):
+        with self.assertRaisesRegex(Error, "needs 8 processes, one per device, but 4 run" if RANK == 0 else ""):
             step(shard_tensor(self.x, mesh, [Shard(0)]))
 
     def test_names(self):

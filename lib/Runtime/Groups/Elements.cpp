@@ -116,10 +116,10 @@ Expected<PlanElements> elementsOf(ElementType type, GroupReduction reduction, in
   bool isBitwise = reduction == GroupReduction::band || reduction == GroupReduction::bor ||
                    reduction == GroupReduction::bxor;
   if (reduction == GroupReduction::avg && !isFloat(type.dtype))
-    return Status::error("avg of " + type.text() + "; averages are of floats");
+    return Status::error("avg of " + type.text() + "; averages need floats");
   if (isBitwise && isFloat(type.dtype))
     return Status::error(std::string(toString(reduction)) + " of " + type.text() +
-                         "; bitwise reductions are of integers");
+                         "; bitwise reductions need integers");
   double scale = reduction == GroupReduction::avg ? 1 / static_cast<double>(ranks) : 1;
   return PlanElements{sizeOf(type.dtype), functionOf(type, reduction), scale};
 }

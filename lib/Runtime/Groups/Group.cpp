@@ -74,11 +74,11 @@ Expected<std::unique_ptr<Group>> Group::make(const std::vector<int64_t> &members
     bool isMember = std::find(ranks.begin(), ranks.end(), members[i]) != ranks.end();
     if (!isMember)
       description.isRefused = "new_group of " + listText(members) + ": rank " +
-                              std::to_string(members[i]) + " is not of the group " +
+                              std::to_string(members[i]) + " is not in the group " +
                               listText(ranks);
     else if (i > 0 && members[i] <= members[i - 1])
       description.isRefused =
-          "new_group of " + listText(members) + "; ranks are given once each, in ascending order";
+          "new_group of " + listText(members) + "; expected distinct ranks in ascending order";
   }
   if (members.empty())
     description.isRefused = "new_group of no ranks; a group has at least one";
@@ -246,7 +246,7 @@ public:
     std::vector<int64_t> peers;
     for (int64_t place : run->awaited())
       peers.push_back(members[place]);
-    return "messages with " + ranksText(peers) + " are under way";
+    return "messages with " + ranksText(peers) + " are pending";
   }
 
 private:
@@ -305,7 +305,7 @@ Expected<PlanRequest> Group::request(const GroupCall &call) const {
     made.root = std::find(ranks.begin(), ranks.end(), call.root) - ranks.begin();
     if (made.root == size)
       return Status::error("the root is rank " + std::to_string(call.root) +
-                           ", which is not of the group " + listText(ranks));
+                           ", which is not in the group " + listText(ranks));
   }
   bool pairs = call.kind == CollectiveKind::all_to_all;
   size_t wanted = isWhole(call.kind) ? 1 : ranks.size();

@@ -102,7 +102,7 @@ std::string Mailbox::streamOf(int64_t from, int64_t to) const {
 
 Status Mailbox::checkPeer(int64_t peer, int64_t tag, bool mayBeAny) const {
   if ((peer != -1 || !mayBeAny) && std::find(members.begin(), members.end(), peer) == members.end())
-    return Status::error("rank " + std::to_string(peer) + " is not of the group");
+    return Status::error("rank " + std::to_string(peer) + " is not in the group");
   if (tag < 0)
     return Status::error("tag " + std::to_string(tag) + "; tags are 0 or more");
   return {};

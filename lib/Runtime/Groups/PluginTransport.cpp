@@ -105,7 +105,7 @@ Status loadTransport(const std::string &path) {
   tessera_open_transport open = nullptr;
   const char *name = entry(&open);
   if (!name || !open)
-    return Status::error("'" + path + "' names no transport");
+    return Status::error("'" + path + "' does not name its transport");
   std::string copy = name;
   return registerTransport(
       copy, [copy, open](const JobOptions &options) { return openPlugin(copy, open, options); });

@@ -40,11 +40,11 @@ static Expected<std::unique_ptr<Transport>> openThreads(const JobOptions &option
   }
   std::shared_ptr<Meeting> meeting = named;
   if (static_cast<int64_t>(meeting->hasCome.size()) != size)
-    return Status::error("rank " + std::to_string(rank) + " is one of " + std::to_string(size) +
-                         ", others of the job are of " + std::to_string(meeting->hasCome.size()));
+    return Status::error("rank " + std::to_string(rank) + " expects " + std::to_string(size) +
+                         " ranks, others of the job " + std::to_string(meeting->hasCome.size()));
   if (meeting->hasCome[rank])
     return Status::error("rank " + std::to_string(rank) + " of " + std::to_string(size) +
-                         " is there already");
+                         " has already joined");
   meeting->hasCome[rank] = true;
   if (++meeting->arrived == size)
     meetings.erase(options.place.address); // the name can be reused
@@ -98,7 +98,7 @@ static std::string lower(std::string name) {
 Status registerTransport(const std::string &name, OpenTransport open) {
   std::lock_guard lock(registry().mutex);
   if (name.empty() || registry().find(lower(name)))
-    return Status::error("backend '" + name + "' is registered already");
+    return Status::error("backend '" + name + "' is already registered");
   registry().known.emplace_back(lower(name), std::move(open));
   return {};
 }

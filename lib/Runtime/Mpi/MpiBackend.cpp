@@ -32,7 +32,7 @@ static Status checkWorld(const Program &program, int64_t processes, const std::s
         who = "mesh '" + mesh.name + "'";
   return Status::error(
       who + " needs " + std::to_string(devices) + (devices == 1 ? " process" : " processes") +
-      ", one a device, and " + std::to_string(processes) + (processes == 1 ? " runs" : " run") +
+      ", one per device, but " + std::to_string(processes) + (processes == 1 ? " runs" : " run") +
       "; start " + std::to_string(devices) + " (" + start + std::to_string(devices) + ")");
 }
 constexpr char kStartMpi[] = "mpirun -np ", kStart[] = "tessera launch --nproc_per_node ";

@@ -354,7 +354,7 @@ Status ProcessExecutor::waitedInVain() const {
                               [](const PartStream *stream) { return !stream->finished(); });
   text += waiting == order.end() ? "waits for its last messages to be received"
                                  : (*waiting)->describeWait();
-  return Status::error(text + "; nothing has come for " +
+  return Status::error(text + "; no progress for " +
                        std::to_string(static_cast<int64_t>(conversation.deadline())) + " s");
 }
 

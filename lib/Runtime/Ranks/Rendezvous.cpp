@@ -118,8 +118,9 @@ static Status writePlace(const std::string &path, const std::string &place,
                          const std::string &name) {
   auto there = readFile(path);
   if (there && !there->empty() && placeIn(path).empty())
-    return Status::error(name + " names '" + path +
-                         "', which is there and is not a rendezvous file; name one that is not");
+    return Status::error(
+        name + " names '" + path +
+        "', which exists and is not a rendezvous file; name a file that does not exist");
   return writeFile(path, kFileMark + place);
 }
 
@@ -164,8 +165,8 @@ Status Rendezvous::acceptAll() {
       return Status::error("waited " + std::to_string(static_cast<int>(seconds)) + " s for ranks " +
                            absent + " of " + std::to_string(self.size) +
                            (strangers == 0 ? ""
-                                           : "; what came with another job token was refused, give "
-                                             "all ranks the same TESSERA_JOB_TOKEN"));
+                                           : "; processes with another job token were rejected; "
+                                             "give all ranks the same TESSERA_JOB_TOKEN"));
   }
 }
 
@@ -189,10 +190,10 @@ Status Rendezvous::admit(Socket peer) {
   if (!areEqual(hello.proof, hmac(place.token, signedText("rank", nonce, hello))))
     refusal = "it has another job token; give all ranks the same TESSERA_JOB_TOKEN", ++strangers;
   else if (hello.size != self.size)
-    refusal = "rank " + std::to_string(hello.rank) + " is one of " + std::to_string(hello.size) +
-              ", rank 0 one of " + std::to_string(self.size);
+    refusal = "rank " + std::to_string(hello.rank) + " expects " + std::to_string(hello.size) +
+              " ranks, rank 0 " + std::to_string(self.size);
   else if (hello.rank >= self.size || peers[hello.rank].isOpen())
-    refusal = "rank " + std::to_string(hello.rank) + " is there already";
+    refusal = "rank " + std::to_string(hello.rank) + " has already joined";
   Digest proof = hmac(place.token, signedText("root", nonce, hello));
   if (!peer.sendAll(proof.data(), proof.size(), deadline) || !sendText(peer, refusal, deadline))
     return {};
@@ -232,7 +233,7 @@ Expected<bool> Rendezvous::tryToConnect(const std::string &where, std::string &s
   std::memcpy(hello.magic, kMagic, 8);
   std::memcpy(hello.nonce, mine.data(), mine.size());
   Digest proof;
-  said = "it said nothing";
+  said = "it did not answer";
   if (!reached.socket.receiveAll(nonce.data(), nonce.size(), deadline))
     return false;
   hello.proof = hmac(place.token, signedText("rank", nonce, hello));
@@ -243,7 +244,7 @@ Expected<bool> Rendezvous::tryToConnect(const std::string &where, std::string &s
   if (!refusal.empty())
     return Status::error("rank 0 refuses rank " + std::to_string(self.rank) + ": " + refusal);
   if (!areEqual(proof, hmac(place.token, signedText("root", nonce, hello))))
-    return Status::error("rank 0 at " + where + " does not know the job token");
+    return Status::error("rank 0 at " + where + " has another job token");
   root = host;
   peers.push_back(std::move(reached.socket));
   return true;
@@ -252,7 +253,7 @@ Expected<bool> Rendezvous::tryToConnect(const std::string &where, std::string &s
 Status Rendezvous::connect() {
   std::string path = fileOf(place.address);
   Deadline deadline = after(seconds);
-  std::string said = "there is no file";
+  std::string said = "the file does not exist";
   do {
     auto met = tryToConnect(path.empty() ? place.address : placeIn(path), said);
     if (!met)

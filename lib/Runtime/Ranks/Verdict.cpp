@@ -25,7 +25,7 @@ std::string goneText(int64_t rank, const std::string &host) {
 }
 
 std::string silentText(int64_t rank, const std::string &host) {
-  return rankText(rank, host) + " is stopped: it gives no sign of life";
+  return rankText(rank, host) + " is stopped: it sends no reports";
 }
 
 double silenceOf(double deadline) {
@@ -139,7 +139,7 @@ struct Judge {
     std::string text = rankText(number, rank.host);
     const RankState &state = rank.state;
     std::string last =
-        state.call ? "; its last call is " + callText(state) : "; it has called nothing yet";
+        state.call ? "; its last call is " + callText(state) : "; it has made no call yet";
     if (rank.isGone)
       return goneText(number, rank.host) + last;
     if (rank.hasLeft)
@@ -149,8 +149,8 @@ struct Judge {
     if (waits(rank, patience))
       return text + " waits in " + callText(state) + " instead";
     if (state.call && state.isOpen)
-      return text + " has not come; it is busy, in " + callText(state);
-    return text + " has not come; it is in no call" + last;
+      return text + " is missing; it is busy, in " + callText(state);
+    return text + " is missing; it is in no call" + last;
   }
 
   std::optional<std::string> text();

@@ -43,7 +43,7 @@ struct LateCall {
 };
 std::optional<LateCall> lateIn(const std::vector<RankReport> &ranks, double seconds);
 
-/// "rank 0 (gpu01) has ended", "… is stopped: it gives no sign of life".
+/// "rank 0 (gpu01) has ended", "… is stopped: it sends no reports".
 std::string goneText(int64_t rank, const std::string &host);
 std::string silentText(int64_t rank, const std::string &host);
 

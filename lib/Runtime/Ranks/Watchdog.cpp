@@ -239,8 +239,8 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
                         [](const std::string &answer) { return answer == "yes"; });
   if (!isThere && self == 0)
     std::fprintf(stderr,
-                 "tessera: warning: ranks do not reach rank 0 (%s) by TCP; a job that "
-                 "stands still is not explained\n",
+                 "tessera: warning: ranks do not reach rank 0 (%s) by TCP; a job "
+                 "without progress gets no diagnosis\n",
                  hosts.front().c_str());
   for (size_t rank = 0; rank < hosts.size() && processes.size() < hosts.size(); ++rank)
     hosts[rank] += ", process " + std::to_string(processOf[rank]);

@@ -184,7 +184,7 @@ def greet(sock: socket.socket, token: bytes, hello: dict, seconds: float) -> Con
         raise Error("it refuses this node: " + str(answer["refused"])[:500])
     expected = _sign(token, b"server", nonce, mine).hex()
     if not hmac.compare_digest(str(answer.get("mac", "")), expected):
-        raise Error("it does not know the job token")
+        raise Error("it has another job token")
     connection.secure(_sign(token, b"session", nonce, mine), is_server=False)
     return connection
 

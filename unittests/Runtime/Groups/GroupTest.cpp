@@ -157,11 +157,11 @@ TEST(Group, ARankThatCannotCallSaysWhyOnAllRanks) {
   wrong.kind = CollectiveKind::broadcast;
   wrong.root = 5;
   expectAll({worlds[0]->call(reduceOf(a)), worlds[1]->call(wrong)},
-            "rank 1: broadcast: the root is rank 5, which is not of the group [0, 1]");
+            "rank 1: broadcast: the root is rank 5, which is not in the group [0, 1]");
   GroupCall average = reduceOf(a, GroupReduction::avg);
   average.type.dtype = DType::i32;
   expectAll({worlds[0]->call(average), worlds[1]->call(average)},
-            "rank 0: all_reduce: avg of i32; averages are of floats");
+            "rank 0: all_reduce: avg of i32; averages need floats");
   GroupCall forced = reduceOf(b);
   forced.kind = CollectiveKind::broadcast;
   forced.algorithm = Algorithm::one_shot;
@@ -260,7 +260,7 @@ TEST_P(Backend, MessagesThatDoNotFitAreNamed) {
   expectAll({worlds[0]->send(1, 0, from, 16, "2 i64")}, "");
   EXPECT_EQ(refused->wait().message(), "rank 0 sends 2 i64, and this rank receives 1 i64");
   EXPECT_EQ(worlds[0]->send(7, 0, from, 8, "1 i64")->wait().message(),
-            "send: rank 7 is not of the group");
+            "send: rank 7 is not in the group");
   // The next message is another one.
   auto next = worlds[1]->receive(0, 0, to, 8, "1 i64");
   expectAll({worlds[0]->send(1, 0, from + 8, 8, "1 i64"), next}, "");
@@ -290,7 +290,7 @@ TEST(GroupElements, UnsignedAndBitwise) {
   EXPECT_EQ(reduce(GroupReduction::bor, 6, 3), 7);
   EXPECT_EQ(reduce(GroupReduction::bxor, 6, 3), 5);
   EXPECT_EQ(elementsOf({DType::f32}, GroupReduction::bxor, 2).message(),
-            "bxor of f32; bitwise reductions are of integers");
+            "bxor of f32; bitwise reductions need integers");
   EXPECT_EQ(ElementType::parse("u16")->text(), "u16");
   EXPECT_FALSE(ElementType::parse("u1"));
   EXPECT_FALSE(ElementType::parse("f8"));
@@ -301,7 +301,7 @@ TEST(GroupTransports, NamesAreRegisteredOnce) {
     return std::move(makeThreadTransports(1)[0]);
   };
   EXPECT_TRUE(registerTransport("Alone", alone).ok());
-  EXPECT_EQ(registerTransport("alone", alone).message(), "backend 'alone' is registered already");
+  EXPECT_EQ(registerTransport("alone", alone).message(), "backend 'alone' is already registered");
   EXPECT_TRUE(openTransport("ALONE", {}));
   std::string known = openTransport("gloo", {}).message();
   EXPECT_EQ(known.find("no backend 'gloo'; there are tcp, threads"), 0u) << known;
@@ -324,7 +324,7 @@ TEST(GroupTransports, ThreadsMeetUnderAName) {
 
 TEST(GroupTransports, SharedObjectsThatAreNone) {
   EXPECT_TRUE(loadedToy().ok());
-  EXPECT_EQ(loadTransport(TOY_TRANSPORT).message(), "backend 'toy' is registered already");
+  EXPECT_EQ(loadTransport(TOY_TRANSPORT).message(), "backend 'toy' is already registered");
   EXPECT_FALSE(loadTransport("/nowhere/toy.so").ok());
   EXPECT_EQ(openTransport("toy", {{0, 101, 0}, {"many", "", ""}, 1}).message(),
             "backend 'toy': 101 ranks are too many");

@@ -164,7 +164,7 @@ TEST(Rendezvous, FilesOfOthersStayAndItsOwnGo) {
   write("my thesis");
   EXPECT_EQ(Rendezvous::open({0, 2, 0}, 0.1).message(),
             "TESSERA_RENDEZVOUS names '" + path +
-                "', which is there and is not a rendezvous file; name one that is not");
+                "', which exists and is not a rendezvous file; name a file that does not exist");
   EXPECT_EQ(read(), "my thesis");
   for (const char *left : {"", "tessera-rendezvous host 1"}) { // made by mktemp, or by a dead job
     write(left);
@@ -231,7 +231,7 @@ TEST(Rendezvous, WhoCameWithAnotherTokenIsTold) {
   std::thread root([&] { open(0, "0123456789abcdef"); });
   open(1, "another token, as long");
   root.join();
-  EXPECT_EQ(said[0], "waited 2 s for ranks 1 of 2; what came with another job token was refused, "
+  EXPECT_EQ(said[0], "waited 2 s for ranks 1 of 2; processes with another job token were rejected; "
                      "give all ranks the same TESSERA_JOB_TOKEN");
   EXPECT_EQ(said[1], "rank 0 refuses rank 1: it has another job token; give all ranks the same "
                      "TESSERA_JOB_TOKEN");

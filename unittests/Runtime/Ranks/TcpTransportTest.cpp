@@ -86,7 +86,7 @@ TEST(TcpTransport, WithATokenAllAddressesAreServed) {
 TEST(TcpTransport, AnotherTokenIsRefused) {
   auto opened = openAll("tokens", {"a secret of the whole job", "another secret, 16 bytes"}, 1);
   EXPECT_EQ(opened[0].message(),
-            "waited 1 s for ranks 1 of 2; what came with another job token was refused, give all "
+            "waited 1 s for ranks 1 of 2; processes with another job token were rejected; give all "
             "ranks the same TESSERA_JOB_TOKEN");
   EXPECT_EQ(opened[1].message(), "rank 0 refuses rank 1: it has another job token; give all ranks "
                                  "the same TESSERA_JOB_TOKEN");

@@ -46,7 +46,7 @@ TEST(Verdict, NothingIsSaidWhileRanksWaitForLess) {
 
 TEST(Verdict, ARankThatHasNotComeIsNamed) {
   EXPECT_EQ(verdictOf({waits(kSum, 4, 5), waits(kSum, 4, 4.9), computes(4)}, 5),
-            "rank 2 (h) has not come; it is in no call; its last call is all_reduce 3 of 16 f32, "
+            "rank 2 (h) is missing; it is in no call; its last call is all_reduce 3 of 16 f32, "
             "call 4, at f.mlir:3; ranks 0, 1 wait in all_reduce 3 of 16 f32, call 5, at f.mlir:3 "
             "for 5 s");
 }
@@ -54,7 +54,7 @@ TEST(Verdict, ARankThatHasNotComeIsNamed) {
 TEST(Verdict, ASilentRankIsStoppedAlsoWhenItHasCalled) {
   std::vector<RankReport> ranks{waits(kSum, 4, 5), waits(kSum, 4, 5), waits(kSum, 4, 5)};
   ranks[1].silent = 4;
-  EXPECT_EQ(verdictOf(ranks, 5)->find("rank 1 (h) is stopped: it gives no sign of life"), 0u);
+  EXPECT_EQ(verdictOf(ranks, 5)->find("rank 1 (h) is stopped: it sends no reports"), 0u);
 }
 
 TEST(Verdict, ARankThatIsSilentForTheDeadlineIsStoppedThoughNobodyWaits) {
@@ -125,7 +125,7 @@ TEST(Verdict, TheCauseOfAChainIsTheRankThatDoesNotWait) {
   std::vector<RankReport> ranks{waits(kSum, 4, 5), waits(kPair, 0, 5), computes(4)};
   ranks[1].state.issued["a"] = 4;
   std::string text = *verdictOf(ranks, 5);
-  EXPECT_EQ(text.find("rank 2 (h) has not come"), 0u) << text;
+  EXPECT_EQ(text.find("rank 2 (h) is missing"), 0u) << text;
   EXPECT_EQ(text.find("instead"), std::string::npos) << text;
 }
 
@@ -143,7 +143,7 @@ TEST(Verdict, WhoIsLateIsNamedThoughTheJobGoesOn) {
   auto late = lateIn({waits(kSum, 4, 3), waits(kSum, 4, 2), computes(4)}, 3);
   ASSERT_TRUE(late);
   EXPECT_EQ(late->text,
-            "rank 2 (h) has not come; it is in no call; its last call is all_reduce 3 of 16 f32, "
+            "rank 2 (h) is missing; it is in no call; its last call is all_reduce 3 of 16 f32, "
             "call 4, at f.mlir:3; ranks 0, 1 wait in all_reduce 3 of 16 f32, call 5, at f.mlir:3 "
             "for 3 s");
   EXPECT_EQ(late->call, "a 4");
@@ -170,7 +170,7 @@ RankReport hasSent(int64_t count, bool hasLeft) {
 
 TEST(Verdict, AReceiveOfWhatWasNeverSentEndsWhenItsSenderLeaves) {
   EXPECT_EQ(verdictOf({receives(2, 0.1), hasSent(2, true)}, 5),
-            "rank 1 (h) has left the job; it has called nothing yet; rank 0 waits in receive of 4 "
+            "rank 1 (h) has left the job; it has made no call yet; rank 0 waits in receive of 4 "
             "f32 from rank 1, call 3");
   EXPECT_FALSE(verdictOf({receives(2, 0.1), hasSent(3, true)}, 5)) << "it is on its way";
   EXPECT_FALSE(verdictOf({receives(2, 0.1), hasSent(2, false)}, 5)) << "it may yet be sent";
