@@ -303,7 +303,7 @@ std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const 
   for (const Forward &forward : op.forwards) {
     if (!isFresh(forward.partial.axis))
       return "forwards contributions over mesh axis " + toString(mesh, forward.partial.axis) +
-             ", which it uses already";
+             ", which it uses already; leave out the forward, or the axis of the factor";
     if (forward.operands.empty())
       return "forwards contributions from no operand; list the operands that have them";
     if (std::adjacent_find(forward.operands.begin(), forward.operands.end(),

@@ -197,7 +197,7 @@ def DistPartition : Dist_Pass<"dist-partition"> {
   }];
   let options = [
     Option<"objective", "objective", "std::string", "\"time\"",
-           "Objective for reshards without a plan: time or bytes">,
+           "Objective of moves to windows and between meshes: time or bytes">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
     Option<"remarks", "remarks", "bool", "false",
            "Emit a remark with bytes, modelled time and reason for every chain of collectives">,

@@ -64,7 +64,8 @@ Status readSections(const std::byte *data, size_t size, Contents &contents) {
     return Status::error("not a Tessera artifact (it does not start with TESSERA)");
   if (header.version != kVersion)
     return Status::error("artifact version " + std::to_string(header.version) +
-                         ", this program reads version " + std::to_string(kVersion));
+                         ", this program reads version " + std::to_string(kVersion) +
+                         "; compile the program again");
   if (header.fileSize != size)
     return Status::error("the header says " + std::to_string(header.fileSize) +
                          " bytes, the file has " + std::to_string(size) +

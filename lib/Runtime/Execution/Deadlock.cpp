@@ -18,7 +18,7 @@ void DeadlockReport::add(int64_t device, const std::string &wait) {
   }
   if (++count <= kListed)
     waiting +=
-        (waiting.empty() ? "deadlock: device " : "; device ") + std::to_string(device) + " " + wait;
+        (waiting.empty() ? "deadlock: " : "; ") + unit + " " + std::to_string(device) + " " + wait;
 }
 
 std::string DeadlockReport::text() const {

@@ -12,17 +12,19 @@
 
 namespace tessera::runtime {
 
-/// Describes a deadlock. Names the first four waiting devices and their waits, the number of
-/// others, and the finished devices.
+/// Describes a deadlock of devices, or of the parts of a program. Names the first four that wait and
+/// their waits, the number of others, and those that have finished.
 class DeadlockReport {
 public:
+  /// `unit`: the noun for what is numbered.
+  explicit DeadlockReport(std::string unit = "device") : unit(std::move(unit)) {}
   /// `wait`: the device's wait, starting with one of the texts below; empty if it has finished.
   void add(int64_t device, const std::string &wait);
   /// Empty when no device waits.
   std::string text() const;
 
 private:
-  std::string waiting, finished;
+  std::string unit, waiting, finished;
   int64_t count = 0;
 };
 

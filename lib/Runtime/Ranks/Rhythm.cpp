@@ -7,6 +7,8 @@
 
 #include "Rhythm.h"
 
+#include "../Execution/Deadlock.h"
+
 #include <algorithm>
 
 namespace tessera::runtime {
@@ -151,14 +153,14 @@ bool Play::addRoom() {
 }
 
 Status Play::stuck() const {
-  std::string text;
-  for (const Actor &actor : actors)
-    if (actor.place < actor.code->instructions.size()) {
-      const Instruction &step = actor.code->instructions[actor.place];
-      text += (text.empty() ? "deadlock: recv " : "; recv ") + std::to_string(step.index) +
-              (step.step->loc.empty() ? "" : " at " + step.step->loc) + " waits for its send";
-    }
-  return Status::error(text);
+  DeadlockReport report("part");
+  for (size_t i = 0; i < actors.size(); ++i) {
+    const auto &[code, quiet, place, left] = actors[i];
+    bool hasFinished = place == code->instructions.size();
+    report.add(static_cast<int64_t>(i),
+               hasFinished ? "" : waitText(*code->instructions[place].step));
+  }
+  return Status::error(report.text());
 }
 
 Expected<Rhythm> Play::run() {

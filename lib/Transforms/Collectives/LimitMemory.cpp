@@ -13,6 +13,7 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Planning/Liveness.h"
 #include "tessera/Planning/Rematerialize.h"
+#include "tessera/Sharding/CollectiveTraits.h"
 #include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 #include "tessera/Transforms/StepCosts.h"
@@ -42,8 +43,9 @@ double bytesOf(Value value) {
 
 /// Whether the op moves a value without a reduction: it can be repeated at any time.
 bool isMove(Operation *op) {
-  return op && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
-         isa<AllGatherOp, AllToAllOp, PermuteOp, ExchangeOp, SliceOp, HaloExchangeOp>(op);
+  auto collective = dyn_cast_if_present<CollectiveOpInterface>(op);
+  return collective && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
+         !isa<MakePartialOp>(op) && !sharding::traitsOf(collective.getKind()).reduces;
 }
 
 class MemoryLimiter {

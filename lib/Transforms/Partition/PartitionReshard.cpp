@@ -267,7 +267,10 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
                        emitSteps(sender, op.getLoc(), local, type, from, *step, reason, {}));
     return success();
   }
-  if (from == to) {
+  if (from == to && source.windows.empty() && target.windows.empty())
+    return op.emitError() << "'dist.reshard' has no '" << DistDialect::kMove
+                          << "'; run dist-plan-reshards first";
+  if (from == to) { // to windows, perhaps through a pad
     Value windowed = windowThroughPad(sender, op);
     sender.mapping.map(
         op.getResult(),

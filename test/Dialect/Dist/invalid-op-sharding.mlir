@@ -12,7 +12,7 @@ func.func @no_mesh(%a: tensor<8xf32>) -> tensor<8xf32> {
 // (S5)
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @no_axis(%a: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error @+1 {{mesh 'm' has no axis 'z'}}
+  // expected-error @+1 {{mesh 'm' has no axis 'z'; its axes are 'x'}}
   %0 = tensor.empty() {dist.op_sharding = #dist.op_sharding<@m, factors = [["z"]]>} : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -68,7 +68,7 @@ func.func @twice(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>) 
 // (O3)
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @cut_and_forwarded(%a: tensor<4x3xf32>) -> tensor<12xf32> {
-  // expected-error @+1 {{forwards contributions over mesh axis "x", which it uses already}}
+  // expected-error @+1 {{forwards contributions over mesh axis "x", which it uses already; leave out the forward, or the axis of the factor}}
   %0 = tensor.collapse_shape %a [[0, 1]] {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"], []], forwards = [sum("x") from [0]]>}
       : tensor<4x3xf32> into tensor<12xf32>
   return %0 : tensor<12xf32>

@@ -3,8 +3,10 @@
 // against 6 MiB for keys and values of three devices.
 // RUN: tessera explain %s | FileCheck %s
 // RUN: tessera run %s --check
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s --check-prefix=CUT
 
 // CHECK: total: {{.*}} 4194304 bytes
+// CUT: ext.attention {{.*}}factors = {{\[\["s":\(2\)2\], \["s":\(1\)2\], \[\]\]}}>
 dist.process_mesh @m(shape = [4], dim_names = ["s"])
 
 #q = affine_map<(h, m, n, f, g) -> (m, h, f)>

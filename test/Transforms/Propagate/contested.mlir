@@ -1,10 +1,15 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=resharded" | FileCheck %s
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s --check-prefix=CUT
 
 // Rows of %x and columns of the weights claim the same axis, as in sequence parallelism. Gathering
 // %x once for the three products costs less than gathering three weights, though not less than
 // gathering one: the choice is made for all of them together, and the elementwise op between goes
 // with what is cheapest for its neighbours.
 
+// CUT-LABEL: func.func @shared(
+// CUT: linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\[\], \["t"\], \[\]\]}}>
+// CUT: linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\[\], \["t"\], \[\]\]}}>
+// CUT: linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\[\], \[\], \["t"\]\]}}>
 dist.process_mesh @m(shape = [4], dim_names = ["t"])
 
 // CHECK-LABEL: func.func @shared(

@@ -1,8 +1,12 @@
 // RUN: tessera-opt %s --tessera-pipeline | FileCheck %s
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s --check-prefix=CUT
 
 // A value pinned whole is cut further for one use. The sum takes it so, too, and what made it is
-// scattered at once instead of being reduced for all. How the sum is cut cannot be read off the
-// pinned value: a reshard in front of it says so.
+// scattered at once instead of being reduced for all.
+// CUT-LABEL: func.func @main(
+// CUT: linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\[\], \[\], \["t"\]\]}}>
+// CUT: "parallel", "parallel"]} {{.*}}factors = {{\[\["t"\], \[\]\]}}>
+// CUT: "reduction", "parallel"]} {{.*}}factors = {{\[\["t"\], \[\]\]}}>
 dist.process_mesh @m(shape = [4], dim_names = ["t"])
 
 // CHECK-LABEL: func.func @main(

@@ -1,5 +1,6 @@
 // RUN: tessera explain %s --function mixer | FileCheck %s
 // RUN: tessera run %s --function mixer --check
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s --check-prefix=CUT
 
 // Products along the cut dimension, twice. No tensor says a cut of the batch, but it leaves the products whole: x is
 // brought there by one all-to-all of 4 * 16 * 128 * 64 / 8 * 7/8 bytes and back by another; each product gathered x
@@ -7,6 +8,10 @@
 // CHECK: all_to_all {{.*}} 57344 on the wire {{.*}} operand 0 of linalg.contract
 // CHECK-NEXT: all_to_all {{.*}} 57344 on the wire {{.*}} operand 1 of linalg.generic
 // CHECK-NEXT: total: 2 collectives
+// CUT-LABEL: func.func @mixer(
+// CUT: linalg.contract {{.*}}factors = {{\[\["t"\], \[\], \[\], \[\]\]}}>
+// CUT: linalg.contract {{.*}}factors = {{\[\["t"\], \[\], \[\], \[\]\]}}>
+// CUT: linalg.generic {{.*}}factors = {{\[\[\], \["t"\], \[\]\]}}>
 dist.process_mesh @m(shape = [8], dim_names = ["t"])
 
 #x = affine_map<(b, f, d, s) -> (b, s, d)>

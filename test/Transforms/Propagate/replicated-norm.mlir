@@ -1,11 +1,16 @@
 // RUN: tessera explain %s | FileCheck %s
 // RUN: tessera run %s --check
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s --check-prefix=CUT
 
 // Queries are cut by their columns, keys by their rows, as the cache is. The norm of the replicated rows is needed whole
 // by the queries: it is computed whole, and not cut for the keys and gathered (7/8 of 131072 bytes).
 // CHECK: collectives
 // CHECK-NOT: on the wire {{.*}} operand 0 of linalg.contract
 // CHECK: total: {{[01]}} {{collectives?}}, {{[0-9]?[0-9]?[0-9]}} bytes
+// CUT-LABEL: func.func @main(
+// CUT: "parallel", "reduction"]} {{.*}}factors = {{\[\["t"\], \[\]\]}}>
+// CUT: linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\[\], \["t"\], \[\]\]}}>
+// CUT: linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\["t"\], \[\], \[\]\]}}>
 dist.process_mesh @m(shape = [8], dim_names = ["t"])
 
 #rows = affine_map<(i, j) -> (i)>

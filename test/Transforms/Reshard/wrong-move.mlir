@@ -13,7 +13,7 @@ func.func @leads_elsewhere(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@
 // The form of older files has the kind alone.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @old(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
-  // expected-error @+1 {{'dist.move' must be a #dist.move, on a dist.reshard, got "all_gather"}}
+  // expected-error @+1 {{'dist.move' must be a #dist.move, on a dist.reshard, got "all_gather"; leave it out and run dist-plan-reshards}}
   %0 = dist.reshard %a to #dist.sharding<@m, [replicate]> {dist.move = "all_gather"} : tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }

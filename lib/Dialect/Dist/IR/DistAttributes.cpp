@@ -11,6 +11,7 @@
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -233,7 +234,7 @@ dist::resolveAxes(AxisListAttr axes, const sharding::Mesh &mesh,
     int64_t index = mesh.axisIndex(axis.getName().getValue());
     if (index < 0) // (S5)
       return emitError() << "mesh '" << mesh.name << "' has no axis '" << axis.getName().getValue()
-                         << "'";
+                         << "'; its axes are '" << llvm::join(mesh.axisNames, "', '") << "'";
     sharding::AxisRef ref = sharding::AxisRef::full(mesh, index);
     if (axis.getSize()) {
       ref = {index, axis.getPre(), axis.getSize()};

@@ -215,7 +215,8 @@ static LogicalResult verifyMove(Operation *op, Attribute value) {
   auto reshard = dyn_cast<ReshardOp>(op);
   if (!move || !reshard)
     return op->emitError() << "'" << DistDialect::kMove << "' must be a #dist.move, on a "
-                           << "dist.reshard, got " << value;
+                           << "dist.reshard, got " << value
+                           << "; leave it out and run dist-plan-reshards";
   ShardingAttr from = getSharding(reshard.getOperand()), to = reshard.getSharding();
   ProcessMeshOp mesh = lookupMesh(op, to.getMesh());
   auto emitError = [&]() { return op->emitError(); };
