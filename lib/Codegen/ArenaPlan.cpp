@@ -15,17 +15,17 @@
 using namespace tessera::codegen;
 using tessera::dist::MemoryProfile;
 
-using Life = std::pair<int64_t, int64_t>;
+using LiveRange = std::pair<int64_t, int64_t>;
 
 /// Limits on the number of comparisons with placed buffers, and on the changes of one order.
 static constexpr int64_t kMostLooks = 4'000'000;
 static constexpr int kRounds = 10;
 
 /// Sorted, without overlaps.
-static void normalize(std::vector<Life> &lives) {
+static void normalize(std::vector<LiveRange> &lives) {
   std::sort(lives.begin(), lives.end());
-  std::vector<Life> merged;
-  for (const Life &life : lives) {
+  std::vector<LiveRange> merged;
+  for (const LiveRange &life : lives) {
     if (!merged.empty() && life.first <= merged.back().second)
       merged.back().second = std::max(merged.back().second, life.second);
     else
@@ -59,7 +59,7 @@ static MemoryProfile profileOf(const std::vector<Buffer *> &buffers) {
       end = std::max(end, buffer->lives.back().second);
   MemoryProfile profile(end);
   for (const Buffer *buffer : buffers)
-    for (const Life &life : buffer->lives)
+    for (const LiveRange &life : buffer->lives)
       profile.add(life.first, life.second, static_cast<double>(aligned(buffer->bytes)));
   return profile;
 }
@@ -76,12 +76,12 @@ public:
   int64_t finish();
 
 private:
-  enum class Gap { smallest, lowest };
+  enum class FitPolicy { smallest, lowest };
   using Order = std::vector<size_t>;
 
   bool isAlways(const Buffer &buffer) const;
   std::vector<Order> orders() const;
-  int64_t place(const Order &order, Gap choice);
+  int64_t place(const Order &order, FitPolicy choice);
   Order promote(const Order &order, int64_t arena) const;
 
   const std::vector<Buffer *> &buffers;
@@ -116,7 +116,7 @@ Placer::Placer(const std::vector<Buffer *> &buffers, bool reuse)
   for (size_t b : byBegin) {
     if (reuse)
       std::erase_if(open, [&](size_t other) {
-        const std::vector<Life> &lives = buffers[other]->lives;
+        const std::vector<LiveRange> &lives = buffers[other]->lives;
         return lives.empty() || lives.back().second < begin(b);
       });
     for (size_t other : open)
@@ -130,7 +130,7 @@ Placer::Placer(const std::vector<Buffer *> &buffers, bool reuse)
 
 /// Some optimal plan has such a buffer at the bottom.
 bool Placer::isAlways(const Buffer &buffer) const {
-  return buffer.lives.size() == 1 && buffer.lives.front() == Life{first, last};
+  return buffer.lives.size() == 1 && buffer.lives.front() == LiveRange{first, last};
 }
 
 std::vector<Placer::Order> Placer::orders() const {
@@ -142,10 +142,10 @@ std::vector<Placer::Order> Placer::orders() const {
   std::vector<double> most(buffers.size(), 0);
   std::vector<int64_t> begin(buffers.size(), 0), span = begin;
   for (size_t b : others)
-    if (const std::vector<Life> &lives = buffers[b]->lives; !lives.empty()) {
+    if (const std::vector<LiveRange> &lives = buffers[b]->lives; !lives.empty()) {
       begin[b] = lives.front().first;
       span[b] = lives.back().second - lives.front().first;
-      for (const Life &life : lives)
+      for (const LiveRange &life : lives)
         most[b] = std::max(most[b], profile.peak(life.first, life.second));
     }
   Order bySize = others;
@@ -161,7 +161,7 @@ std::vector<Placer::Order> Placer::orders() const {
           sorted([&](size_t a, size_t b) { return span[a] > span[b]; })};
 }
 
-int64_t Placer::place(const Order &order, Gap choice) {
+int64_t Placer::place(const Order &order, FitPolicy choice) {
   std::fill(ends.begin(), ends.end(), -1);
   int64_t arena = 0;
   auto put = [&](size_t b, int64_t offset) {
@@ -182,7 +182,7 @@ int64_t Placer::place(const Order &order, Gap choice) {
     int64_t best = -1, bestGap = std::numeric_limits<int64_t>::max(), top = base;
     for (auto [from, to] : taken) {
       int64_t gap = from - top;
-      bool isBetter = choice == Gap::smallest ? gap < bestGap : best < 0;
+      bool isBetter = choice == FitPolicy::smallest ? gap < bestGap : best < 0;
       if (gap >= buffers[b]->bytes && isBetter) {
         best = top;
         bestGap = gap;
@@ -211,7 +211,7 @@ void Placer::run(int64_t least, bool reuse) {
   std::vector<Order> tried = orders();
   for (int rounds : {0, kRounds})
     for (const Order &begin : tried)
-      for (Gap choice : {Gap::smallest, Gap::lowest}) {
+      for (FitPolicy choice : {FitPolicy::smallest, FitPolicy::lowest}) {
         Order order = begin;
         int64_t arena = place(order, choice);
         for (int round = 0; round < rounds && bestArena > least && looks < kMostLooks; ++round) {

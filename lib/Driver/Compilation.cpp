@@ -115,7 +115,7 @@ LogicalResult Compilation::checkHasReference() {
          << "one device to compare with; run it without --check";
 }
 
-LogicalResult tessera::checkDevices(ModuleOp program, const SearchWish &search) {
+LogicalResult tessera::checkDevices(ModuleOp program, const SearchRequest &search) {
   std::set<int64_t> ids;
   for (const auto &[name, mesh] : dist::MeshTable(program))
     ids.insert(mesh.processIds.begin(), mesh.processIds.end());
@@ -159,7 +159,7 @@ LogicalResult Compilation::runPhases(Phase to) {
              << "\n";
     return failure();
   }
-  const SearchWish &search = options.search;
+  const SearchRequest &search = options.search;
   if (!search.mode.empty() && failed(checkCanSearch()))
     return failure();
   bool hasMesh = !program->getOps<dist::ProcessMeshOp>().empty();
@@ -203,7 +203,7 @@ LogicalResult Compilation::runPhases(Phase to) {
 }
 
 LogicalResult Compilation::compile(const PipelineOptions &pipeline, Phase from, Phase to) {
-  const SearchWish &search = pipeline.search;
+  const SearchRequest &search = pipeline.search;
   bool minimises = !search.mode.empty() && search.minimise == "memory";
   bool isLimited = search.memoryBudget.has_value() != minimises; // both: the search refuses
   if (!search.mode.empty() && search.minimise == "time" && to == Phase::scheduled &&

@@ -205,7 +205,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                                llvm::cl::desc("Contractions use every device where sizes allow"),
                                llvm::cl::init(true)};
   Option<double> timeLimit{*this, "time-limit", llvm::cl::desc("Seconds until the search stops"),
-                           llvm::cl::init(SearchWish().timeLimit)};
+                           llvm::cl::init(SearchRequest().timeLimit)};
   Option<std::string> solver{*this, "solver", llvm::cl::desc("HiGHS library or cbc program")};
   Option<std::string> fusion{*this, "comm-fusion",
                              llvm::cl::desc("Options of dist-fuse-collectives, in braces")};

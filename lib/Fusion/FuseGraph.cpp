@@ -97,13 +97,13 @@ void FuseGraph::growTree() {
   }
 }
 
-unsigned FuseGraph::latestBehind(unsigned op) const {
+unsigned FuseGraph::dependencyBound(unsigned op) const {
   while (latest[op] != op)
     op = latest[op];
   return op;
 }
 
-bool FuseGraph::isSeenToReach(unsigned from, unsigned to) {
+bool FuseGraph::quicklyReaches(unsigned from, unsigned to) {
   unsigned end = groups[to].ops.back();
   ++search;
   looked = groups[from].ops;
@@ -124,7 +124,7 @@ bool FuseGraph::isSeenToReach(unsigned from, unsigned to) {
 
 bool FuseGraph::reaches(unsigned from, unsigned to) {
   // Layers apart, a search would go through all layers in between.
-  if (isSeenToReach(from, to))
+  if (quicklyReaches(from, to))
     return true;
   // Backwards from `to` and forwards from `from` in turns, through groups as a whole, leaving the
   // one and never entering the other at once: the side with less behind it says that there is no
@@ -139,7 +139,7 @@ bool FuseGraph::reaches(unsigned from, unsigned to) {
     if (group == from)
       return true;
     if (visited[groups[group].ops.front()] == search ||
-        latestBehind(groups[group].ops.back()) < first)
+        dependencyBound(groups[group].ops.back()) < first)
       return false;
     visited[groups[group].ops.front()] = search;
     behind.push_back(group);
@@ -203,7 +203,7 @@ bool FuseGraph::continuesInserts(unsigned op, unsigned producerGroup) const {
          groupOf[number.lookup(before)] == producerGroup;
 }
 
-bool FuseGraph::passesByOperandsOnly(unsigned op, unsigned producerGroup) const {
+bool FuseGraph::passesOnlyThroughOperands(unsigned op, unsigned producerGroup) const {
   // An op may also read, inside its body, what others make: any element of it.
   for (unsigned source : sources[op])
     if (groupOf[source] == producerGroup)
@@ -221,7 +221,7 @@ bool FuseGraph::passesByOperandsOnly(unsigned op, unsigned producerGroup) const 
          !uses(groups[producerGroup], groupOf[op], ops.size());
 }
 
-bool FuseGraph::wouldWaitForLittle(unsigned op, unsigned producerGroup) const {
+bool FuseGraph::wouldDelayForFewElements(unsigned op, unsigned producerGroup) const {
   const Group &producer = groups[producerGroup], &consumer = groups[groupOf[op]];
   auto isStep = [&](unsigned source) { // a product, or what communicates
     return kinds[source] == FuseKind::ordered ||
@@ -261,7 +261,8 @@ void FuseGraph::tryJoin(unsigned op, unsigned producerGroup) {
     return;
   RowSpace joined;
   if (!inserts) {
-    if (!passesByOperandsOnly(op, producerGroup) || wouldWaitForLittle(op, producerGroup))
+    if (!passesOnlyThroughOperands(op, producerGroup) ||
+        wouldDelayForFewElements(op, producerGroup))
       return;
     if (!consumer.rows)
       consumer.rows = RowSpace::of(ops[op]);

@@ -156,7 +156,7 @@ void Liveness::reuse(ArrayRef<Operation *> kernel) {
       if (made == lives.end() || made->second.kind != Kind::own ||
           !isa<linalg::LinalgOp, tensor::InsertSliceOp, AllReduceOp>(op))
         continue;
-      Life *dying = nullptr;
+      LiveRange *dying = nullptr;
       // A kernel that reads the same bytes twice, under other shapes, may not write over them.
       auto isOnlyOne = [&](Value operand) {
         return llvm::all_of(kernel, [&](Operation *reader) {
@@ -310,12 +310,12 @@ Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(i
 }
 
 void dist::forEachOwn(func::FuncOp function, const Liveness &lives,
-                      llvm::function_ref<void(Value, Liveness::Life, double)> visit) {
-  auto take = [&](Value value, Liveness::Life life) {
+                      llvm::function_ref<void(Value, Liveness::LiveRange, double)> visit) {
+  auto take = [&](Value value, Liveness::LiveRange life) {
     visit(value, life, alignedBytes(static_cast<double>(bytesOf(value))));
   };
   auto add = [&](Value value) {
-    Liveness::Life life = lives.of(value);
+    Liveness::LiveRange life = lives.of(value);
     if (isa<RankedTensorType>(value.getType()) && life.kind == Liveness::Kind::own &&
         life.to >= life.from)
       take(value, life);

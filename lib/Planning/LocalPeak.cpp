@@ -34,7 +34,7 @@ LocalPeak dist::localPeakOf(func::FuncOp function) {
   Liveness lives(function);
   Rematerializer buffers(lives.end());
   SmallVector<Value> values;
-  forEachOwn(function, lives, [&](Value value, Liveness::Life life, double bytes) {
+  forEachOwn(function, lives, [&](Value value, Liveness::LiveRange life, double bytes) {
     buffers.add({{std::ssize(values), life.from, life.to, bytes}});
     values.push_back(value);
   });

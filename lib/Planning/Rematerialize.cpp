@@ -13,7 +13,7 @@ void Rematerializer::add(std::vector<LiveBuffer> group) {
   auto first = static_cast<int64_t>(buffers.size());
   for (LiveBuffer &buffer : group) {
     profile.add(buffer.from, buffer.to, buffer.bytes);
-    profile.add(buffer.from, buffer.from, buffer.onTheWay);
+    profile.add(buffer.from, buffer.from, buffer.temporary);
     if (buffer.base >= 0)
       buffer.base += first;
     buffers.push_back(std::move(buffer));
@@ -27,11 +27,11 @@ void Rematerializer::makeLate() {
       continue;
     int64_t first = buffer.reads.front().first;
     profile.add(buffer.from, buffer.to, -buffer.bytes);
-    profile.add(buffer.from, buffer.from, -buffer.onTheWay);
+    profile.add(buffer.from, buffer.from, -buffer.temporary);
     buffer.from = first;
     buffer.to = std::max(buffer.to, first); // others may be made from it
     profile.add(buffer.from, buffer.to, buffer.bytes);
-    profile.add(buffer.from, buffer.from, buffer.onTheWay);
+    profile.add(buffer.from, buffer.from, buffer.temporary);
     keepUntil(buffer.base, first);
   }
 }
@@ -94,7 +94,7 @@ size_t Rematerializer::split(const IdleRange &idle) {
   buffer.reads.resize(idle.read);
   buffer.to = idle.from - 1;
   profile.add(again.from, again.to, again.bytes);
-  profile.add(again.from, again.from, again.onTheWay);
+  profile.add(again.from, again.from, again.temporary);
   keepUntil(again.base, again.from);
   buffers.push_back(std::move(again));
   return buffers.size() - 1;

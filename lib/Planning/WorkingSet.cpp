@@ -53,7 +53,7 @@ double dist::workingBytes(Operation *op, TypeRange localTypes) {
   Liveness lives(function);
   MemoryProfile profile(lives.end());
   double made = 0;
-  forEachOwn(function, lives, [&](Value value, Liveness::Life life, double bytes) {
+  forEachOwn(function, lives, [&](Value value, Liveness::LiveRange life, double bytes) {
     if (isa<BlockArgument>(value) && life.kind != Liveness::Kind::copy)
       return;
     profile.add(life.from, life.to, bytes);

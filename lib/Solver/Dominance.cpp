@@ -146,7 +146,7 @@ bool Dominance::runRound(std::vector<char> &active) {
 /// The first and the last layer lose a few strategies more than the others. They get them back, so
 /// that all layers are equal; more strategies than needed do no harm.
 void Dominance::equalise() {
-  std::vector<Index> lookOf = looksOf(source, given);
+  std::vector<Index> lookOf = fingerprintsOf(source, given);
   std::vector<Domain> united;
   for (Index i = 0; i < source.numNodes(); ++i) {
     if (lookOf[i] == std::ssize(united)) {

@@ -14,7 +14,7 @@ namespace tessera::solver {
 
 /// Looks without edges inside: a look is split so that neighbours are of different parts.
 static std::vector<Index> looksWithoutLoops(const Source &source, const Domains &domains) {
-  std::vector<Index> lookOf = looksOf(source, domains.of);
+  std::vector<Index> lookOf = fingerprintsOf(source, domains.of);
   std::vector<Index> part(lookOf.size(), 0), taken, result;
   Interner numbers;
   for (Index i = 0; i < source.numNodes(); ++i) {

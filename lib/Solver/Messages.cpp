@@ -42,17 +42,17 @@ static std::vector<Index> orderOf(const Folded &folded) {
 
 Messages::Messages(const Folded &folded)
     : folded(folded), order(orderOf(folded)), rank(order.size()), belief(order.size()),
-      listeners(order.size()) {
+      receivers(order.size()) {
   for (size_t place = 0; place < order.size(); ++place)
     rank[order[place]] = static_cast<Index>(place);
   for (Index slot = 0; slot < std::ssize(folded.slots); ++slot) {
     incoming.emplace_back(folded.classes[folded.slots[slot].of].cost.size(), 0.0);
-    listeners[folded.slots[otherSlot(slot)].of].push_back(slot);
+    receivers[folded.slots[otherSlot(slot)].of].push_back(slot);
   }
 }
 
 /// Sums up what a node of the class hears; returns what it costs at least.
-double Messages::believe(Index own) {
+double Messages::updateBelief(Index own) {
   const Folded::Class &its = folded.classes[own];
   std::vector<double> &sum = belief[own];
   sum = its.cost;
@@ -67,7 +67,7 @@ double Messages::believe(Index own) {
 
 /// Tells a slot what its edge costs with what the other end keeps, beyond the least of it, which
 /// stays in the edge.
-void Messages::tell(Index slot, Digits digits) {
+void Messages::sendMessages(Index slot, Digits digits) {
   const Folded::Slot &its = folded.slots[slot];
   const std::vector<double> &kept = incoming[otherSlot(slot)];
   const CompactTable &table = *folded.edges[its.edge].table;
@@ -84,18 +84,18 @@ void Messages::pass(bool isForward, Digits digits) {
     Index own = order[isForward ? place : order.size() - 1 - place];
     const Folded::Class &its = folded.classes[own];
     auto isAhead = [&](Index other) { return (rank[other] > rank[own]) == isForward; };
-    believe(own);
+    updateBelief(own);
     double ahead = 0, behind = 0;
     for (auto [slot, copies] : its.slots)
-      (isMutual(slot) && isAhead(folded.slots[otherSlot(slot)].of) ? ahead : behind) += copies;
+      (hasSameEdges(slot) && isAhead(folded.slots[otherSlot(slot)].of) ? ahead : behind) += copies;
     double share = 1.0 / std::max({ahead, behind, 1.0});
     for (auto [slot, copies] : its.slots)
-      if (isMutual(slot) && isAhead(folded.slots[otherSlot(slot)].of))
+      if (hasSameEdges(slot) && isAhead(folded.slots[otherSlot(slot)].of))
         for (size_t a = 0; a < belief[own].size(); ++a)
           incoming[slot][a] -= share * belief[own][a]; // it goes into the edges
-    for (Index slot : listeners[own])
+    for (Index slot : receivers[own])
       if (isAhead(folded.slots[slot].of))
-        tell(slot, digits);
+        sendMessages(slot, digits);
   }
 }
 
@@ -129,8 +129,8 @@ std::vector<Index> Messages::round() const {
 
 Messages::Proof Messages::prove() {
   for (Index slot = 0; slot < std::ssize(folded.slots); ++slot)
-    if (!isMutual(slot))
-      tell(slot, Digits::all);
+    if (!hasSameEdges(slot))
+      sendMessages(slot, Digits::all);
   Proof proof;
   // By slot, what its edges cost more than at least with each strategy.
   std::vector<std::vector<double>> rest(folded.slots.size());
@@ -155,7 +155,7 @@ Messages::Proof Messages::prove() {
     keep(rest[edge.column], ofColumn, least);
   }
   for (Index own = 0; own < std::ssize(folded.classes); ++own) {
-    proof.bound += folded.classes[own].count * believe(own);
+    proof.bound += folded.classes[own].count * updateBelief(own);
     std::vector<double> &excess = proof.excess.emplace_back(belief[own]);
     for (auto [slot, copies] : folded.classes[own].slots)
       for (size_t a = 0; a < excess.size(); ++a)

@@ -30,7 +30,7 @@ public:
   void sweep(int times);
 
   /// By class, by position: what a strategy of one node costs more than its best one as far as
-  /// messages tell. Good to choose by; what is proved is less.
+  /// messages sendMessages. Good to choose by; what is proved is less.
   const std::vector<std::vector<double>> &beliefs() const { return belief; }
 
   /// By class, the position that is best beside what was chosen before it and what the rest tells.
@@ -48,14 +48,14 @@ public:
 private:
   enum class Digits { seven, all };
   void pass(bool isForward, Digits digits);
-  void tell(Index slot, Digits digits);
-  double believe(Index own);
+  void sendMessages(Index slot, Digits digits);
+  double updateBelief(Index own);
   Index otherSlot(Index slot) const {
     const Folded::Edge &edge = folded.edges[folded.slots[slot].edge];
     return edge.row == slot ? edge.column : edge.row;
   }
   /// Whether the slot has the same edges as the one at their other end.
-  bool isMutual(Index slot) const {
+  bool hasSameEdges(Index slot) const {
     return folded.slots[otherSlot(slot)].edge == folded.slots[slot].edge;
   }
 
@@ -63,7 +63,7 @@ private:
   std::vector<Index> order, rank;            ///< by place; by class
   std::vector<std::vector<double>> belief;   ///< by class
   std::vector<std::vector<double>> incoming; ///< by slot, for each edge of it
-  std::vector<std::vector<Index>> listeners; ///< by class, slots beside it that it tells
+  std::vector<std::vector<Index>> receivers; ///< by class, slots beside it that it tells
 };
 
 } // namespace tessera::solver

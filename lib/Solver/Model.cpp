@@ -120,7 +120,7 @@ Domains allStrategies(const Source &source) {
   return domains;
 }
 
-std::vector<Index> looksOf(const Source &source, const std::vector<Index> &salt) {
+std::vector<Index> fingerprintsOf(const Source &source, const std::vector<Index> &salt) {
   Interner looks;
   std::vector<Index> lookOf;
   std::vector<std::pair<Index, Index>> edges;

@@ -117,7 +117,7 @@ Domains allStrategies(const Source &source);
 
 /// Nodes of one kind with the same edges look alike; by node, the number of its look. `salt` tells
 /// apart nodes that must not share one.
-std::vector<Index> looksOf(const Source &source, const std::vector<Index> &salt);
+std::vector<Index> fingerprintsOf(const Source &source, const std::vector<Index> &salt);
 
 /// By kind, what its strategies cost: cost + price x memory.
 using KindCosts = std::vector<std::vector<double>>;

@@ -34,23 +34,23 @@ Index Reduced::leafOf(const Source::Pair &pair) {
   return number;
 }
 
-std::vector<double> Reduced::facing(Index table, bool isRow) const {
+std::vector<double> Reduced::oriented(Index table, bool isRow) const {
   const Matrix &from = tables[table];
   return isRow ? from.cost : transposed(from.cost, from.columns);
 }
 
 /// The number of what a node costs by now.
 Index Reduced::costsOf(Index node) {
-  std::sort(heard[node].begin(), heard[node].end());
+  std::sort(incoming[node].begin(), incoming[node].end());
   Key key{source.kind[node], domains.of[node]};
-  key.insert(key.end(), heard[node].begin(), heard[node].end());
+  key.insert(key.end(), incoming[node].begin(), incoming[node].end());
   auto [number, isNew] = vectorNumbers.intern(key);
   if (!isNew)
     return number;
   std::vector<double> &vector = vectors.emplace_back();
   for (Index s : domains.at(node))
     vector.push_back(kindCosts[source.kind[node]][s]);
-  for (Index message : heard[node])
+  for (Index message : incoming[node])
     addRows(vector.data(), static_cast<int32_t>(vector.size()), vector.data(),
             messages[message].data());
   return number;
@@ -61,7 +61,7 @@ Index Reduced::costsOf(Index node) {
 void Reduced::sendTo(const Neighbour &user, Index node, Index costs) {
   auto [number, isNew] = messageNumbers.intern({costs, user.table, user.isRow});
   if (isNew) {
-    std::vector<double> table = facing(user.table, user.isRow);
+    std::vector<double> table = oriented(user.table, user.isRow);
     std::vector<double> own = costs < 0 ? std::vector<double>(1, 0.0) : vectors[costs];
     size_t columns = table.size() / own.size();
     std::vector<double> &least =
@@ -70,7 +70,7 @@ void Reduced::sendTo(const Neighbour &user, Index node, Index costs) {
                  static_cast<int32_t>(columns), own.data(), static_cast<int32_t>(own.size()));
     workLeft -= static_cast<double>(table.size());
   }
-  heard[user.node].push_back(number);
+  incoming[user.node].push_back(number);
   std::erase_if(around[user.node], [&](const Neighbour &other) { return other.node == node; });
 }
 
@@ -93,8 +93,8 @@ bool Reduced::bridge(Index node) {
     table.rows = static_cast<Index>(domains.at(from.node).size());
     table.columns = static_cast<Index>(domains.at(to.node).size());
     // Strategies that lay a tensor alike have the same sums.
-    std::vector<double> rows = facing(from.table, !from.isRow),
-                        columns = facing(to.table, !to.isRow);
+    std::vector<double> rows = oriented(from.table, !from.isRow),
+                        columns = oriented(to.table, !to.isRow);
     std::vector<Index> rowOf = keepDistinct(rows, inner), columnOf = keepDistinct(columns, inner);
     size_t numRows = rows.size() / inner, numColumns = columns.size() / inner;
     columns = transposed(columns, inner);
@@ -112,7 +112,7 @@ bool Reduced::bridge(Index node) {
         table.cost.push_back(sums[r * numColumns + c]);
     tables.push_back(std::move(table));
   }
-  gone.push_back({node, costs, around[node]});
+  eliminated.push_back({node, costs, around[node]});
   for (Index end : {from.node, to.node})
     std::erase_if(around[end], [&](const Neighbour &other) { return other.node == node; });
   connect(from.node, to.node, number);
@@ -133,7 +133,7 @@ void Reduced::connect(Index u, Index v, Index table) {
     Matrix sum;
     sum.rows = tables[table].rows;
     sum.columns = tables[table].columns;
-    sum.cost = facing(known->table, known->isRow);
+    sum.cost = oriented(known->table, known->isRow);
     for (size_t x = 0; x < sum.cost.size(); ++x)
       sum.cost[x] += tables[table].cost[x];
     tables.push_back(std::move(sum));
@@ -153,17 +153,17 @@ bool Reduced::remove(Index node) {
     return false;
   Index costs = costsOf(node);
   if (degree == 0 || isDecided)
-    ofGone += *std::min_element(vectors[costs].begin(), vectors[costs].end());
+    eliminatedCost += *std::min_element(vectors[costs].begin(), vectors[costs].end());
   for (const Neighbour &user : around[node])
     sendTo(user, node, isDecided ? -1 : costs);
-  gone.push_back({node, costs, around[node]});
+  eliminated.push_back({node, costs, around[node]});
   return true;
 }
 
 Reduced::Reduced(const Source &source, const KindCosts &costs, const Domains &domains,
                  double mostWork)
     : source(source), kindCosts(costs), domains(domains), workLeft(mostWork),
-      isGone(source.numNodes(), 0), around(source.numNodes()), heard(source.numNodes()) {
+      isEliminated(source.numNodes(), 0), around(source.numNodes()), incoming(source.numNodes()) {
   for (const Source::Pair &pair : source.pairs) {
     Index table = leafOf(pair);
     around[pair.u].push_back({pair.v, table, true});
@@ -175,12 +175,12 @@ Reduced::Reduced(const Source &source, const KindCosts &costs, const Domains &do
   while (!next.empty()) {
     std::vector<Index> touched;
     for (Index node : next) {
-      if (isGone[node])
+      if (isEliminated[node])
         continue;
       std::vector<Neighbour> before = around[node];
       if (!remove(node))
         continue;
-      isGone[node] = 1;
+      isEliminated[node] = 1;
       for (const Neighbour &other : before)
         touched.push_back(other.node);
     }
@@ -194,7 +194,7 @@ Reduced::Reduced(const Source &source, const KindCosts &costs, const Domains &do
 void Reduced::build() {
   std::vector<Index> tableOf(tables.size(), -1), numberOf(source.numNodes(), -1);
   for (Index i = 0; i < source.numNodes(); ++i)
-    if (!isGone[i]) {
+    if (!isEliminated[i]) {
       numberOf[i] = static_cast<Index>(left.size());
       left.push_back(i);
     }
@@ -220,7 +220,7 @@ std::vector<int64_t> Reduced::expand(const std::vector<int64_t> &choice) const {
   for (size_t n = 0; n < left.size(); ++n)
     position[left[n]] = choice[n];
   std::vector<double> sum;
-  for (auto its = gone.rbegin(); its != gone.rend(); ++its) {
+  for (auto its = eliminated.rbegin(); its != eliminated.rend(); ++its) {
     sum = vectors[its->costs];
     for (const Neighbour &other : its->around) {
       const Matrix &table = tables[other.table];

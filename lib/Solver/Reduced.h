@@ -29,15 +29,16 @@ public:
 
   /// What is left, which may be nothing; a choice of it costs `constant` less than its expansion.
   const Problem &problem() const { return result; }
-  double constant() const { return ofGone; }
+  double constant() const { return eliminatedCost; }
   /// By node of what is left, the one of the source. Strategies are positions in its domain.
   const std::vector<Index> &nodes() const { return left; }
   /// The best choice of the whole problem with this one of what is left.
   std::vector<int64_t> expand(const std::vector<int64_t> &choice) const;
 
 private:
-  /// A node that is gone, with what it knew then: its costs, and its tables to those that stayed.
-  struct Gone {
+  /// A node that is eliminated, with what it knew then: its costs, and its tables to those that
+  /// stayed.
+  struct Eliminated {
     Index node, costs;
     std::vector<Neighbour> around;
   };
@@ -49,7 +50,7 @@ private:
   Index costsOf(Index node);
   Index leafOf(const Source::Pair &pair);
   /// Row-major, with this node's strategies (`isRow`: the table's rows) as rows.
-  std::vector<double> facing(Index table, bool isRow) const;
+  std::vector<double> oriented(Index table, bool isRow) const;
   void build();
 
   const Source &source;
@@ -57,12 +58,12 @@ private:
   const Domains &domains;
   double workLeft;
   Problem result;
-  double ofGone = 0;
+  double eliminatedCost = 0;
   std::vector<Index> left;
-  std::vector<char> isGone; ///< by node of the source
+  std::vector<char> isEliminated; ///< by node of the source
   std::vector<std::vector<Neighbour>> around;
-  std::vector<std::vector<Index>> heard; ///< by node, messages
-  std::vector<Gone> gone;                ///< first gone first
+  std::vector<std::vector<Index>> incoming; ///< by node, messages
+  std::vector<Eliminated> eliminated;       ///< first eliminated first
   Interner tableNumbers, vectorNumbers, messageNumbers;
   std::deque<Matrix> tables;
   std::deque<std::vector<double>> vectors, messages;

@@ -100,7 +100,7 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   auto isKept = [&](Value value) {
     if (!isa<RankedTensorType>(value.getType()))
       return false;
-    Liveness::Life life = lives->of(value);
+    Liveness::LiveRange life = lives->of(value);
     // Results of ops and arguments have live ranges; values recomputed at their uses have empty
     // ones.
     bool isMade = life.to >= life.from || !value.getDefiningOp();

@@ -51,7 +51,7 @@ static CLI::Validator seconds() {
 }
 
 /// Options of the search. Where a program may be compiled without one, they need --mode.
-static void addSearchOptions(CLI::App *command, tessera::SearchWish &options) {
+static void addSearchOptions(CLI::App *command, tessera::SearchRequest &options) {
   bool isAlways = !options.mode.empty();
   CLI::Option *mode =
       command
@@ -128,7 +128,7 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
       "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
 }
 
-static CLI::Option *addCountOption(CLI::App *command, tessera::SearchWish &options) {
+static CLI::Option *addCountOption(CLI::App *command, tessera::SearchRequest &options) {
   return command
       ->add_option("--devices", options.devices,
                    "Number of devices for a program without a mesh; needs --mode")
@@ -152,7 +152,7 @@ static void addCompileOptions(CLI::App *command, tessera::CompileOptions &option
 }
 
 /// Whether the mode reads every option of the search; false after one printed error.
-static bool readsAll(const tessera::SearchWish &search) {
+static bool readsAll(const tessera::SearchRequest &search) {
   if (search.solver.empty() || search.mode == "exact")
     return true;
   tessera::runtime::printError(tessera::runtime::Status::error(

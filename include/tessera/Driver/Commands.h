@@ -25,7 +25,7 @@
 namespace tessera {
 
 /// Whether and how shardings are searched.
-struct SearchWish {
+struct SearchRequest {
   std::string mode;                   ///< name of a search mode; empty: annotations decide
   std::optional<double> memoryBudget; ///< GiB a device
   std::string minimise = "time";      ///< or "memory": the least peak of a device
@@ -54,7 +54,7 @@ struct ProgramOptions {
   std::string fusion;    ///< options of dist-fuse-collectives
   bool remarks = false;  ///< print what the compiler chose and why
   std::vector<std::string> dialectPlugins; ///< shared objects with dialects of the program
-  SearchWish search;
+  SearchRequest search;
 };
 
 struct ExplainOptions : ProgramOptions {

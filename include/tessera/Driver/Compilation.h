@@ -72,9 +72,9 @@ private:
   mlir::LogicalResult chooseAttention(PipelineOptions pipeline, Phase from);
   /// Some phases, with the options of the pipeline.
   mlir::LogicalResult runPhases(PipelineOptions pipeline, Phase from, Phase to);
-  /// From `start` up to `scheduled`, with choices that keep the planned arena within the memory budget,
-  /// or without one as small as can be. Where nothing fits that is an error, or false if the search
-  /// `mayFail`, which then looks for no least memory.
+  /// From `start` up to `scheduled`, with choices that keep the planned arena within the memory
+  /// budget, or without one as small as can be. Where nothing fits that is an error, or false if
+  /// the search `mayFail`, which then looks for no least memory.
   mlir::FailureOr<bool> fitMemory(const PipelineOptions &pipeline, Phase start, bool mayFail);
   /// From `partitioned` to `scheduled`: joins collectives, and prefetches in loops, such that the
   /// modelled step is shortest.
@@ -84,8 +84,8 @@ private:
   mlir::LogicalResult overlapWithinBudget(const PipelineOptions &pipeline,
                                           mlir::OwningOpRef<mlir::ModuleOp> ordered);
 
-  /// The phases up to `scheduled`, of the plan that is searched or of a plain one: whichever program
-  /// takes least time by the report, of those within the memory budget if there is one.
+  /// The phases up to `scheduled`, of the plan that is searched or of a plain one: whichever
+  /// program takes least time by the report, of those within the memory budget if there is one.
   mlir::LogicalResult keepBetter(const PipelineOptions &pipeline, Phase from);
   friend class AttentionChooser;
   friend class MemoryFitter;
@@ -104,7 +104,7 @@ private:
 };
 
 /// Refuses a number of devices other than that of the meshes that the program declares.
-mlir::LogicalResult checkDevices(mlir::ModuleOp program, const SearchWish &search);
+mlir::LogicalResult checkDevices(mlir::ModuleOp program, const SearchRequest &search);
 
 /// Writes text to standard output ("-") or a file (through a temporary that is renamed). Exit code.
 int writeText(const std::string &path, const std::string &text);

@@ -45,7 +45,7 @@ struct PipelineOptions {
   bool overlaps = false;                  ///< computes while collectives are under way
   std::string topology;                   ///< file of the machine, empty for the default
   bool remarks = false;                   ///< of what was chosen and why
-  SearchWish search;                      ///< without a mode annotations decide
+  SearchRequest search;                   ///< without a mode annotations decide
   bool takeLeast = false;                 ///< over the memory budget, in place of an error
   std::string fusion = ""; ///< options of dist-fuse-collectives, empty for its defaults
 };

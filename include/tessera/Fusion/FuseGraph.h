@@ -67,19 +67,19 @@ private:
   bool reaches(unsigned from, unsigned to);
   /// Whether a short search along users, and from there along the tree of latest producers, shows
   /// that `from` reaches `to` through others. False is inconclusive.
-  bool isSeenToReach(unsigned from, unsigned to);
+  bool quicklyReaches(unsigned from, unsigned to);
   void growTree();
   /// An upper bound on the ops of the groups on which the group of an op depends, including itself.
-  unsigned latestBehind(unsigned op) const;
+  unsigned dependencyBound(unsigned op) const;
   /// Whether only ops of the two groups use the producer's results.
   bool isPrivate(const Group &producer, unsigned consumerGroup) const;
   /// Whether values pass from the producer's group to the op's group only through operands of the
   /// op: no other rows need to be compared.
-  bool passesByOperandsOnly(unsigned op, unsigned producerGroup) const;
+  bool passesOnlyThroughOperands(unsigned op, unsigned producerGroup) const;
   /// Whether a group would have to wait for a later step because of a few elements that it passes
   /// to the op: a row's sum, for scores that are recomputed much later. That step would then run
   /// early, and the op's results be live until their users run.
-  bool wouldWaitForLittle(unsigned op, unsigned producerGroup) const;
+  bool wouldDelayForFewElements(unsigned op, unsigned producerGroup) const;
   /// Whether the op continues a chain of insertions into a buffer without other readers: one
   /// kernel.
   bool continuesInserts(unsigned op, unsigned producerGroup) const;

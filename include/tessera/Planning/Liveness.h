@@ -51,7 +51,7 @@ public:
     view,   ///< of another value, whose life covers this one's
     copy,   ///< of a value that others still read, made for an op by the code generator
   };
-  struct Life {
+  struct LiveRange {
     int64_t from = 0, to = -1; ///< inclusive; empty: takes nothing
     Kind kind = Kind::own;
     bool isTaken = false; ///< from then on its bytes are another value's
@@ -64,7 +64,7 @@ public:
   /// lies, or a transposition that goes into the contractions that read it.
   static bool isView(mlir::Operation *op);
   /// An empty life for what is unknown.
-  Life of(mlir::Value value) const { return lives.lookup(value); }
+  LiveRange of(mlir::Value value) const { return lives.lookup(value); }
   int64_t timeOf(mlir::Operation *op) const { return timeline.start(op); }
   /// A number of the kernel that an op is in.
   int64_t kernelOf(mlir::Operation *op) const { return timeline.start(op); }
@@ -88,7 +88,7 @@ private:
   void replaceStack(mlir::Value carry, mlir::Value last);
   void reuseInits(mlir::scf::ForOp loop);
 
-  llvm::DenseMap<mlir::Value, Life> lives;
+  llvm::DenseMap<mlir::Value, LiveRange> lives;
   Timeline timeline;
   std::vector<std::vector<mlir::Operation *>> kernels; ///< in the order in which they run
 };
@@ -99,7 +99,7 @@ mlir::Value rootOf(mlir::Value value);
 /// Calls `visit` with each value of a function in the local view that takes bytes of its own, and
 /// with those that are copied, in order, and how many: those that the arena aligns it to.
 void forEachOwn(mlir::func::FuncOp function, const Liveness &lives,
-                llvm::function_ref<void(mlir::Value, Liveness::Life, double)> visit);
+                llvm::function_ref<void(mlir::Value, Liveness::LiveRange, double)> visit);
 
 } // namespace tessera::dist
 

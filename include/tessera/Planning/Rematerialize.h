@@ -33,9 +33,9 @@ struct LiveBuffer {
   double bytes = 0;
   /// When each reader begins and ends to read it, ascending. Empty for what cannot be made again.
   std::vector<std::pair<int64_t, int64_t>> reads = {};
-  int64_t base = -1;   ///< index of the buffer that it is made from; -1: that is always live
-  double seconds = 0;  ///< of making it from its base
-  double onTheWay = 0; ///< bytes of what lies between two collectives, while it is made
+  int64_t base = -1;    ///< index of the buffer that it is made from; -1: that is always live
+  double seconds = 0;   ///< of making it from its base
+  double temporary = 0; ///< bytes of what lies between two collectives, while it is made
   /// Whether what is made from it may be made from its own base, too, and whether it may be made
   /// later than it is.
   bool isRepeatable = false;

@@ -107,8 +107,8 @@ public:
     TESSERA_RETURN_IF_ERROR(loadInputs());
     TESSERA_RETURN_IF_ERROR(loadStreams());
     TESSERA_RETURN_IF_ERROR(decideSteps());
-    speaks = session->executor().speaks();
-    printing &= speaks;
+    reportsResults = session->executor().reportsResults();
+    printing &= reportsResults;
     if (printing)
       std::fputs(planSummary(*artifact).c_str(), stdout);
     TESSERA_RETURN_IF_ERROR(runSteps());
@@ -293,7 +293,7 @@ private:
         scalars.push_back(static_cast<int64_t>(i));
         report.scalarNames.push_back(program.results[i].name);
       }
-    Progress progress(report.steps, options.quiet || !speaks);
+    Progress progress(report.steps, options.quiet || !reportsResults);
     for (int64_t step = 0; step < report.steps; ++step) {
       TESSERA_RETURN_IF_ERROR(setStreams(step));
       double begin = progress.elapsed(), beginCores = coreSeconds();
@@ -308,7 +308,7 @@ private:
         auto value = session->result(index, Executor::Readers::speaker);
         if (!value)
           return value.status();
-        if (!speaks)
+        if (!reportsResults)
           continue;
         values.push_back(value->number(0));
         line += "  " + program.results[index].name + " " + scalarText(*value);
@@ -341,7 +341,7 @@ private:
       auto value = session->result(static_cast<int64_t>(i), Executor::Readers::speaker);
       if (!value)
         return value.status();
-      if (!speaks)
+      if (!reportsResults)
         continue;
       if (printing && !value->shape.empty())
         std::printf("%s  %s  checksum %s\n", program.results[i].name.c_str(),
@@ -349,7 +349,7 @@ private:
                     hexText(value->checksum()).c_str());
       report.results.push_back({program.results[i].name, std::move(*value)});
     }
-    report.speaks = speaks;
+    report.reportsResults = reportsResults;
     report.devices = program.numDevices();
     report.seed = options.seed;
     report.backend = options.backend;
@@ -376,8 +376,8 @@ private:
   std::shared_ptr<const Artifact> artifact;
   const Program &program;
   const DriverOptions &options;
-  bool speaks = true; ///< one process of the job prints
-  bool printing;      ///< false if JSON goes to standard output
+  bool reportsResults = true; ///< one process of the job prints
+  bool printing;              ///< false if JSON goes to standard output
   std::unique_ptr<Session> session;
   std::vector<Stream> streams;
   RunReport report;
@@ -395,7 +395,7 @@ Expected<RunReport> runProgram(std::shared_ptr<const Artifact> artifact,
 }
 
 int printError(const Status &status) {
-  if (status.isSaidElsewhere())
+  if (status.isReportedElsewhere())
     return 1;
   std::fflush(stdout);
   std::fprintf(stderr, "tessera: error: %s\n", status.message().c_str());

@@ -175,7 +175,7 @@ std::string reportJson(const RunReport &report) {
 }
 
 Status writeOutputs(const RunReport &report, const DriverOptions &options) {
-  if (!report.speaks)
+  if (!report.reportsResults)
     return {};
   for (auto &[name, path] : options.outputs)
     for (const RunReport::Value &result : report.results)

@@ -9,7 +9,7 @@
 
 #include "../Artifact/Steps.h"
 #include "../Execution/Deadlock.h"
-#include "../Ranks/Rhythm.h"
+#include "../Ranks/MessageBuffers.h"
 #include "RemoteTransfer.h"
 
 #include <algorithm>
@@ -109,7 +109,7 @@ Status GpuExecutor::openTransfers() {
       else if (step.op == PlanStep::Op::recv)
         ends[step.index].second = step.step;
     }
-  Rhythm rhythm;
+  MessageBuffers buffers;
   if (options.messages && !ends.empty()) {
     std::vector<Code> codes;
     for (auto &part : parts)
@@ -117,10 +117,10 @@ Status GpuExecutor::openTransfers() {
     std::vector<const Code *> list;
     for (const Code &code : codes)
       list.push_back(&code);
-    auto found = rhythmOf(list);
+    auto found = messageBuffersOf(list);
     if (!found)
       return found.status();
-    rhythm = std::move(*found);
+    buffers = std::move(*found);
     options.engine->expectConcurrent(static_cast<int64_t>(ends.size()));
   }
   for (auto &[id, pair] : ends) { // the verifier has paired them
@@ -131,7 +131,7 @@ Status GpuExecutor::openTransfers() {
     }
     auto made = std::make_unique<RemoteTransfer>(driver(), *options.engine, program(), *pair.first,
                                                  *pair.second);
-    int64_t rooms = rhythm.isKnown ? std::max<int64_t>(1, rhythm.messages[id]) : 0;
+    int64_t rooms = buffers.isKnown ? std::max<int64_t>(1, buffers.messages[id]) : 0;
     TESSERA_RETURN_IF_ERROR(made->open(options.devices, rooms));
     transfers[id] = std::move(made);
   }

@@ -17,8 +17,8 @@ namespace tessera::runtime::gpu {
 /// Between devices of any processes, by the sends and receives of a communicator of its own. Each
 /// device packs what others need into a room and goes on; the messages run on streams of their own.
 /// A send ends when its receive is there, so a device has as many rooms as it may be ahead by
-/// (Rhythm.h). Where that is not known, it takes one whose message has gone, or another: then it
-/// never waits for a receiver.
+/// (MessageBuffers.h). Where that is not known, it takes one whose message has gone, or another:
+/// then it never waits for a receiver.
 class RemoteTransfer final : public Transfer {
 public:
   RemoteTransfer(GpuDriver &driver, RankEngine &engine, const Program &program, const Step &send,

@@ -208,9 +208,9 @@ public:
 
   Expected<bool> advanceCall() {
     if (!isAgreed) {
-      auto haveAllTold = guard.advance();
-      if (!haveAllTold || !*haveAllTold)
-        return haveAllTold;
+      auto haveAllReported = guard.advance();
+      if (!haveAllReported || !*haveAllReported)
+        return haveAllReported;
       isAgreed = true;
       Status verdict = guard.verdict();
       if (!verdict.ok() || (!plan && !device)) {

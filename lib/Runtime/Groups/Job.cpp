@@ -56,7 +56,7 @@ Job::~Job() {
 
 Status Job::watch(double seconds) {
   return withTransport([&](Transport &transport) -> Status {
-    Conversation conversation(transport, seconds);
+    ControlChannel conversation(transport, seconds);
     TESSERA_RETURN_IF_ERROR(conversation.open());
     auto onVerdict = [this](const std::string &text) {
       std::lock_guard lock(mutex);

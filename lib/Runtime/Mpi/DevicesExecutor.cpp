@@ -21,7 +21,7 @@ Status DevicesExecutor::onAll(size_t count, const std::function<Status(size_t)> 
   for (std::thread &each : threads)
     each.join();
   auto first = std::find_if(said.begin(), said.end(), [](const Status &each) {
-    return !each.ok() && !each.isSaidElsewhere();
+    return !each.ok() && !each.isReportedElsewhere();
   });
   if (first == said.end())
     first = std::find_if(said.begin(), said.end(), [](const Status &each) { return !each.ok(); });

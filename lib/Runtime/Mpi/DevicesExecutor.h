@@ -35,7 +35,7 @@ public:
                                                      std::vector<Bytes> &staging) override;
   std::byte *slotData(int64_t part, int64_t position, int64_t slot) override;
   bool holds(int64_t part, int64_t position) const override { return holder(part, position); }
-  bool speaks() const override { return devices.front()->speaks(); }
+  bool reportsResults() const override { return devices.front()->reportsResults(); }
   std::vector<CollectiveStats> stats() const override;
   std::vector<CollectiveRecord> recorded() const override { return devices.front()->recorded(); }
   std::string traceJson() const override;

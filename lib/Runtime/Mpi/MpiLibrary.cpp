@@ -30,14 +30,14 @@ constexpr Kind kOpenMpi{"libtessera-mpi-openmpi.so", "Open MPI", "ompi_mpi_comm_
 constexpr Kind kMpich{"libtessera-mpi-mpich.so", "MPICH", "MPIR_Err_create_code"};
 } // namespace
 
-struct Alarm::State {
+struct AlarmTimer::State {
   std::mutex mutex;
   std::condition_variable ended;
   bool over = false;
   std::thread thread;
 };
 
-Alarm::Alarm(double seconds, std::string message) : state(new State) {
+AlarmTimer::AlarmTimer(double seconds, std::string message) : state(new State) {
   state->thread = std::thread([this, seconds, message = std::move(message)] {
     std::unique_lock lock(state->mutex);
     if (state->ended.wait_for(lock, std::chrono::duration<double>(seconds),
@@ -49,7 +49,7 @@ Alarm::Alarm(double seconds, std::string message) : state(new State) {
   });
 }
 
-Alarm::~Alarm() {
+AlarmTimer::~AlarmTimer() {
   {
     std::lock_guard lock(state->mutex);
     state->over = true;
@@ -144,8 +144,8 @@ Status MpiLibrary::start(double seconds) {
   int threads = 0, here = 0;
   exitSeconds = seconds;
   {
-    Alarm alarm(seconds, "waited " + std::to_string(static_cast<int64_t>(seconds)) +
-                             " s for all ranks to start MPI");
+    AlarmTimer alarm(seconds, "waited " + std::to_string(static_cast<int64_t>(seconds)) +
+                                  " s for all ranks to start MPI");
     TESSERA_RETURN_IF_ERROR(
         error(shim->start(&rank, &size, &threads, &here, &world), "starting MPI"));
   }
@@ -162,10 +162,10 @@ static MpiLibrary *instance = nullptr;
 void MpiLibrary::atExit() {
   if (!instance->startedHere || instance->failed)
     return; // a launcher ends the others when a rank ends without MPI_Finalize
-  Alarm alarm(instance->exitSeconds,
-              "rank " + std::to_string(instance->rank) + " waited " +
-                  std::to_string(static_cast<int64_t>(instance->exitSeconds)) +
-                  " s for all ranks to end MPI");
+  AlarmTimer alarm(instance->exitSeconds,
+                   "rank " + std::to_string(instance->rank) + " waited " +
+                       std::to_string(static_cast<int64_t>(instance->exitSeconds)) +
+                       " s for all ranks to end MPI");
   (void)instance->shim->finalize();
 }
 

@@ -51,10 +51,10 @@ private:
 
 /// Ends the process with an error after `seconds`, unless destroyed before: some functions of MPI
 /// wait for other ranks without a limit.
-class Alarm {
+class AlarmTimer {
 public:
-  Alarm(double seconds, std::string message);
-  ~Alarm();
+  AlarmTimer(double seconds, std::string message);
+  ~AlarmTimer();
 
 private:
   struct State;

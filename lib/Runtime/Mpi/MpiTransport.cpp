@@ -94,11 +94,11 @@ Expected<int64_t> MpiTransport::openChannel(const std::vector<int64_t> &ranks) {
   std::vector<int> members(ranks.begin(), ranks.end());
   Channel channel{0, ranks};
   // MPI has no limit here, and no other way to create a communicator.
-  Alarm alarm(seconds, "rank " + std::to_string(rank()) + " waited " +
-                           std::to_string(static_cast<int64_t>(seconds)) +
-                           " s for others to open a channel of " + std::to_string(ranks.size()) +
-                           " ranks, from " + peerText(ranks.front()) + " to " +
-                           peerText(ranks.back()));
+  AlarmTimer alarm(seconds, "rank " + std::to_string(rank()) + " waited " +
+                                std::to_string(static_cast<int64_t>(seconds)) +
+                                " s for others to open a channel of " +
+                                std::to_string(ranks.size()) + " ranks, from " +
+                                peerText(ranks.front()) + " to " + peerText(ranks.back()));
   TESSERA_RETURN_IF_ERROR(
       library.error(library.shim->makeCommunicator(members.data(), static_cast<int>(members.size()),
                                                    &channel.communicator),

@@ -46,7 +46,7 @@ Status ProcessExecutor::open() {
                                    " runs another program, " + (*prints)[rank] + ", than " +
                                    conversation.rankText(0) + ", " + prints->front() +
                                    "; give all ranks the same artifact");
-      return speaks() ? other : other.saidElsewhere();
+      return reportsResults() ? other : other.saidElsewhere();
     }
   engine = std::make_unique<HostEngine>(*transport, *this);
   for (const Part &part : program().parts)
@@ -246,9 +246,9 @@ public:
       : members(members), guard(transport, channel, members, mine) {}
 
   Expected<bool> advance() override {
-    auto haveAllTold = guard.advance();
-    if (!haveAllTold || !*haveAllTold)
-      return haveAllTold;
+    auto haveAllReported = guard.advance();
+    if (!haveAllReported || !*haveAllReported)
+      return haveAllReported;
     TESSERA_RETURN_IF_ERROR(guard.verdict());
     return true;
   }
@@ -348,7 +348,7 @@ bool ProcessExecutor::isIdle() const {
                      [](auto &each) { return each.second->isIdle(); });
 }
 
-Status ProcessExecutor::waitedInVain() const {
+Status ProcessExecutor::timeoutStatus() const {
   std::string text = conversation.rankText(transport->rank()) + " ";
   auto waiting = std::find_if(order.begin(), order.end(),
                               [](const PartStream *stream) { return !stream->finished(); });
@@ -359,7 +359,7 @@ Status ProcessExecutor::waitedInVain() const {
 }
 
 Status ProcessExecutor::runSteps() {
-  Patience patience(conversation.deadline());
+  Backoff patience(conversation.deadline());
   while (true) {
     auto went = advanceOne(order, trace ? &track : nullptr);
     if (!went)
@@ -379,7 +379,7 @@ Status ProcessExecutor::runSteps() {
     if (watchdog && watchdog->hasVerdict())
       return watchdog->verdict();
     if (!patience.wait(*transport))
-      return waitedInVain();
+      return timeoutStatus();
   }
 }
 
@@ -516,7 +516,7 @@ ProcessExecutor::readSlots(int64_t part, const std::vector<int64_t> &positions, 
     owners.push_back(mesh.processIds[position]);
     if (holds(part, position))
       data.push_back(memory.slot(part, position, slot));
-    else if (readers == Readers::all || speaks())
+    else if (readers == Readers::all || reportsResults())
       data.push_back(staging.emplace_back(static_cast<size_t>(size)).data());
     else
       data.push_back(nullptr);

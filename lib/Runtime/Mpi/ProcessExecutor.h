@@ -17,7 +17,7 @@
 
 #include "../Execution/Memory.h"
 #include "../Execution/PartStream.h"
-#include "../Ranks/Conversation.h"
+#include "../Ranks/ControlChannel.h"
 #include "../Ranks/Guard.h"
 #include "../Ranks/RankPlan.h"
 #include "../Ranks/Watchdog.h"
@@ -96,7 +96,7 @@ public:
                                                      std::vector<Bytes> &staging) override;
   std::byte *slotData(int64_t part, int64_t position, int64_t slot) override;
   bool holds(int64_t part, int64_t position) const override;
-  bool speaks() const override { return transport->rank() == 0; }
+  bool reportsResults() const override { return transport->rank() == 0; }
   std::vector<CollectiveStats> stats() const override;
   std::vector<CollectiveRecord> recorded() const override { return recorder.last(); }
   std::string traceJson() const override;
@@ -108,7 +108,7 @@ public:
   /// Starts an execution: queues its actions in its lane.
   Status begin(ProcessPart &part, ProcessCollective &collective);
   Transport &messages() { return *transport; }
-  Conversation &talk() { return conversation; }
+  ControlChannel &talk() { return conversation; }
 
   const std::shared_ptr<const Artifact> artifact;
   std::map<int64_t, std::unique_ptr<ProcessTransfer>> transfers; ///< by id
@@ -126,12 +126,12 @@ private:
   Status openGuard(ProcessPart::Grouping &grouping);
   void guard(Lane &lane, const ProcessCollective &collective);
   bool isIdle() const;
-  Status waitedInVain() const;
+  Status timeoutStatus() const;
   std::byte *resolve(const ProcessPart &part, int64_t lane, int64_t address) const;
   std::string countsText() const;
 
   const std::unique_ptr<Transport> transport;
-  mutable Conversation conversation; ///< reports are gathered, too
+  mutable ControlChannel conversation; ///< reports are gathered, too
   std::unique_ptr<HostEngine> engine;
   Memory memory;
   KernelLibrary kernels;

@@ -65,7 +65,7 @@ double modelledSeconds(const PlanRequest &request, Algorithm algorithm, int64_t 
 }
 
 Expected<Algorithm> chooseAlgorithm(const PlanRequest &request, int64_t elementBytes,
-                                    const AlgorithmWish &wish, const MessageCosts &costs) {
+                                    const AlgorithmRequest &wish, const MessageCosts &costs) {
   if (wish.forced) {
     auto plan = makePlan(request, *wish.forced);
     return plan ? Expected<Algorithm>(*wish.forced) : plan.status();

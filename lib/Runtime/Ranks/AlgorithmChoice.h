@@ -25,7 +25,7 @@ struct MessageCosts {
 double modelledSeconds(const PlanRequest &request, Algorithm algorithm, int64_t elementBytes,
                        const MessageCosts &costs = {});
 
-struct AlgorithmWish {
+struct AlgorithmRequest {
   std::optional<Algorithm> forced;
   bool mayReorder = false; ///< contributions may be added in another order than rank order
 };
@@ -33,7 +33,7 @@ struct AlgorithmWish {
 /// The fastest by the model, the same on all ranks; ties go to the first of the enumeration.
 /// all_to_all, whose counts only its rank knows, is direct. Fails if the forced one does not apply.
 Expected<Algorithm> chooseAlgorithm(const PlanRequest &request, int64_t elementBytes,
-                                    const AlgorithmWish &wish, const MessageCosts &costs = {});
+                                    const AlgorithmRequest &wish, const MessageCosts &costs = {});
 
 /// A number for each member's host, in the order of first members: PlanRequest::hosts.
 std::vector<int64_t> hostNumbers(const Transport &transport, const std::vector<int64_t> &members);

@@ -111,7 +111,7 @@ HostEngine::planOf(const Communicator &communicator, int64_t rank, const RankCal
   key.insert(key.end(), communicator.hosts.begin(), communicator.hosts.end());
   auto &known = plans[key];
   if (!known) {
-    AlgorithmWish wish{options.algorithm, false};
+    AlgorithmRequest wish{options.algorithm, false};
     auto applicable = algorithmsFor(request);
     if (wish.forced &&
         std::find(applicable.begin(), applicable.end(), *wish.forced) == applicable.end())

@@ -20,7 +20,7 @@ static std::string rankText(int64_t rank, const std::string &host) {
   return "rank " + std::to_string(rank) + " (" + host + ")";
 }
 
-std::string goneText(int64_t rank, const std::string &host) {
+std::string lostRankText(int64_t rank, const std::string &host) {
   return rankText(rank, host) + " has ended";
 }
 
@@ -141,7 +141,7 @@ struct Judge {
     std::string last =
         state.call ? "; its last call is " + callText(state) : "; it has made no call yet";
     if (rank.isGone)
-      return goneText(number, rank.host) + last;
+      return lostRankText(number, rank.host) + last;
     if (rank.hasLeft)
       return text + " has left the job" + last;
     if (isSilent(rank))

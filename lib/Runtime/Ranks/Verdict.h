@@ -44,7 +44,7 @@ struct LateCall {
 std::optional<LateCall> lateIn(const std::vector<RankReport> &ranks, double seconds);
 
 /// "rank 0 (gpu01) has ended", "… is stopped: it sends no reports".
-std::string goneText(int64_t rank, const std::string &host);
+std::string lostRankText(int64_t rank, const std::string &host);
 std::string silentText(int64_t rank, const std::string &host);
 
 /// The silence after which a rank counts as stopped.

@@ -171,7 +171,7 @@ bool Watchdog::accept(const Socket &listener, const std::string &secret) {
   return true;
 }
 
-Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &isThere) {
+Status Watchdog::meet(Transport &transport, ControlChannel &conversation, bool &isThere) {
   isThere = false;
   bool isOneHost = std::all_of(hosts.begin(), hosts.end(),
                                [&](const std::string &host) { return host == hosts.front(); });
@@ -249,7 +249,7 @@ Status Watchdog::meet(Transport &transport, Conversation &conversation, bool &is
 }
 
 Expected<std::unique_ptr<Watchdog>> Watchdog::start(Transport &transport,
-                                                    Conversation &conversation, CallLog &log,
+                                                    ControlChannel &conversation, CallLog &log,
                                                     WatchdogOptions options) {
   std::vector<std::string> hosts;
   for (int64_t rank = 0; rank < transport.size(); ++rank)
@@ -283,7 +283,7 @@ Watchdog::~Watchdog() {
     isStopping = true;
     (void)!::write(wake[1], "", 1);
     thread.join();
-    sayLeft();
+    reportDeparture();
   }
   for (int descriptor : wake)
     if (descriptor >= 0)
@@ -297,11 +297,11 @@ void Watchdog::leave() {
   (void)!::write(wake[1], "", 1);
   if (thread.joinable())
     thread.join();
-  sayLeft();
+  reportDeparture();
 }
 
 /// With the calls of this rank: a wait for a further one cannot end.
-void Watchdog::sayLeft() {
+void Watchdog::reportDeparture() {
   std::string state = stateText(log.state());
   for (Peer &peer : peers)
     send(peer, kLeave, state);
@@ -476,7 +476,7 @@ void Watchdog::judgeRoot(Time now, double deadline) {
     return judgeLeftRoot();
   double silent = secondsFrom(root.heard, now), stalled = secondsFrom(mine.changed, now);
   if (root.hasEnded)
-    decide(goneText(0, hosts[0]));
+    decide(lostRankText(0, hosts[0]));
   else if (silent >= silenceOf(options.deadline) &&
            ((mine.state.isWaiting && stalled >= deadline) || silent >= deadline))
     decide(silentText(0, hosts[0]));

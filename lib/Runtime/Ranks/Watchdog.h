@@ -14,7 +14,7 @@
 #ifndef TESSERA_LIB_RUNTIME_RANKS_WATCHDOG_H
 #define TESSERA_LIB_RUNTIME_RANKS_WATCHDOG_H
 
-#include "Conversation.h"
+#include "ControlChannel.h"
 #include "Sockets.h"
 #include "Verdict.h"
 
@@ -36,8 +36,8 @@ class Watchdog {
 public:
   /// Called by all ranks together. Null on all ranks if all are in one process, or cannot reach
   /// each other. If a process has several ranks, its number follows their hosts in messages.
-  static Expected<std::unique_ptr<Watchdog>> start(Transport &transport, Conversation &conversation,
-                                                   CallLog &log, WatchdogOptions options);
+  static Expected<std::unique_ptr<Watchdog>>
+  start(Transport &transport, ControlChannel &conversation, CallLog &log, WatchdogOptions options);
   /// Tells the others that this rank leaves.
   ~Watchdog();
 
@@ -60,7 +60,7 @@ private:
     RankState state;
   };
   Watchdog(int64_t rank, std::vector<std::string> hosts, CallLog &log, WatchdogOptions options);
-  Status meet(Transport &transport, Conversation &conversation, bool &isThere);
+  Status meet(Transport &transport, ControlChannel &conversation, bool &isThere);
   bool accept(const Socket &listener, const std::string &secret);
   void run();
   void read(size_t peer);
@@ -72,7 +72,7 @@ private:
   void warn(Time now);
   void judgeRoot(Time now, double deadline);
   void judgeLeftRoot();
-  void sayLeft();
+  void reportDeparture();
   void decide(const std::string &text);
   void send(Peer &peer, char kind, const std::string &text);
 

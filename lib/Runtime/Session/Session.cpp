@@ -267,7 +267,7 @@ Status Session::step() {
 
 Expected<HostTensor> Session::result(int64_t index, Executor::Readers readers) {
   const Result &result = artifact->program.results[index];
-  bool reads = readers == Executor::Readers::all || backend->speaks();
+  bool reads = readers == Executor::Readers::all || backend->reportsResults();
   HostTensor value = reads ? HostTensor::zeros(result.dtype, result.globalShape)
                            : HostTensor{result.dtype, {}, {}};
   TESSERA_RETURN_IF_ERROR(resultMoves[index]->run(*backend, value, readers));

@@ -221,7 +221,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
           static_cast<double>(type.getNumElements() * bytesPerElement(type.getElementType())));
     };
     candidate.time = lives.timeOf(op);
-    Liveness::Life operand = lives.of(rootOf(op->getOperand(0)));
+    Liveness::LiveRange operand = lives.of(rootOf(op->getOperand(0)));
     double made = alignedOf(op->getResult(0));
     double freed = operand.to <= candidate.time ? alignedOf(op->getOperand(0)) : 0;
     candidate.freed = std::max(0.0, freed - made);
@@ -236,7 +236,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     if (mostBytes > 0) {
       lives.emplace(function);
       budget = JoinBudget{MemoryProfile(lives->end()), mostBytes};
-      forEachOwn(function, *lives, [&](Value, Liveness::Life life, double bytes) {
+      forEachOwn(function, *lives, [&](Value, Liveness::LiveRange life, double bytes) {
         budget->profile.add(life.from, life.to, bytes);
       });
     }

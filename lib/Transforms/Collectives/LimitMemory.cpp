@@ -133,7 +133,7 @@ MemoryLimiter::Buffers::Buffers(MemoryLimiter &limiter)
     : lives(limiter.function), plan(lives.end()) {
   std::vector<LiveBuffer> list;
   llvm::DenseMap<Value, int64_t> indexOf; // looked up, never iterated
-  forEachOwn(limiter.function, lives, [&](Value value, Liveness::Life life, double bytes) {
+  forEachOwn(limiter.function, lives, [&](Value value, Liveness::LiveRange life, double bytes) {
     bool isCopy = life.kind == Liveness::Kind::copy;
     if (!isCopy)
       indexOf[value] = std::ssize(list);

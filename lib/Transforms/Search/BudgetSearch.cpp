@@ -54,7 +54,7 @@ FailureOr<solver::Solution> BudgetSearch::solve(double budget) {
   return std::get<solver::Solution>(std::move(solved));
 }
 
-const Lives &BudgetSearch::livesOf(const std::vector<int64_t> &choice) {
+const PlanLiveness &BudgetSearch::livesOf(const std::vector<int64_t> &choice) {
   if (!lives || choice != livesChoice) {
     lives.emplace(function, graph, strategies, choice);
     livesChoice = choice;
@@ -62,11 +62,11 @@ const Lives &BudgetSearch::livesOf(const std::vector<int64_t> &choice) {
   return *lives;
 }
 
-BudgetSearch::KeptWeights BudgetSearch::keptAt(const Lives &lives, int64_t time, bool sendsAgain,
-                                               bool withHandedOn) const {
+BudgetSearch::KeptWeights BudgetSearch::keptAt(const PlanLiveness &lives, int64_t time,
+                                               bool sendsAgain, bool withHandedOn) const {
   KeptWeights kept;
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
-    const Lives::Life &life = lives.of(static_cast<int64_t>(t));
+    const PlanLiveness::LiveRange &life = lives.of(static_cast<int64_t>(t));
     bool isKept = (life.kind == Liveness::Kind::own ||
                    (withHandedOn && life.kind == Liveness::Kind::inside)) &&
                   life.from <= time && time <= life.to;
@@ -86,7 +86,7 @@ BudgetSearch::KeptWeights BudgetSearch::keptAt(const Lives &lives, int64_t time,
 
 /// Records a plan if it is the cheapest that fits, or the one with the least memory.
 void BudgetSearch::consider(const solver::Solution &solution) {
-  const Lives &lives = livesOf(solution.choice);
+  const PlanLiveness &lives = livesOf(solution.choice);
   Fit fit = fitInto(wish, strategies, graph, lives, solution.choice);
   solver::Solution plan = solution;
   plan.cost += fit.seconds;
@@ -162,7 +162,7 @@ void BudgetSearch::solveAtTimes(const solver::Solution &first, bool sendsAgain) 
 void BudgetSearch::minimiseMemory(DescentEffort work) {
   std::vector<double> atHome(graph.tensors.size(), 0), atPlace = atHome;
   double total = 0;
-  auto addTime = [&](const Lives &lives, int64_t time, double weight) {
+  auto addTime = [&](const PlanLiveness &lives, int64_t time, double weight) {
     KeptWeights kept = keptAt(lives, time, true, true);
     for (size_t t = 0; t < atHome.size(); ++t) {
       atHome[t] += weight * kept.atHome[t];

@@ -40,7 +40,7 @@ public:
   /// Whether no known plan takes less memory.
   bool isLeast() const { return tookLeast; }
   /// Valid until the next call with another plan.
-  const Lives &livesOf(const std::vector<int64_t> &choice);
+  const PlanLiveness &livesOf(const std::vector<int64_t> &choice);
   /// The lower bound on the memory of all plans.
   const MemoryBound &bound();
   /// CPU time of the solvers so far.
@@ -56,7 +56,8 @@ private:
   };
 
   /// `sendsAgain`: the copy of a rematerialized argument is live only while it is read.
-  KeptWeights keptAt(const Lives &lives, int64_t time, bool sendsAgain, bool withHandedOn) const;
+  KeptWeights keptAt(const PlanLiveness &lives, int64_t time, bool sendsAgain,
+                     bool withHandedOn) const;
   void consider(const solver::Solution &solution);
   Peak considerLeast(const std::vector<int64_t> &choice);
   void lowerAtNoCost(const solver::Solution &fast);
@@ -77,7 +78,7 @@ private:
   std::optional<solver::Solution> best;  ///< within the budget, with its rematerialization
   std::optional<solver::Solution> least; ///< of least memory
   Peak leastPeak;
-  std::optional<Lives> lives; ///< of the last visited plan
+  std::optional<PlanLiveness> lives; ///< of the last visited plan
   std::vector<int64_t> livesChoice;
   std::optional<MemoryBound> proved;
   bool tookLeast = false;

@@ -38,7 +38,7 @@ struct Effort {
 
 class Descent {
 public:
-  Descent(const PropagationGraph &graph, const StrategyGraph &strategies, const Lives &lives,
+  Descent(const PropagationGraph &graph, const StrategyGraph &strategies, const PlanLiveness &lives,
           std::vector<int64_t> choice, Effort &effort, bool onlyEnds = false);
   /// Limits the cost of all further plans.
   void limitCost(double seconds);
@@ -47,11 +47,11 @@ public:
   const std::vector<int64_t> &plan() const { return choice; }
   /// The peak, then the closeness of other times to it: smaller is better.
   struct Score {
-    double peak, crowd;
+    double peak, pressure;
     bool isBetterThan(const Score &other) const {
       if (peak != other.peak)
         return peak < other.peak;
-      return crowd < other.crowd * (1 - 1e-9);
+      return pressure < other.pressure * (1 - 1e-9);
     }
   };
   Score score() const;
@@ -73,10 +73,10 @@ private:
 
   const PropagationGraph &graph;
   const StrategyGraph &strategies;
-  const Lives &lives;
+  const PlanLiveness &lives;
   std::vector<int64_t> choice;
   Effort &effort;
-  bool onlyEnds;                                   ///< as keptOf
+  bool onlyEnds;                                   ///< as buffersOf
   std::vector<std::vector<int64_t>> tensorsOf;     ///< by node of the problem, ascending
   std::vector<std::vector<int64_t>> nodesOfTensor; ///< of the problem, by tensor, ascending
   std::vector<std::vector<Piece>> pieces;          ///< by tensor
@@ -86,8 +86,9 @@ private:
   std::vector<std::vector<size_t>> edgesOf; ///< by node of the problem, where cost is limited
 };
 
-Descent::Descent(const PropagationGraph &graph, const StrategyGraph &strategies, const Lives &lives,
-                 std::vector<int64_t> given, Effort &effort, bool onlyEnds)
+Descent::Descent(const PropagationGraph &graph, const StrategyGraph &strategies,
+                 const PlanLiveness &lives, std::vector<int64_t> given, Effort &effort,
+                 bool onlyEnds)
     : graph(graph), strategies(strategies), lives(lives), choice(std::move(given)), effort(effort),
       onlyEnds(onlyEnds), tensorsOf(choice.size()), nodesOfTensor(graph.tensors.size()),
       profile(lives.end()) {
@@ -114,7 +115,7 @@ std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
   int64_t devices = onlyEnds ? 0 : graph.tensors[tensor].mesh->numDevices();
   effort.left -= kEntriesOfTensor + kEntriesOfDevice * devices;
   std::vector<LiveBuffer> list =
-      keptOf(tensor, strategies, graph, lives, choice, nullptr, onlyEnds);
+      buffersOf(tensor, strategies, graph, lives, choice, nullptr, onlyEnds);
   // The first piece of each entry of the list.
   std::vector<size_t> at;
   for (const LiveBuffer &kept : list) {
@@ -122,8 +123,8 @@ std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
     double own = kept.base >= 0 ? list[kept.base].bytes : 0;
     if (kept.reads.empty() || own > kept.bytes) {
       result.push_back({kept.from, kept.to, kept.bytes});
-      if (kept.onTheWay > 0)
-        result.push_back({kept.from, kept.from, kept.onTheWay});
+      if (kept.temporary > 0)
+        result.push_back({kept.from, kept.from, kept.temporary});
       continue;
     }
     bool isIdle = own < kept.bytes; // while it is idle between its reads
@@ -134,8 +135,8 @@ std::vector<Descent::Piece> Descent::piecesOf(int64_t tensor) const {
         from = end + 1;
       if (from <= to)
         result.push_back({from, to, kept.bytes});
-      if (from <= to && kept.onTheWay > 0 && (isIdle || end < 0))
-        result.push_back({from, from, kept.onTheWay});
+      if (from <= to && kept.temporary > 0 && (isIdle || end < 0))
+        result.push_back({from, from, kept.temporary});
       end = std::max(end, to);
     }
     if (kept.base >= 0 && list[kept.base].reads.empty()) {
@@ -162,7 +163,7 @@ Descent::Score Descent::score() const {
     part *= part;
     part *= part;
     part *= part;
-    result.crowd += part * part;
+    result.pressure += part * part;
   }
   return result;
 }
@@ -285,7 +286,7 @@ static void descendExactly(func::FuncOp function, const PropagationGraph &graph,
   auto scoreOf = [&](bool listNodes) {
     --tries;
     effort.left = 1;
-    Lives lives(function, graph, strategies, choice);
+    PlanLiveness lives(function, graph, strategies, choice);
     Descent descent(graph, strategies, lives, choice, effort);
     if (listNodes)
       nodes = descent.nodesAtPeak();
@@ -331,7 +332,7 @@ std::vector<int64_t> dist::descendInMemory(func::FuncOp function, const Propagat
   Effort effort{isQuick ? kMostQuick : kMostEntries,
                 Effort::Clock::now() + std::chrono::duration_cast<Effort::Clock::duration>(most)};
   for (int round = 0; round < kMostDescents && !effort.isOver(); ++round) {
-    Lives lives(function, graph, strategies, choice);
+    PlanLiveness lives(function, graph, strategies, choice);
     Descent descent(graph, strategies, lives, choice, effort, isQuick);
     descent.run();
     if (descent.plan() == choice)
@@ -345,7 +346,7 @@ std::vector<int64_t> dist::descendInMemory(func::FuncOp function, const Propagat
 }
 
 std::vector<int64_t> dist::lowerAtNoCost(const PropagationGraph &graph,
-                                         const StrategyGraph &strategies, const Lives &lives,
+                                         const StrategyGraph &strategies, const PlanLiveness &lives,
                                          const std::vector<int64_t> &choice) {
   constexpr double kSame = 1e-9;
   Effort effort{kMostFree, Effort::Clock::time_point::max()};

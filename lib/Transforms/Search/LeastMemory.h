@@ -34,7 +34,7 @@ std::vector<int64_t> descendInMemory(mlir::func::FuncOp function, const Propagat
 
 /// A plan with the same cost and at most the same memory, by the live ranges of the given one.
 std::vector<int64_t> lowerAtNoCost(const PropagationGraph &graph, const StrategyGraph &strategies,
-                                   const Lives &lives, const std::vector<int64_t> &choice);
+                                   const PlanLiveness &lives, const std::vector<int64_t> &choice);
 
 } // namespace tessera::dist
 

@@ -20,7 +20,7 @@ using namespace tessera::dist;
 using namespace tessera::sharding;
 
 /// Without axes of extent 1: shardings that differ only in these have one layout, and need no copy.
-static TensorSharding bare(TensorSharding sharding) {
+static TensorSharding withoutUnitAxes(TensorSharding sharding) {
   for (AxisList &axes : sharding.dims)
     std::erase_if(axes, [](const AxisRef &axis) { return axis.size == 1; });
   std::erase_if(sharding.partial, [](const PartialAxis &each) { return each.axis.size == 1; });
@@ -31,12 +31,12 @@ static TensorSharding bare(TensorSharding sharding) {
 /// elements in place.
 static TensorSharding neededOf(const RuleNode &node, size_t operand, const Strategy &strategy,
                                const TensorSharding &own) {
-  TensorSharding need = bare(shardingUnder(node, operand, strategy));
+  TensorSharding need = withoutUnitAxes(shardingUnder(node, operand, strategy));
   return isa<tensor::ExtractSliceOp>(node.op) && hasSelection(own, need) ? own : need;
 }
 
-Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
-             const std::vector<int64_t> &choice)
+PlanLiveness::PlanLiveness(func::FuncOp function, const PropagationGraph &graph,
+                           const StrategyGraph &strategies, const std::vector<int64_t> &choice)
     : lives(graph.tensors.size()), reads(graph.nodes.size()) {
   llvm::DenseSet<OpOperand *> sent; // looked up, never iterated
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
@@ -47,7 +47,7 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
     for (size_t i = 0; i < node.rule.operands.size(); ++i) {
       if (node.tensors[i] < 0)
         continue;
-      TensorSharding own = bare(strategies.shardingOf(node.tensors[i], choice));
+      TensorSharding own = withoutUnitAxes(strategies.shardingOf(node.tensors[i], choice));
       if (neededOf(node, i, *strategy, own) != own)
         sent.insert(&node.op->getOpOperand(static_cast<unsigned>(i)));
     }
@@ -58,7 +58,7 @@ Lives::Lives(func::FuncOp function, const PropagationGraph &graph, const Strateg
     int64_t tensor = graph.tensorOf(value);
     if (tensor < 0)
       return;
-    Life &life = lives[tensor];
+    LiveRange &life = lives[tensor];
     life = values.of(value);
     life.from *= 2;
     life.to = 2 * life.to + life.isTaken; // until the value that reuses its bytes
@@ -86,7 +86,7 @@ namespace {
 using Reads = std::vector<std::pair<int64_t, int64_t>>;
 
 /// The shardings that the users of a tensor need.
-struct Needs {
+struct RequiredShardings {
   TensorSharding sharding;                ///< in which it is produced
   TensorSharding via;                     ///< its place, from which other shardings are made
   Reads own;                              ///< in that sharding
@@ -97,11 +97,12 @@ struct Needs {
 
 } // namespace
 
-static Needs needsOf(int64_t tensor, const StrategyGraph &strategies, const PropagationGraph &graph,
-                     const Lives &lives, const std::vector<int64_t> &choice) {
-  Needs needs;
-  TensorSharding own = bare(strategies.shardingOf(tensor, choice));
-  const Lives::Life &life = lives.of(tensor);
+static RequiredShardings needsOf(int64_t tensor, const StrategyGraph &strategies,
+                                 const PropagationGraph &graph, const PlanLiveness &lives,
+                                 const std::vector<int64_t> &choice) {
+  RequiredShardings needs;
+  TensorSharding own = withoutUnitAxes(strategies.shardingOf(tensor, choice));
+  const PlanLiveness::LiveRange &life = lives.of(tensor);
   for (int64_t n : graph.nodesOf[tensor]) {
     const RuleNode &node = graph.nodes[n];
     const Strategy *strategy = strategies.strategyOf(n, choice);
@@ -127,21 +128,21 @@ static Needs needsOf(int64_t tensor, const StrategyGraph &strategies, const Prop
     needs.via = own.withoutPartial();
   else if (const TensorSharding *place = strategies.placeOf(tensor, choice);
            place && !own.isPartial() && needs.numPlaced > 1)
-    needs.via = bare(*place);
+    needs.via = withoutUnitAxes(*place);
   needs.sharding = std::move(own);
   return needs;
 }
 
-std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strategies,
-                                     const PropagationGraph &graph, const Lives &lives,
-                                     const std::vector<int64_t> &choice, StrategyGraph *prices,
-                                     bool onlyEnds) {
+std::vector<LiveBuffer> dist::buffersOf(int64_t tensor, const StrategyGraph &strategies,
+                                        const PropagationGraph &graph, const PlanLiveness &lives,
+                                        const std::vector<int64_t> &choice, StrategyGraph *prices,
+                                        bool onlyEnds) {
   std::vector<LiveBuffer> list;
-  const Lives::Life &life = lives.of(tensor);
+  const PlanLiveness::LiveRange &life = lives.of(tensor);
   if (life.to < life.from)
     return list;
   const TensorState &state = graph.tensors[tensor];
-  Needs needs = needsOf(tensor, strategies, graph, lives, choice);
+  RequiredShardings needs = needsOf(tensor, strategies, graph, lives, choice);
   const TensorSharding &own = needs.sharding, &via = needs.via;
   bool isSent = needs.numPlaced > 0, isArgument = life.from == 0;
   double bytes = bytesOf(state, own);
@@ -167,7 +168,7 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
     llvm::sort(reads);
     LiveBuffer copy{tensor, time, until, bytesOf(state, to)};
     if (!onlyEnds)
-      copy.onTheWay = strategies.bytesOnTheWay(tensor, from, to);
+      copy.temporary = strategies.bytesOnTheWay(tensor, from, to);
     // Contributions are reduced once.
     if (!from.isPartial()) {
       if (prices)
@@ -218,13 +219,13 @@ std::vector<LiveBuffer> dist::keptOf(int64_t tensor, const StrategyGraph &strate
 // Joined collectives
 //===----------------------------------------------------------------------===//
 
-int64_t Lives::sentAt(int64_t tensor, const TensorSharding &to) const {
+int64_t PlanLiveness::sentAt(int64_t tensor, const TensorSharding &to) const {
   auto later = sent.find({tensor, to});
   return later == sent.end() ? lives[tensor].from + 1 : later->second;
 }
 
 /// Lets a node run later than its kernel did.
-void Lives::delay(const PropagationGraph &graph, int64_t n, int64_t time) {
+void PlanLiveness::delay(const PropagationGraph &graph, int64_t n, int64_t time) {
   const RuleNode &node = graph.nodes[n];
   auto keep = [&](Value value, bool isMade) {
     int64_t tensor = graph.tensorOf(value);
@@ -248,7 +249,7 @@ namespace tessera::dist {
 /// The ops of a block and the collectives between them, as dist-fuse-collectives finds them.
 class SendJoiner {
 public:
-  SendJoiner(Lives &lives, const PropagationGraph &graph, const StrategyGraph &strategies,
+  SendJoiner(PlanLiveness &lives, const PropagationGraph &graph, const StrategyGraph &strategies,
              const std::vector<int64_t> &choice)
       : lives(lives), graph(graph), strategies(strategies), choice(choice) {
     for (auto [n, node] : llvm::enumerate(graph.nodes))
@@ -293,8 +294,9 @@ private:
         size_t i = operand.getOperandNumber();
         auto sent = sends.end();
         if (strategy && tensor >= 0 && i < graph.nodes[node->second].rule.operands.size())
-          sent = sends.find({tensor, neededOf(graph.nodes[node->second], i, *strategy,
-                                              bare(strategies.shardingOf(tensor, choice)))});
+          sent = sends.find(
+              {tensor, neededOf(graph.nodes[node->second], i, *strategy,
+                                withoutUnitAxes(strategies.shardingOf(tensor, choice)))});
         if (sent != sends.end())
           dependOn(sent->second);
         else if (auto place = placeOf.find(operand.get().getDefiningOp()); place != placeOf.end())
@@ -310,7 +312,7 @@ private:
     int64_t tensor = graph.tensorOf(value);
     if (tensor < 0 || lives.of(tensor).to < lives.of(tensor).from)
       return;
-    Needs needs = needsOf(tensor, strategies, graph, lives, choice);
+    RequiredShardings needs = needsOf(tensor, strategies, graph, lives, choice);
     size_t base = producer;
     if (needs.via != needs.sharding && !needs.shared.empty())
       base = addSend(tensor, needs.sharding, needs.via, producer);
@@ -379,7 +381,7 @@ private:
     }
   }
 
-  Lives &lives;
+  PlanLiveness &lives;
   const PropagationGraph &graph;
   const StrategyGraph &strategies;
   const std::vector<int64_t> &choice;
@@ -396,8 +398,8 @@ private:
 
 } // namespace tessera::dist
 
-void Lives::joinSends(func::FuncOp function, const PropagationGraph &graph,
-                      const StrategyGraph &strategies, const std::vector<int64_t> &choice) {
+void PlanLiveness::joinSends(func::FuncOp function, const PropagationGraph &graph,
+                             const StrategyGraph &strategies, const std::vector<int64_t> &choice) {
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<linalg::LinalgOp>(op))
       return WalkResult::skip();
@@ -413,11 +415,11 @@ void Lives::joinSends(func::FuncOp function, const PropagationGraph &graph,
 //===----------------------------------------------------------------------===//
 
 static Rematerializer buffersOf(StrategyGraph *prices, const StrategyGraph &strategies,
-                                const PropagationGraph &graph, const Lives &lives,
+                                const PropagationGraph &graph, const PlanLiveness &lives,
                                 const std::vector<int64_t> &choice) {
   Rematerializer buffers(lives.end());
   for (size_t t = 0; t < graph.tensors.size(); ++t)
-    buffers.add(keptOf(static_cast<int64_t>(t), strategies, graph, lives, choice, prices));
+    buffers.add(buffersOf(static_cast<int64_t>(t), strategies, graph, lives, choice, prices));
   return buffers;
 }
 
@@ -426,12 +428,12 @@ static Peak peakOf(const Rematerializer &buffers) {
 }
 
 Peak dist::peakOf(const StrategyGraph &strategies, const PropagationGraph &graph,
-                  const Lives &lives, const std::vector<int64_t> &choice) {
+                  const PlanLiveness &lives, const std::vector<int64_t> &choice) {
   return ::peakOf(buffersOf(nullptr, strategies, graph, lives, choice));
 }
 
 Fit dist::fitInto(double budget, StrategyGraph &strategies, const PropagationGraph &graph,
-                  const Lives &lives, const std::vector<int64_t> &choice) {
+                  const PlanLiveness &lives, const std::vector<int64_t> &choice) {
   Rematerializer buffers = buffersOf(&strategies, strategies, graph, lives, choice);
   Fit fit;
   if (buffers.peak() > budget) {

@@ -22,13 +22,13 @@ namespace tessera::dist {
 /// The live range of each tensor of a function under a plan: a reshard between two ops prevents
 /// them from being one kernel. Kernels have even times; results of the previous kernel are sent at
 /// odd ones.
-class Lives {
+class PlanLiveness {
 public:
-  Lives(mlir::func::FuncOp function, const PropagationGraph &graph, const StrategyGraph &strategies,
-        const std::vector<int64_t> &choice);
+  PlanLiveness(mlir::func::FuncOp function, const PropagationGraph &graph,
+               const StrategyGraph &strategies, const std::vector<int64_t> &choice);
 
-  using Life = Liveness::Life;
-  const Life &of(int64_t tensor) const { return lives[tensor]; }
+  using LiveRange = Liveness::LiveRange;
+  const LiveRange &of(int64_t tensor) const { return lives[tensor]; }
   /// The times of the first and the last read of an operand by a node of the graph.
   std::pair<int64_t, int64_t> readOf(int64_t node, size_t operand) const {
     return operand < reads[node].size() ? reads[node][operand] : std::pair(last, last);
@@ -46,7 +46,7 @@ private:
   friend class SendJoiner;
   void delay(const PropagationGraph &graph, int64_t node, int64_t time);
 
-  std::vector<Life> lives;                                     ///< by tensor
+  std::vector<LiveRange> lives;                                ///< by tensor
   std::vector<std::vector<std::pair<int64_t, int64_t>>> reads; ///< by node of the graph and operand
   std::map<std::pair<int64_t, sharding::TensorSharding>, int64_t> sent; ///< delayed collectives
   int64_t last = 0;
@@ -62,15 +62,15 @@ struct Peak {
 /// The live buffers of a tensor under a plan: the produced value; its place; then one copy per
 /// sharding that users need. `prices`: also the cost of sending. `onlyEnds`: without buffers
 /// between two collectives, which need a reshard plan.
-std::vector<LiveBuffer> keptOf(int64_t tensor, const StrategyGraph &strategies,
-                               const PropagationGraph &graph, const Lives &lives,
-                               const std::vector<int64_t> &choice, StrategyGraph *prices = nullptr,
-                               bool onlyEnds = false);
+std::vector<LiveBuffer> buffersOf(int64_t tensor, const StrategyGraph &strategies,
+                                  const PropagationGraph &graph, const PlanLiveness &lives,
+                                  const std::vector<int64_t> &choice,
+                                  StrategyGraph *prices = nullptr, bool onlyEnds = false);
 
 /// Bytes on a device at the worst time, with every copy that a reshard makes: one per sharding that
 /// users need, live from the send to the last of them.
-Peak peakOf(const StrategyGraph &strategies, const PropagationGraph &graph, const Lives &lives,
-            const std::vector<int64_t> &choice);
+Peak peakOf(const StrategyGraph &strategies, const PropagationGraph &graph,
+            const PlanLiveness &lives, const std::vector<int64_t> &choice);
 
 /// A plan made to fit by delaying and rematerializing copies, as dist-limit-memory does.
 struct Fit {
@@ -78,7 +78,7 @@ struct Fit {
   double seconds = 0; ///< of rematerialization
 };
 Fit fitInto(double budget, StrategyGraph &strategies, const PropagationGraph &graph,
-            const Lives &lives, const std::vector<int64_t> &choice);
+            const PlanLiveness &lives, const std::vector<int64_t> &choice);
 
 } // namespace tessera::dist
 

@@ -118,7 +118,7 @@ void Bounder::findDependences() {
 bool Bounder::takesBytes(Operation *op) const {
   if (op->getNumResults() != 1 || !isa<linalg::LinalgOp>(op) || isMover(op))
     return false;
-  Liveness::Life life = lives.of(op->getResult(0));
+  Liveness::LiveRange life = lives.of(op->getResult(0));
   return life.to >= life.from && life.kind != Liveness::Kind::view &&
          graph.tensorOf(op->getResult(0)) >= 0;
 }
@@ -159,7 +159,7 @@ double Bounder::ownBytes(int64_t index) const {
     std::vector<std::pair<Value, double>> operands; // one per source
     for (size_t i = 0; i < 2; ++i) {
       Value value = node.op->getOperand(static_cast<unsigned>(i)), source = sourceOf(value);
-      Liveness::Life life = lives.of(source);
+      Liveness::LiveRange life = lives.of(source);
       bool isMoved = value.getDefiningOp() && isMover(value.getDefiningOp());
       if (node.tensors[i] < 0 || isMoved || life.to < life.from)
         continue;

@@ -116,7 +116,7 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
     solution.lowerBound = std::min(solution.cost, strategies.leastCompute());
     solution.stoppedByTime = true;
   }
-  Lives lives = within.livesOf(solution.choice);
+  PlanLiveness lives = within.livesOf(solution.choice);
   Fit fit;
   if (std::isfinite(settings.solver.memoryBudget)) {
     fit = fitInto(settings.solver.memoryBudget, strategies, graph, lives, solution.choice);

@@ -37,7 +37,7 @@ public:
     for (std::thread &each : threads)
       each.join();
     for (const Status &each : said)
-      if (!each.ok() && !each.isSaidElsewhere())
+      if (!each.ok() && !each.isReportedElsewhere())
         return each;
     return {};
   }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "BufferedProgram.h"
 #include "Reference.h"
-#include "RhythmProgram.h"
 
 using namespace tessera::runtime;
 
@@ -88,7 +88,7 @@ TEST(Transfer, PartialSourcesAreReducedOnArrival) {
 }
 
 static void checkRhythm(bool guarded, int64_t cores) {
-  RhythmProgram t(guarded);
+  BufferedProgram t(guarded);
   auto executor = openProgram(t.b.program, cores);
   *executor->slotData(t.p, 0, t.flag) = *executor->slotData(t.p, 1, t.flag) = std::byte(1);
   for (int64_t d = 0; d < 2; ++d)
@@ -99,7 +99,7 @@ static void checkRhythm(bool guarded, int64_t cores) {
     for (int64_t d = 0; d < 2; ++d)
       for (int64_t y : t.targets)
         checkTarget(DType::f32, t.second, t.full, t.full, d, executor->slotData(t.q, d, y), {},
-                    "rhythm");
+                    "buffers");
     EXPECT_EQ(executor->stats()[0].executions, 3 * step);
   }
 }

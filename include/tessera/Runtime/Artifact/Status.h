@@ -50,7 +50,7 @@ public:
     result.elsewhere = true;
     return result;
   }
-  bool isSaidElsewhere() const { return elsewhere; }
+  bool isReportedElsewhere() const { return elsewhere; }
 
 private:
   std::optional<std::string> text;

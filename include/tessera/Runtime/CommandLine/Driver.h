@@ -84,7 +84,7 @@ struct RunReport {
   std::vector<std::pair<std::string, int64_t>> firstStep, laterSteps;
   /// Whether this process of the job reports: the others have no values, print nothing and write no
   /// files.
-  bool speaks = true;
+  bool reportsResults = true;
   std::string trace;               ///< when DriverOptions::tracePath is set
   std::vector<ResultCheck> checks; ///< filled by checkAgainst
   double seconds = 0;              ///< in steps, without loading

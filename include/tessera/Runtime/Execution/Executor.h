@@ -113,7 +113,7 @@ public:
   /// Whether a device is in this process; writes to others are dropped.
   virtual bool holds(int64_t part, int64_t position) const { return true; }
   /// Whether this process reports for the job: only it prints and writes files.
-  virtual bool speaks() const { return true; }
+  virtual bool reportsResults() const { return true; }
   /// The processes that need a read value: all, or the one that reports.
   enum class Readers { all, speaker };
   /// The first `size` bytes of a slot of several devices, in place or copied to `staging`; null in

@@ -122,7 +122,7 @@ Expected<int64_t> NcclGroups::join(const std::string &id, int64_t place, int64_t
 }
 
 /// False while something is in progress.
-Expected<bool> NcclGroups::isWell(Communicator &each) {
+Expected<bool> NcclGroups::isHealthy(Communicator &each) {
   if (!each.comm)
     return Status::error(each.what + ": the communicator was aborted");
   int state = kNcclSuccess, asked = asyncErrorFn(each.comm, &state);
@@ -134,7 +134,7 @@ Expected<bool> NcclGroups::isWell(Communicator &each) {
 }
 
 Expected<bool> NcclGroups::isJoined(int64_t communicator) {
-  return isWell(communicators[communicator]);
+  return isHealthy(communicators[communicator]);
 }
 
 /// Where the parts of each rank are.
@@ -259,7 +259,7 @@ int NcclGroups::issueParts(const Communicator &each, const GroupCall &call, cons
 Expected<bool> NcclGroups::isDone(int64_t communicator) {
   TESSERA_RETURN_IF_ERROR(enter());
   Communicator &each = communicators[communicator];
-  auto well = isWell(each);
+  auto well = isHealthy(each);
   if (!well || !*well)
     return well; // what is in progress may not be in the stream yet
   if (!each.isRecorded)

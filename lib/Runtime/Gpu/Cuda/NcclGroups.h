@@ -47,7 +47,7 @@ private:
 
   Status openDevice(int64_t localRank);
   Status enter() { return cuda.check(cuda.ctxSetCurrent(context), "the GPU's context"); }
-  Expected<bool> isWell(Communicator &each);
+  Expected<bool> isHealthy(Communicator &each);
   int issue(const Communicator &each, const GroupCall &call, int root);
   int issueParts(const Communicator &each, const GroupCall &call, const Parts &parts, int root);
 

@@ -1,12 +1,12 @@
-//===- Rhythm.h - Number of messages by which senders run ahead -*- C++ -*-===//
+//===- MessageBuffers.h - How far senders run ahead ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_RUNTIME_RANKS_RHYTHM_H
-#define TESSERA_LIB_RUNTIME_RANKS_RHYTHM_H
+#ifndef TESSERA_LIB_RUNTIME_RANKS_MESSAGEBUFFERS_H
+#define TESSERA_LIB_RUNTIME_RANKS_MESSAGEBUFFERS_H
 
 #include "../Execution/Code.h"
 
@@ -15,9 +15,9 @@
 namespace tessera::runtime {
 
 /// A library's send ends when its receive starts. A program may send several messages of a transfer
-/// before the first is received (loops of different rhythm); then the sender needs that many
+/// before the first is received (loops of different buffers); then the sender needs that many
 /// buffers, or parts deadlock.
-struct Rhythm {
+struct MessageBuffers {
   /// False if control flow depends on data.
   bool isKnown = true;
   std::map<int64_t, int64_t> messages; ///< by id of the transfer: its number of buffers, from 1
@@ -25,8 +25,8 @@ struct Rhythm {
 
 /// Simulates a step of the parts, one actor each, with the fewest buffers that let all finish.
 /// Fails if they cannot finish, or if a message is left over, naming the transfer.
-Expected<Rhythm> rhythmOf(const std::vector<const Code *> &parts);
+Expected<MessageBuffers> messageBuffersOf(const std::vector<const Code *> &parts);
 
 } // namespace tessera::runtime
 
-#endif // TESSERA_LIB_RUNTIME_RANKS_RHYTHM_H
+#endif // TESSERA_LIB_RUNTIME_RANKS_MESSAGEBUFFERS_H

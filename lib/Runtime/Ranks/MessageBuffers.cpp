@@ -1,11 +1,11 @@
-//===- Rhythm.cpp - Number of messages by which senders run ahead ---------===//
+//===- MessageBuffers.cpp - Number of messages by which senders run ahead -===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Rhythm.h"
+#include "MessageBuffers.h"
 
 #include "../Execution/Deadlock.h"
 
@@ -47,16 +47,16 @@ bool isQuiet(const Code &code, const Instruction &loop, size_t body) {
 }
 
 /// The simulation state of a part.
-struct Actor {
+struct PartState {
   const Code *code;
   std::vector<bool> quiet; ///< loops without transfers, by their start
   size_t place = 0;
   std::vector<int64_t> left; ///< trips, by loop
 };
 
-class Play {
+class TransferSimulation {
 public:
-  explicit Play(const std::vector<const Code *> &parts) {
+  explicit TransferSimulation(const std::vector<const Code *> &parts) {
     for (const Code *code : parts) {
       const auto &list = code->instructions;
       std::vector<bool> quiet(list.size());
@@ -65,18 +65,18 @@ public:
       actors.push_back({code, quiet, 0, std::vector<int64_t>(static_cast<size_t>(code->numLoops))});
     }
   }
-  Expected<Rhythm> run();
+  Expected<MessageBuffers> run();
 
 private:
   /// Advances to the end, a wait, or an unknown branch; false without progress.
-  bool advance(Actor &actor);
+  bool advance(PartState &actor);
   /// Executes the actor's current step if possible; it continues at `next`.
-  bool perform(Actor &actor, size_t &next);
+  bool perform(PartState &actor, size_t &next);
   /// Adds a buffer for the first blocked sender; false if there is none.
   bool addRoom();
   Status stuck() const;
 
-  std::vector<Actor> actors;
+  std::vector<PartState> actors;
   std::map<int64_t, Counts> transfers;
   int64_t events = 0;
   bool known = true;
@@ -84,7 +84,7 @@ private:
 
 } // namespace
 
-bool Play::perform(Actor &actor, size_t &next) {
+bool TransferSimulation::perform(PartState &actor, size_t &next) {
   const Instruction &step = actor.code->instructions[actor.place];
   auto target = static_cast<size_t>(step.target);
   switch (step.op) {
@@ -127,7 +127,7 @@ bool Play::perform(Actor &actor, size_t &next) {
   return true;
 }
 
-bool Play::advance(Actor &actor) {
+bool TransferSimulation::advance(PartState &actor) {
   bool went = false;
   while (known && actor.place < actor.code->instructions.size()) {
     size_t next = actor.place + 1;
@@ -139,8 +139,8 @@ bool Play::advance(Actor &actor) {
   return went;
 }
 
-bool Play::addRoom() {
-  for (Actor &actor : actors) {
+bool TransferSimulation::addRoom() {
+  for (PartState &actor : actors) {
     if (actor.place >= actor.code->instructions.size())
       continue;
     const Instruction &step = actor.code->instructions[actor.place];
@@ -152,7 +152,7 @@ bool Play::addRoom() {
   return false;
 }
 
-Status Play::stuck() const {
+Status TransferSimulation::stuck() const {
   DeadlockReport report("part");
   for (size_t i = 0; i < actors.size(); ++i) {
     const auto &[code, quiet, place, left] = actors[i];
@@ -163,31 +163,31 @@ Status Play::stuck() const {
   return Status::error(report.text());
 }
 
-Expected<Rhythm> Play::run() {
+Expected<MessageBuffers> TransferSimulation::run() {
   for (bool finished = false; known && !finished;) {
     bool went = false;
-    for (Actor &actor : actors)
+    for (PartState &actor : actors)
       went |= advance(actor);
     finished = true;
-    for (const Actor &actor : actors)
+    for (const PartState &actor : actors)
       finished &= actor.place >= actor.code->instructions.size();
     if (known && !went && !finished && !addRoom())
       return stuck();
   }
-  Rhythm rhythm;
-  rhythm.isKnown = known;
+  MessageBuffers buffers;
+  buffers.isKnown = known;
   for (auto &[id, counts] : transfers) {
     if (known && counts.sent != counts.received)
       return Status::error("transfer " + std::to_string(id) + " is sent " +
                            std::to_string(counts.sent) + " times a step and received " +
                            std::to_string(counts.received) + " times");
-    rhythm.messages[id] = known ? counts.room : 1;
+    buffers.messages[id] = known ? counts.room : 1;
   }
-  return rhythm;
+  return buffers;
 }
 
-Expected<Rhythm> rhythmOf(const std::vector<const Code *> &parts) {
-  return Play(parts).run();
+Expected<MessageBuffers> messageBuffersOf(const std::vector<const Code *> &parts) {
+  return TransferSimulation(parts).run();
 }
 
 } // namespace tessera::runtime

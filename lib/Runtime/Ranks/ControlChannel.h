@@ -1,12 +1,12 @@
-//===- Conversation.h - Messages of ranks besides steps ---------*- C++ -*-===//
+//===- ControlChannel.h - Messages of ranks besides steps -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_RUNTIME_RANKS_CONVERSATION_H
-#define TESSERA_LIB_RUNTIME_RANKS_CONVERSATION_H
+#ifndef TESSERA_LIB_RUNTIME_RANKS_CONTROLCHANNEL_H
+#define TESSERA_LIB_RUNTIME_RANKS_CONTROLCHANNEL_H
 
 #include "Transport.h"
 
@@ -19,9 +19,9 @@ class Watchdog;
 
 /// Collective calls of all ranks on a separate channel. Calls wait for the others, at most
 /// `seconds`, and are made by all ranks in the same order; `what` is their subject in messages.
-class Conversation {
+class ControlChannel {
 public:
-  Conversation(Transport &transport, double seconds) : transport(transport), seconds(seconds) {}
+  ControlChannel(Transport &transport, double seconds) : transport(transport), seconds(seconds) {}
   Status open();
   /// Records further calls, and ends them with the verdict of the watchdog, which may be null.
   void record(CallLog *callLog, Watchdog *of) {
@@ -62,9 +62,9 @@ private:
 };
 
 /// Yields the core at first, and sleeps after a longer wait.
-class Patience {
+class Backoff {
 public:
-  explicit Patience(double seconds) : seconds(seconds) {}
+  explicit Backoff(double seconds) : seconds(seconds) {}
   /// Records progress.
   void reset() { rounds = 0; }
   /// Waits a little; false after too long without progress.
@@ -78,4 +78,4 @@ private:
 
 } // namespace tessera::runtime
 
-#endif // TESSERA_LIB_RUNTIME_RANKS_CONVERSATION_H
+#endif // TESSERA_LIB_RUNTIME_RANKS_CONTROLCHANNEL_H

@@ -1,19 +1,19 @@
-//===- RhythmProgram.h - Two parts of different rhythm ----------*- C++ -*-===//
+//===- BufferedProgram.h - Two parts of different buffers -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_UNITTESTS_RUNTIME_RHYTHMPROGRAM_H
-#define TESSERA_UNITTESTS_RUNTIME_RHYTHMPROGRAM_H
+#ifndef TESSERA_UNITTESTS_RUNTIME_BUFFEREDPROGRAM_H
+#define TESSERA_UNITTESTS_RUNTIME_BUFFEREDPROGRAM_H
 
 #include "Fixtures.h"
 
 namespace tessera::runtime {
 
 /// Six messages: sent in 3 trips of 2, received in 2 trips of 3, on meshes that share a device.
-struct RhythmProgram {
+struct BufferedProgram {
   Mesh first = makeMesh({2}, 0, "first"), second = makeMesh({2}, 1, "second");
   ProgramBuilder b;
   int64_t m = b.mesh(first), n = b.mesh(second), p = b.part(m), q = b.part(n);
@@ -22,7 +22,7 @@ struct RhythmProgram {
   std::vector<int64_t> targets;
 
   /// `guarded`: the sends stand in a branch, so that nobody knows how many there will be.
-  explicit RhythmProgram(bool guarded) {
+  explicit BufferedProgram(bool guarded) {
     int64_t i = b.slot(p, DType::index, Shape{}), j = b.slot(q, DType::index, Shape{});
     Step branch = b.step(IfStep{flag, {}, {}});
     Step outer = b.step(LoopStep{i, {0, {}}, {3, {}}, {1, {}}, {}});
@@ -50,4 +50,4 @@ struct RhythmProgram {
 
 } // namespace tessera::runtime
 
-#endif // TESSERA_UNITTESTS_RUNTIME_RHYTHMPROGRAM_H
+#endif // TESSERA_UNITTESTS_RUNTIME_BUFFEREDPROGRAM_H

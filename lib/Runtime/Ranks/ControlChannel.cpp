@@ -1,11 +1,11 @@
-//===- Conversation.cpp - Messages of ranks besides steps -----------------===//
+//===- ControlChannel.cpp - Messages of ranks besides steps ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Conversation.h"
+#include "ControlChannel.h"
 
 #include "Watchdog.h"
 
@@ -20,7 +20,7 @@ static double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-bool Patience::wait(Transport &transport) {
+bool Backoff::wait(Transport &transport) {
   // Reads the clock only now and then: a turn takes less time than a reading.
   constexpr int64_t kYields = 4000, kAsk = 64;
   constexpr int64_t kSleepMicroseconds = 100;
@@ -34,7 +34,7 @@ bool Patience::wait(Transport &transport) {
   return rounds % kAsk != 0 || now() - beganAt < seconds;
 }
 
-Status Conversation::open() {
+Status ControlChannel::open() {
   std::vector<int64_t> all(static_cast<size_t>(transport.size()));
   std::iota(all.begin(), all.end(), 0);
   auto opened = transport.openChannel(all);
@@ -44,12 +44,12 @@ Status Conversation::open() {
   return {};
 }
 
-std::string Conversation::rankText(int64_t rank) const {
+std::string ControlChannel::rankText(int64_t rank) const {
   return "rank " + std::to_string(rank) + " (" + transport.hostOf(rank) + ")";
 }
 
-Status Conversation::send(std::vector<Pending> &list, int64_t peer, const void *data,
-                          int64_t bytes) {
+Status ControlChannel::send(std::vector<Pending> &list, int64_t peer, const void *data,
+                            int64_t bytes) {
   auto request = transport.send(channel, peer, static_cast<const std::byte *>(data), bytes);
   if (!request)
     return request.status();
@@ -57,7 +57,8 @@ Status Conversation::send(std::vector<Pending> &list, int64_t peer, const void *
   return {};
 }
 
-Status Conversation::receive(std::vector<Pending> &list, int64_t peer, void *data, int64_t bytes) {
+Status ControlChannel::receive(std::vector<Pending> &list, int64_t peer, void *data,
+                               int64_t bytes) {
   auto request = transport.receive(channel, peer, static_cast<std::byte *>(data), bytes);
   if (!request)
     return request.status();
@@ -65,7 +66,7 @@ Status Conversation::receive(std::vector<Pending> &list, int64_t peer, void *dat
   return {};
 }
 
-Status Conversation::wait(std::vector<Pending> list, const std::string &what) {
+Status ControlChannel::wait(std::vector<Pending> list, const std::string &what) {
   if (!log)
     return waitFor(list, what);
   auto shape = std::make_shared<CallShape>();
@@ -89,8 +90,8 @@ Status Conversation::wait(std::vector<Pending> list, const std::string &what) {
   return status;
 }
 
-Status Conversation::waitFor(std::vector<Pending> &list, const std::string &what) {
-  Patience patience(seconds);
+Status ControlChannel::waitFor(std::vector<Pending> &list, const std::string &what) {
+  Backoff patience(seconds);
   while (!list.empty()) {
     bool went = false;
     for (auto each = list.begin(); each != list.end();) {
@@ -122,8 +123,8 @@ Status Conversation::waitFor(std::vector<Pending> &list, const std::string &what
   return {};
 }
 
-Expected<std::vector<std::string>> Conversation::allGather(const std::string &mine,
-                                                           const std::string &what) {
+Expected<std::vector<std::string>> ControlChannel::allGather(const std::string &mine,
+                                                             const std::string &what) {
   std::vector<std::string> all(static_cast<size_t>(transport.size()));
   std::vector<int64_t> sizes(all.size());
   auto size = static_cast<int64_t>(mine.size());
@@ -143,7 +144,7 @@ Expected<std::vector<std::string>> Conversation::allGather(const std::string &mi
   return all;
 }
 
-Status Conversation::agree(const Status &mine, const std::string &what) {
+Status ControlChannel::agree(const Status &mine, const std::string &what) {
   auto said = allGather(mine.message(), what);
   if (!said)
     return mine.ok() ? said.status() : mine;
@@ -160,8 +161,9 @@ Status Conversation::agree(const Status &mine, const std::string &what) {
   return {};
 }
 
-Status Conversation::share(const std::vector<int64_t> &owners, const std::vector<std::byte *> &data,
-                           int64_t bytes, bool toAll, const std::string &what) {
+Status ControlChannel::share(const std::vector<int64_t> &owners,
+                             const std::vector<std::byte *> &data, int64_t bytes, bool toAll,
+                             const std::string &what) {
   std::vector<Pending> list;
   for (size_t i = 0; i < owners.size(); ++i) {
     if (owners[i] != transport.rank()) {
