@@ -1,4 +1,4 @@
-//===- CostOptions.h - What passes minimise, and on what machine -*- C++ -*-===//
+//===- CostOptions.h - Objective and machine of passes ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,12 +26,11 @@ mlir::FailureOr<CostOptions> readCostOptions(mlir::Operation *at, llvm::StringRe
                                              llvm::StringRef topology);
 
 /// The bytes of a memory budget in GiB; 0: none. Emits an error on `at`, in the name of the pass,
-/// for one that is negative or no finite number.
+/// for a negative or non-finite budget.
 mlir::FailureOr<double> readMemoryBudget(mlir::Operation *at, llvm::StringRef pass,
                                          double gibibytes);
 
-/// Of the memory that a device takes without overlap, what it may take with it where there is no
-/// budget.
+/// Limit on the memory with overlap, relative to that without, if there is no budget.
 inline constexpr double kOverlapMemory = 1.1;
 
 } // namespace tessera::dist

@@ -19,8 +19,8 @@ bool isElementwiseOnTensors(mlir::Operation *op);
 /// map; scalars enter under the empty map.
 void elementwiseToGeneric(mlir::Operation *op);
 
-/// Puts the ops of `dist.checkpoint` in its place, and its operand for `dist.stop_gradient`: they
-/// mean something to derivatives only.
+/// Replaces `dist.checkpoint` by its ops, and `dist.stop_gradient` by its operand: only derivatives
+/// use them.
 void dropDerivativeMarks(mlir::Operation *function);
 
 } // namespace tessera::dist

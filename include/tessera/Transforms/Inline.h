@@ -1,4 +1,4 @@
-//===- Inline.h - Calls become copies of what they call --------*- C++ -*-===//
+//===- Inline.h - Inline all calls ------------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,14 +13,13 @@
 
 namespace tessera::dist {
 
-/// Inlines every func.call of the module, so that each call site can lie on the mesh in its own
-/// way; shardings declared by a called function become dist.shard_tensor at its arguments and
-/// results. Private functions that nobody calls any more are erased. Fails on recursion and unknown
-/// callees.
+/// Inlines every func.call of the module, so that each call site can have its own shardings;
+/// shardings declared by a called function become dist.shard_tensor at its arguments and results.
+/// Erases private functions without calls. Fails on recursion and unknown callees.
 mlir::LogicalResult inlineCalls(mlir::ModuleOp module);
 
-/// The same for the calls of one function and of those that it calls, but for calls with a
-/// derivative of their own (`dist.custom_vjp`), which stay.
+/// The same for the transitive calls of one function, except calls with a custom derivative
+/// (`dist.custom_vjp`).
 mlir::LogicalResult inlineCallsForDerivative(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

@@ -1,4 +1,4 @@
-//===- OpCosts.h - What an op takes on a device -----------------*- C++ -*-===//
+//===- OpCosts.h - Cost of an op on a device --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The roofline of the ops of a function (S. Williams et al., "Roofline", CACM
-// 52(4), 2009): the longer of computing and of moving what reaches memory. The one
-// price that propagation, search and the report use, before partitioning and after
-// it.
+// 52(4), 2009): the longer of the times of computation and of memory accesses. The
+// one cost of ops for propagation, search and the report, before and after
+// partitioning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,20 +35,19 @@ public:
   OpCosts(mlir::func::FuncOp function, const sharding::Topology &topology);
   ~OpCosts();
 
-  /// Whether a slice is put where the rest already is: only the slice is written.
+  /// Whether an insertion is in place: only the slice is written.
   bool isInPlace(mlir::tensor::InsertSliceOp insert) const;
-  /// By operand, then by result, how often an op takes it through memory: once, not at all, or the
-  /// share of a load that falls to it where several ops of a kernel use the value. Nothing is what
-  /// a kernel hands on inside, what is made where it is read (fills, constants, views), and an
-  /// initial value that the op does not look at.
+  /// By operand, then by result, the number of its loads or stores: one, none, or a fraction of a
+  /// load that several ops of a kernel share. None for values inside a kernel, values recomputed at
+  /// their uses (fills, constants, views), and inits that the op does not read.
   llvm::SmallVector<double> loadsAndStores(mlir::Operation *op) const;
-  /// What an op takes, however it is cut.
+  /// The work of an op, independent of its cut.
   struct Work {
-    llvm::SmallVector<double, 4> bytes;    ///< by operand, then by result: of an element, to memory
-    llvm::SmallVector<bool, 4> isSelected; ///< by operand: a row counts, not all; empty: none is
+    llvm::SmallVector<double, 4> bytes;    ///< by operand, then by result: per element, to memory
+    llvm::SmallVector<bool, 4> isSelected; ///< by operand: only a row counts; empty: none
     double rows = 1;                       ///< iterations of which one counts
-    double operations = 0;                 ///< of an iteration
-    std::string dtype;                     ///< that they compute in
+    double operations = 0;                 ///< per iteration
+    std::string dtype;                     ///< of the operations
 
     /// Any total order, for maps.
     friend bool operator<(const Work &a, const Work &b) {
@@ -58,16 +57,17 @@ public:
   };
   Work workOf(mlir::Operation *op) const;
   /// Seconds of one execution on one of `devices` devices that run it at once. `iterations` are
-  /// those of its loops on the device; `elements` are those that the device has of each operand,
-  /// then of each result; what is no ranked tensor has any number. Of a look-up or a sum written at
-  /// indices (Rules/Selection.h) the selected iterations count alone, and what they read.
+  /// those of its loops on the device; `elements` are those of each operand, then of each result,
+  /// on the device, with any number for other values than ranked tensors. For a look-up or a sum
+  /// into computed indices (Rules/Selection.h) only the selected iterations count, with their
+  /// reads.
   double seconds(const Work &work, double iterations, llvm::ArrayRef<double> elements,
                  int64_t devices) const;
   double seconds(mlir::Operation *op, double iterations, llvm::ArrayRef<double> elements,
                  int64_t devices) const {
     return seconds(workOf(op), iterations, elements, devices);
   }
-  /// Seconds of what an op sends inside when its factors are cut so.
+  /// Seconds of an op's own communication for a cut of its factors.
   double communicationSeconds(mlir::Operation *op, const sharding::FactorAxes &axes,
                               const sharding::Mesh &mesh) const;
   /// The same for an op of the local view, whose operands are whole on the device.
@@ -88,19 +88,19 @@ private:
   const sharding::Topology &topology;
 };
 
-/// Whether an op computes or moves tensors on a device: it has a sharding rule, and is more than a
+/// Whether an op computes or moves tensors on a device: it has a sharding rule, and is not a
 /// constraint.
 bool hasCost(mlir::Operation *op);
 /// Whether an op sums over several tensors at once: contractions and convolutions, whose work is
-/// larger than their operands. Which of them are calls of a matrix library the kernels decide.
+/// larger than their operands. Code generation decides which of them call a matrix library.
 bool combinesTensors(mlir::Operation *op);
-/// Arithmetic operations of one iteration of an op's loops; none of an op without a rule.
+/// Arithmetic operations of one iteration of an op's loops; 0 for an op without a rule.
 int64_t operationsOf(mlir::Operation *op);
-/// Iterations of a loop whose count is data (computed bounds, `scf.while`), for times: more than one,
-/// since what is moved out of a loop is saved in each iteration.
+/// Iterations assumed for a loop whose count is data (computed bounds, `scf.while`): more than one, so
+/// that hoisting from it has a gain.
 inline constexpr int64_t kUnknownTrips = 4;
-/// How often an op runs in one execution of its function: the product over the loops around it, at
-/// least one for each and `kUnknownTrips` where the count is not known.
+/// How often an op runs in one execution of its function: the product over the loops around it, each
+/// with its known count, at least one, or `kUnknownTrips`.
 double tripsOf(mlir::Operation *op);
 
 } // namespace tessera::dist

@@ -1,4 +1,4 @@
-//===- Recognize.h - Spelled-out operations ---------------------*- C++ -*-===//
+//===- Recognize.h - Recognition of attention -------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@
 
 namespace tessera::dist {
 
-/// Writes products and softmax as `ext.attention` where all scores take at least so many bytes.
+/// Rewrites products and softmax as `ext.attention` if all scores take at least this many bytes.
 /// Elementwise ops on tensors must be linalg ops.
 void recognizeAttention(mlir::func::FuncOp function, int64_t leastScoreBytes);
 

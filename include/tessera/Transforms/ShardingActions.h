@@ -1,13 +1,13 @@
-//===- ShardingActions.h - Watching propagation at work ---------*- C++ -*-===//
+//===- ShardingActions.h - Actions of propagation ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Propagation wraps each change that it makes in an action. A handler that is
-// registered with the context records where every axis came from; without one
-// the algorithm pays nothing for it.
+// Propagation wraps each change that it makes in an action. A handler registered
+// with the context records the origin of every axis; without a handler there is no
+// overhead.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What each op of a function in the local view takes on one device, and on which of
-// its queues: one that computes, and one for each group of mesh axes over which it
-// communicates. All devices are assumed to be equally fast, so that one represents all.
+// The time of each op of a function in the local view on one device, and its queue: one
+// for computation, and one per group of mesh axes for communication. All devices are
+// assumed to be equally fast, so that one represents all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,20 +27,20 @@ struct CommunicationCost {
   sharding::AxisList axes; ///< of its group
   sharding::Traffic traffic;
   sharding::Timing timing;
-  /// Nothing leaves the device: the time is computing.
+  /// Nothing is sent: the time is computation.
   bool isLocal() const { return traffic.count == 0; }
 };
 
 class StepCosts {
 public:
-  /// All three must outlive this; the ops that are asked for must not change. `busyDevices`: how
-  /// many compute at a time, where they share cores; 0: those of the function's mesh.
+  /// All three must outlive this; queried ops must not change. `busyDevices`: the number of devices
+  /// that compute at a time, if they share cores; 0: those of the function's mesh.
   StepCosts(mlir::func::FuncOp function, const MeshTable &meshes,
             const sharding::Topology &topology, int64_t busyDevices = 0);
 
-  /// Fails, with an error on the op, where its axes or layouts are not those of its mesh.
+  /// Fails with an error on the op if its axes or layouts do not fit its mesh.
   mlir::FailureOr<CommunicationCost> communicationOf(CollectiveOpInterface op) const;
-  /// Seconds of one execution of an op that computes or moves tensors on the device; 0 of others.
+  /// Seconds of one execution of an op that computes or moves tensors on the device; 0 for others.
   double computeSeconds(mlir::Operation *op) const;
 
 private:
@@ -50,11 +50,11 @@ private:
   OpCosts costs;
 };
 
-/// How many devices the mesh of a function in the local view has.
+/// The number of devices of the mesh of a function in the local view.
 int64_t meshDevicesOf(mlir::func::FuncOp function);
 
-/// The queues of a device while it executes ops in the order of the text. A started collective
-/// begins when all that was started before over the same axes is done; a wait ends when it does.
+/// The queues of a device while it executes ops in program order. A started collective begins when
+/// all earlier ones over the same axes are done; a wait ends when it is done.
 class DeviceClock {
 public:
   using Queue = std::pair<std::string, sharding::AxisList>; ///< mesh and axes
@@ -62,18 +62,18 @@ public:
 
   double now() const { return time; }
   void compute(double seconds) { time += seconds; }
-  /// Begins a collective as soon as its queue is free; returns when it will be done.
+  /// Starts a collective as soon as its queue is free; returns its end.
   double begin(CollectiveOpInterface op, const CommunicationCost &cost);
-  /// Stands still until then; returns for how many seconds.
+  /// Waits until `done`; returns the waiting time.
   double waitUntil(double done);
-  /// Whether a collective is under way.
+  /// Whether a collective is in progress.
   bool isBusy() const {
     for (const auto &[queue, free] : freeAt)
       if (free > time)
         return true;
     return false;
   }
-  /// What ran since `begin` runs so often in all.
+  /// Repeats the ops since `begin`, for `trips` executions in all.
   void repeat(double begin, int64_t trips) {
     time = begin + static_cast<double>(trips) * (time - begin);
   }

@@ -1,12 +1,12 @@
-//===- StepTimeline.h - A device on its way through its ops -----*- C++ -*-===//
+//===- StepTimeline.h - Timeline of a device over its ops -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The one model of when a device computes, communicates and waits: the report and the
-// timeline of a pipeline walk the ops of the local view with it.
+// The one model of the computation, communication and waiting times of a device: the
+// report and the timeline of a pipeline walk the ops of the local view with it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,19 +25,17 @@ public:
   struct Entry {
     mlir::Operation *op = nullptr;
     CommunicationCost cost;
-    int64_t trips = 1;     ///< how often it is executed, at least
-    bool isBounded = true; ///< whether `trips` is known
-    int64_t modelledTrips =
-        1; ///< the same with `kUnknownTrips` for loops of unknown counts: for times
+    int64_t trips = 1;         ///< number of executions, at least
+    bool isBounded = true;     ///< whether `trips` is known
+    int64_t modelledTrips = 1; ///< for times: `kUnknownTrips` for each loop of an unknown count
     bool isOverlapped = false; ///< started, and waited for later
-    double exposedSeconds = 0; ///< of one execution for which the device waits, the mean
+    double exposedSeconds = 0; ///< waiting time per execution, the mean
   };
 
   /// The costs must outlive this.
   explicit StepTimeline(const StepCosts &costs) : costs(costs) {}
 
-  /// Goes on behind an op. Fails, with an error on the op, where its axes or layouts are not those
-  /// of its mesh.
+  /// Executes an op. Fails with an error on the op if its axes or layouts do not fit its mesh.
   mlir::LogicalResult run(mlir::Operation &op) { return run(op, {1, true, 1, entries}); }
 
   DeviceClock clock;
@@ -45,7 +43,7 @@ public:
   std::vector<Entry> entries;
 
 private:
-  /// How often ops run, and where their collectives go.
+  /// The trips of ops, and the list for their collectives.
   struct Context {
     int64_t trips;
     bool isBounded;

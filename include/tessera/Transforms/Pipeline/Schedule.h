@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// S meshes in a row, each with v chunks: stage c * S + s is chunk c of mesh s. M micro-batches go
-// forward through all stages and back again. Each mesh executes its segments in an order of its
-// own; F, B and W are the times of a forward pass, of the gradient of the input and of those of the
-// weights through one stage. The first of these gradients is sent before the others are computed,
-// so that W is in no bubble:
+// A chain of S meshes, each with v chunks: stage c * S + s is chunk c of mesh s. M micro-batches
+// pass forward through all stages and back. Each mesh executes its segments in its own order; F, B
+// and W are the times of a forward pass, of the gradient of the input and of those of the weights
+// through one stage. The first of these gradients is sent before the others are computed, so that W
+// is not part of a bubble:
 //
 //   schedule     order of mesh s                   idle seconds                alive
 //   sequential   F0 B0 W0 F1 B1 W1 …               M (v S - v) (F + B) -       1
@@ -22,11 +22,11 @@
 //   zb-h1        1f1b, W of s micro-batches        (S - 1) (F + B - W)         S
 //                before
 //
-// A mesh is busy for v M (F + B + W); idle over idle and busy time is the bubble's share.
+// A mesh is busy for v M (F + B + W); the bubble is idle time over idle and busy time.
 //
 // gpipe: Huang et al. 2019; 1f1b and interleaved: Narayanan et al. 2021; zb-h1: Qi et al. 2023.
-// Micro-batches go through every stage in their order, so that sums of gradients are the
-// same in every schedule.
+// Micro-batches pass every stage in their order, so that sums of gradients are the same in every
+// schedule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,25 +66,24 @@ struct Shape {
   bool hasBackward = true;
 };
 
-/// Why the schedule does not take the shape, and what to do; nothing where it does.
+/// Why the schedule does not support the shape, with a fix; nothing if it does.
 std::optional<std::string> refuse(Schedule schedule, const Shape &shape);
 
-/// The segments of each mesh in the order in which it executes them. Each backward segment has a
-/// weight segment somewhere behind it. The schedule must take the shape.
+/// The segments of each mesh in the order in which it executes them. Each backward segment is
+/// followed by a weight segment, not necessarily directly. The schedule must support the shape.
 std::vector<std::vector<Segment>> order(Schedule schedule, const Shape &shape);
 
-/// Seconds of a segment of each pass; of the backward one without the weights' gradients.
+/// Seconds of a segment of each pass; the backward one excludes the weights' gradients.
 struct Times {
   double forward = 1, backward = 1, weight = 1;
 };
 
 /// The formula of the table: idle time over all time of a mesh, from the first segment of all
-/// meshes to the last, where all stages take the same time and transfers none.
+/// meshes to the last, if all stages take the same time and transfers none.
 double idleShare(Schedule schedule, const Shape &shape, const Times &times);
 
-/// How many micro-batches a mesh keeps the activations of at a time, at most, each of its chunks
-/// counted: from the forward segment to the weight segment, or to the backward one where there is
-/// no such.
+/// The largest number of micro-batches with live activations on a mesh, counted per chunk: from the
+/// forward segment to the weight segment, or to the backward one if there is none.
 int64_t mostAlive(const std::vector<Segment> &segments);
 
 } // namespace tessera::pipeline

@@ -1,4 +1,4 @@
-//===- SimulateStep.h - When the meshes of a program work -------*- C++ -*-===//
+//===- SimulateStep.h - Simulate a step on all meshes of a program -*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,23 +16,23 @@
 
 namespace tessera::pipeline {
 
-/// What a device of one function does.
+/// The timeline of a device of one function.
 struct PartTimeline {
   mlir::func::FuncOp function;
   double seconds = 0;        ///< until its end
-  double computeSeconds = 0; ///< of that
+  double computeSeconds = 0; ///< of these
   std::vector<dist::StepTimeline::Entry> entries;
 };
 
 /// All functions of the local view.
 struct StepReport {
   std::vector<PartTimeline> parts; ///< in the order of the module
-  double seconds = 0; ///< until the last part of a program ends; programs one after the other
-  std::optional<PipelineTimeline> pipeline; ///< where functions have segments
+  double seconds = 0;              ///< until the last part of a program ends; sum over programs
+  std::optional<PipelineTimeline> pipeline; ///< if functions have segments
 };
 
-/// Simulates a step: each function does its ops in their order, a receive waits for its send.
-/// Fails, with an error, where a collective is not one of its mesh.
+/// Simulates a step: each function executes its ops in order, a receive waits for its send. Fails
+/// with an error if a collective does not fit its mesh.
 mlir::FailureOr<StepReport> simulateStep(mlir::ModuleOp module, const sharding::Topology &topology);
 
 } // namespace tessera::pipeline
