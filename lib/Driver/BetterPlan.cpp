@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The search prices a plan before reductions are sunk, collectives joined and kernels
-// formed. What counts is the program behind that, so plain plans (Portfolio.h) are
-// compiled beside the searched one, and the program that takes least time is kept.
-// Under a budget all of them keep to it.
+// The search estimates the cost of a plan before reductions are sunk, collectives
+// joined and kernels formed. The compiled program is what matters, so standard plans
+// (Portfolio.h) are compiled beside the searched one, and the fastest program is
+// kept. Under a budget all of them must fit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +25,11 @@
 using namespace mlir;
 using namespace tessera;
 
-/// Gains that are not worth another plan: in parts of what a step takes.
+/// The least relative gain for another plan.
 static constexpr double kNoGain = 1e-6;
-/// Plain plans that are compiled at most, and ops in all of these programs: the choice depends on
-/// the size of the program, never on the clock. A plan that is propagated and then dropped counts
-/// as the part of one that it takes.
+/// Limits on the number of compiled standard plans, and on the ops of all of these programs: the
+/// choice depends on the size of the program, never on the clock. A plan that is dropped after
+/// propagation counts as a fraction of one.
 static constexpr int64_t kMostPlans = 24, kMostOps = 20000, kDropped = 4;
 
 /// "2x4", of every mesh of the module.
@@ -62,7 +62,8 @@ static int64_t numOps(ModuleOp module) {
 
 namespace {
 
-/// Keeps everything that is said of a plain plan, errors too: nobody asked for it.
+/// Withholds all diagnostics of a standard plan, including errors, since the user did not request
+/// it.
 class Withheld {
 public:
   explicit Withheld(MLIRContext *context)
@@ -87,10 +88,11 @@ public:
         normalized(compilation.program->clone()) {}
 
   LogicalResult compileSearched();
-  /// Plain plans, as many as the size of the program leaves. What does not compile is left out.
+  /// Compiles standard plans, as many as the size of the program allows. Plans that do not compile
+  /// are skipped.
   LogicalResult compilePlain();
-  /// Gives the compilation the cheapest program, says what the passes said of it, and writes down
-  /// what all plans cost.
+  /// Gives the compilation the cheapest program, emits its diagnostics, and records the costs of
+  /// all plans.
   void keepBest();
 
 private:
@@ -99,8 +101,8 @@ private:
     double seconds; ///< of a step, modelled
   };
 
-  /// The seconds of the compilation's annotated program, which becomes the compiled one; nothing
-  /// when computing alone takes more than the best plan, or when the budget is too small.
+  /// Compiles the compilation's annotated program and returns its seconds; nothing if its
+  /// computation alone takes longer than the best plan, or if the budget is too small.
   FailureOr<std::optional<double>> price(const sharding::Topology &topology);
   FailureOr<double> modelledSeconds();
 
@@ -108,7 +110,7 @@ private:
   const PipelineOptions &wish;
   Phase start;
   OwningOpRef<ModuleOp> normalized, best;
-  DictionaryAttr found;           ///< what the search wrote; null: there was nothing to search
+  DictionaryAttr found;           ///< the search's attribute; null without a search
   std::vector<Compiled> compiled; ///< the searched plan first
   size_t taken = 0;
   std::vector<Diagnostic> messages;                                     ///< of the best
@@ -221,7 +223,7 @@ LogicalResult PlanComparison::compilePlain() {
   return success();
 }
 
-/// Says why a plain plan is not among those that are compared.
+/// Emits the reason why a standard plan is not compared.
 static void emitRefusal(const std::string &plan, ArrayRef<Diagnostic> said) {
   for (const Diagnostic &message : said)
     if (message.getSeverity() == DiagnosticSeverity::Error) {

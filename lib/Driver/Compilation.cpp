@@ -1,4 +1,4 @@
-//===- Compilation.cpp - One program on its way ----------------------------===//
+//===- Compilation.cpp - Compile one program ------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -227,7 +227,7 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
         pipeline.fusion.empty())
       return overlapBest(pipeline);
     if (pipeline.from == Phase::propagated) {
-      // Later the ops have the shapes of one device, and no longer say which loops are cut.
+      // Later the ops have local shapes without the cuts of their loops.
       std::vector<std::string> names = dist::parallelismsOf(*program);
       SmallVector<StringRef> texts(names.begin(), names.end());
       (*program)->setAttr(dist::kParallelisms, Builder(&mlirContext).getStrArrayAttr(texts));
@@ -266,7 +266,7 @@ LogicalResult Compilation::toPhase(Phase phase) {
   return runPhases(phase);
 }
 
-/// Removes every trace of meshes: what is left is the program for one device.
+/// Removes all meshes and annotations, which leaves the program for one device.
 static void dropMeshes(ModuleOp module) {
   using namespace dist;
   auto drop = [](Operation *op) {

@@ -1,4 +1,4 @@
-//===- CopyMeshes.h - Meshes that a search made -----------------*- C++ -*-===//
+//===- CopyMeshes.h - Copy meshes created by a search -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// Gives a module the meshes that the search made for another.
+/// Copies the meshes that the search created in one module to another.
 inline void copyMeshes(mlir::ModuleOp from, mlir::ModuleOp to) {
   mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(to.getBody());
   for (dist::ProcessMeshOp mesh : from.getOps<dist::ProcessMeshOp>())

@@ -14,7 +14,7 @@
 
 using namespace tessera;
 
-/// Says so where the planned program does not fit into a device of the machine.
+/// Warns if the planned program does not fit into a device of the machine.
 static void warnOfMemory(Compilation &compilation, const ProgramOptions &options,
                          const Report &report) {
   auto peak = static_cast<double>(report.peakMemoryBytes);

@@ -1,4 +1,4 @@
-//===- FindReadCrash.cpp - Where MLIR cannot read a program ----------------===//
+//===- FindReadCrash.cpp - Locate a crash of MLIR's readers ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -29,7 +29,7 @@ using namespace tessera;
 
 namespace {
 
-/// What to read with: parsing alone is where most programs fail, and the cheapest to try.
+/// The depth of a trial: most programs fail in parsing, which is cheapest to try.
 enum class Depth { parse, verify };
 
 /// Tries to read one program in child processes.
@@ -131,8 +131,8 @@ static std::string why(int signal) {
   return std::string(" (") + ::strsignal(signal) + ")";
 }
 
-/// The shortest run of whole lines from the start of `text` that cannot be parsed: all of `text`
-/// cannot. Returns its size.
+/// The size of the shortest prefix of whole lines of `text` that cannot be parsed, given that
+/// `text` cannot.
 static size_t shortestFailing(ReadTrial &trial, StringRef text) {
   SmallVector<size_t> ends; // behind each line
   for (size_t at = 0; at < text.size();) {
@@ -191,7 +191,7 @@ std::optional<ReadCrash> tessera::findReadCrash(std::string_view all, const std:
     return whole;
   for (size_t at = 0; at < text.size();) {
     size_t end = std::min(text.find("// -----", at), text.size());
-    // Empty lines in front keep the numbers of the others.
+    // Empty lines before it keep the line numbers.
     std::string part(text.take_front(at).count('\n'), '\n');
     part += text.slice(at, end);
     if (std::optional<ReadCrash> error = findInOne(part, name))

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The search, dist-limit-memory and dist-fuse-collectives estimate; what counts is the
-// arena, which has gaps. So the arena is planned, and where it exceeds the budget the
-// passes are given less, then the search is. What is tried for the least memory does
-// not depend on the budget: so what an error says can be reached is reached.
+// The search, dist-limit-memory and dist-fuse-collectives use estimates; the planned
+// arena, which has gaps, is what matters. So the arena is planned, and if it exceeds
+// the budget, the budget of the passes is lowered, then that of the search. The plans
+// tried for the least memory do not depend on the budget, so that the memory given in
+// an error can be reached.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,15 +31,14 @@
 using namespace mlir;
 using namespace tessera;
 
-/// What the search is given for the least memory, in parts of the least that a plan is estimated to
-/// take.
+/// Budgets of the search for the least memory, relative to the least estimate.
 static constexpr double kOfLeast[] = {0, 1.0005, 1.05};
-/// Plans that are searched within one budget at most.
+/// Limit on the searches per budget.
 static constexpr int kMostPlans = 8;
-/// Arenas that are planned for one plan at most.
+/// Limit on the arenas per plan.
 static constexpr int kMostArenas = 4;
-/// Of the least arena so far, what is asked for next: much less first, since a search that is asked
-/// for a little less finds what it found. And how often in all.
+/// Next budgets relative to the least arena so far: much less first, since a search with a slightly
+/// smaller budget finds the same plan. And the total number.
 static constexpr double kDescents[] = {0.9, 1};
 static constexpr int kMostDescents = 3;
 static constexpr double kGiB = 1024.0 * 1024 * 1024;
@@ -84,7 +84,7 @@ FailureOr<int64_t> MemoryFitter::planArena(double bytes) {
   attempt.search.memoryBudget = std::max(bytes, 1.0) / kGiB;
   if (failed(compilation.runPhases(attempt, middle, Phase::fused)))
     return failure();
-  // Less does not always make another program.
+  // A smaller budget may give the same program.
   std::string text;
   llvm::raw_string_ostream os(text);
   compilation.program->print(os, OpPrintingFlags().assumeVerified());
@@ -117,7 +117,7 @@ FailureOr<bool> MemoryFitter::fitsInto(double bytes) {
     }
     if (!found || found.getAs<BoolAttr>("least_memory").getValue())
       return false;
-    // Less in proportion, and less than this plan is estimated to take: another may fit.
+    // Lower in proportion, and below this plan's estimate: another plan may fit.
     budget = std::min(budget * bytes / leastArena, estimate() - 1);
   }
   return false;
@@ -160,7 +160,7 @@ FailureOr<bool> MemoryFitter::descend(double bytes) {
 }
 
 FailureOr<bool> MemoryFitter::tryQuickly(double bytes) {
-  // The plan does not depend on a budget that is below what is proved.
+  // The plan does not depend on a budget below the proved bound.
   if (!isHopeless(bytes) && failed(search(0.0)))
     return failure();
   smallest.search = found;

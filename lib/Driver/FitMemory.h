@@ -17,43 +17,43 @@
 
 namespace tessera {
 
-/// Tries plans of one program, with arenas. While it lives, messages are held back that are no
-/// errors.
+/// Tries plans of one program, with their arenas. Withholds diagnostics other than errors during
+/// its lifetime.
 class MemoryFitter {
 public:
   /// `start`: the phase that the program is in, `normalized` at least.
   MemoryFitter(Compilation &compilation, const PipelineOptions &wish, Phase start);
 
-  /// Whether a plan's arena is within so many bytes; the program is that plan's then.
+  /// Whether a plan's arena fits; the program is then that of the plan.
   mlir::FailureOr<bool> fitsInto(double bytes);
-  /// Tries plans of little memory, those of propagation too, until an arena is within so many
-  /// bytes. Which are tried does not depend on that; when the search's time limit is over, no more.
+  /// Tries plans of little memory, including propagation's, until an arena fits. The order of plans
+  /// does not depend on `bytes`; ends at the search's time limit.
   mlir::FailureOr<bool> findLeast(double bytes);
-  /// Makes the program that of the smallest arena which findLeast met.
+  /// Selects the program with the smallest arena of findLeast.
   void takeSmallest();
-  /// That nothing fits: says what findLeast found.
+  /// Emits the error that nothing fits, with the result of findLeast.
   mlir::LogicalResult refuse(double bytes);
   /// The plan that fits, before its collectives are joined; once.
   mlir::OwningOpRef<mlir::ModuleOp> takePartitioned() { return std::move(partitioned); }
-  /// What the passes said of the program.
+  /// The diagnostics of the program's passes.
   std::vector<mlir::Diagnostic> takeMessages();
 
 private:
-  /// Partitions the plan that is searched within so many bytes; without them the one of least
-  /// memory, or propagation's `alone`.
+  /// Partitions the plan found within this budget; without a budget the one with the least memory,
+  /// or propagation's (`alone`).
   mlir::LogicalResult search(std::optional<double> bytes, bool alone = false);
-  /// Whether the last search has proved that no plan is within so many bytes.
+  /// Whether the last search has proved that no plan fits.
   bool isHopeless(double bytes) const;
-  /// Arenas of a plan of little memory that is found at once.
+  /// Tries arenas of a quickly found plan of little memory.
   mlir::FailureOr<bool> tryQuickly(double bytes);
-  /// Bytes that the searched plan is estimated to take.
+  /// The estimated bytes of the searched plan.
   double estimate() const;
-  /// The arena of the partitioned plan, with what the passes behind are given.
+  /// The arena of the partitioned plan, with `bytes` as the budget of later passes.
   mlir::FailureOr<int64_t> planArena(double bytes);
-  /// Arenas of the partitioned plan by what is given, until one is within `bytes`.
+  /// Tries arenas of the partitioned plan with these budgets until one is within `bytes`.
   mlir::FailureOr<bool> tryArenas(llvm::ArrayRef<double> tried, double bytes);
   void keepIfSmaller(int64_t arena);
-  /// Asks for less and less than the smallest arena.
+  /// Searches with decreasing budgets below the smallest arena.
   mlir::FailureOr<bool> descend(double bytes);
   bool isInTime() const;
 
@@ -62,7 +62,7 @@ private:
     int64_t arena = std::numeric_limits<int64_t>::max();
     mlir::OwningOpRef<mlir::ModuleOp> program;
     std::vector<mlir::Diagnostic> messages;
-    mlir::DictionaryAttr search; ///< what is known of the plan that is estimated to take least
+    mlir::DictionaryAttr search; ///< attribute of the plan with the least estimate
   };
 
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
@@ -72,7 +72,7 @@ private:
   Phase start, middle;
   PendingMessages pending;
   mlir::OwningOpRef<mlir::ModuleOp> normalized, partitioned;
-  mlir::DictionaryAttr found;         ///< what the search wrote; null: there was none
+  mlir::DictionaryAttr found;         ///< the search's attribute; null without a search
   size_t numSearched = 0;             ///< messages of the search
   std::map<uint64_t, int64_t> arenas; ///< by hash of the program's text
   int64_t lastArena = 0;              ///< of the program

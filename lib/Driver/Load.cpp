@@ -1,4 +1,4 @@
-//===- Load.cpp - Reading programs, and saying what is wrong ---------------===//
+//===- Load.cpp - Read programs and print diagnostics ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -69,7 +69,7 @@ OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::stri
   }
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  // Unknown ops are parsed, so that the message can name them; nothing behind this sees one.
+  // Parses unknown ops so that the message can name them; they are rejected here.
   context->allowUnregisteredDialects();
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, context);
   context->allowUnregisteredDialects(false);
@@ -87,20 +87,20 @@ OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::stri
   return module;
 }
 
-/// Of a function of the local view the program that it is a part of, else null.
+/// The program of a function of the local view, else null.
 static StringAttr partOf(func::FuncOp function) {
   return dist::isLocalView(function)
              ? function->getAttrOfType<StringAttr>(dist::DistDialect::kPartOf)
              : StringAttr();
 }
 
-/// Whether a function is a part of a program that another function has the name of.
+/// Whether a function is a part of a program named after another function.
 static bool isLaterPart(func::FuncOp function) {
   StringAttr program = partOf(function);
   return program && program.getValue() != function.getSymName();
 }
 
-/// Prints which functions there are to choose from.
+/// Prints the available functions.
 static void refuseFunctions(ArrayRef<func::FuncOp> candidates, const std::string &name,
                             const std::string &path, llvm::raw_ostream &errors) {
   std::string names;
@@ -133,7 +133,7 @@ func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name,
     return {};
   }
   chosen.setPublic();
-  // What the chosen function calls is needed; other public functions are other programs.
+  // Callees of the chosen function are needed; other public functions are other programs.
   std::set<StringRef> needed;
   SmallVector<func::FuncOp> work;
   // So are the other parts of a program of several meshes.
@@ -154,7 +154,7 @@ func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name,
     };
     function.walk([&](func::CallOp call) {
       need(call.getCalleeAttr());
-      // The call names its derivative, also where nobody asks for it.
+      // A call names its derivative, even if it is not used.
       need(call->getAttrOfType<FlatSymbolRefAttr>(dist::DistDialect::kCustomVjp));
     });
   }

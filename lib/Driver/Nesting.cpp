@@ -1,4 +1,4 @@
-//===- Nesting.cpp - Text that is too deep for the parser ------------------===//
+//===- Nesting.cpp - Reject text that is nested too deeply for the parser -===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,7 +17,7 @@ static constexpr int64_t kMaxNesting = 1000;
 
 namespace {
 
-/// One look at each character, without knowing the grammar.
+/// A single scan over the characters, without the grammar.
 class NestingScan {
 public:
   explicit NestingScan(llvm::MemoryBufferRef text)

@@ -1,4 +1,4 @@
-//===- OriginRecorder.cpp - Where propagation got every axis from ---------===//
+//===- OriginRecorder.cpp - Record the origin of every axis ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// Keeps what is not an error until the attempt is known to be the one that counts.
+/// Keeps diagnostics other than errors until the attempt is chosen.
 class PendingMessages {
 public:
   explicit PendingMessages(mlir::MLIRContext *context)
@@ -23,7 +23,7 @@ public:
           return mlir::success();
         }) {}
 
-  /// Of those that are kept, the first `count` stay.
+  /// Keeps only the first `count`.
   void keep(size_t count) {
     pending.erase(pending.begin() + static_cast<std::ptrdiff_t>(count), pending.end());
   }

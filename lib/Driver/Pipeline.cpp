@@ -45,8 +45,8 @@ std::string tessera::phaseNames() {
   return llvm::join(ArrayRef<StringRef>(kPhaseNames), ", ");
 }
 
-/// Gives `--comm-fusion` to the pass. LLVM's parser prints an error of its own about a value that
-/// is not a number, so such values are refused before.
+/// Gives `--comm-fusion` to the pass. LLVM's parser prints its own error for a value that is not a
+/// number, so such values are rejected before.
 static LogicalResult readFusion(Pass &pass, StringRef text) {
   auto refuse = [&](StringRef detail) {
     llvm::errs() << "error: comm-fusion: '" << text << "' is not a list of options"

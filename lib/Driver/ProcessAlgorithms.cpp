@@ -1,4 +1,4 @@
-//===- ProcessAlgorithms.cpp - Which algorithms processes take -------------===//
+//===- ProcessAlgorithms.cpp - Algorithms of processes in the report ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,8 +13,8 @@ using namespace tessera;
 
 constexpr int64_t kMostDevices = 256;
 
-/// Collectives of the report and of the program are of one kind and line; of several on a line the
-/// n-th is the n-th.
+/// Matches collectives of the report and of the program by kind and line, several on one line in
+/// order.
 void tessera::addProcessAlgorithms(Report &report, mlir::ModuleOp steps) {
   if (report.collectives.empty())
     return;

@@ -1,4 +1,4 @@
-//===- Report.cpp - What a program communicates and why --------------------===//
+//===- Report.cpp - Communication of a program and its reasons ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -98,7 +98,7 @@ private:
     into.emplace(index ? index.getInt() : static_cast<int64_t>(into.size()), std::move(value));
   }
 
-  /// What one message of a byte takes along the fastest axis of all meshes.
+  /// The time of a message of one byte along the fastest axis of all meshes.
   double leastMessageSeconds() const {
     sharding::Traffic byte;
     byte.bytes = byte.wireBytes = byte.messages = byte.count = 1;
@@ -112,7 +112,7 @@ private:
     return std::isfinite(least) ? least : 0;
   }
 
-  /// The parallelisms by axis, and the meshes that hand values on to each other.
+  /// The parallelisms by axis, and the meshes that send values to each other.
   void labelPlan() {
     auto names = module->getAttrOfType<ArrayAttr>(dist::kParallelisms);
     if (!names)
@@ -249,7 +249,7 @@ static llvm::json::Object toObject(DictionaryAttr written) {
 FailureOr<Report> tessera::makeReport(ModuleOp localView, const OriginRecorder &origins,
                                       const sharding::Topology &topology) {
   FailureOr<Report> report = Reporter(localView, origins, topology).run();
-  // What dist-search wrote on the module.
+  // The attribute of dist-search on the module.
   auto search = localView->getAttrOfType<DictionaryAttr>(DistDialect::kSearch);
   if (succeeded(report) && search)
     report->search = toObject(search);

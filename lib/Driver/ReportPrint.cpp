@@ -43,7 +43,7 @@ double Report::exposedSeconds() const {
   return seconds;
 }
 
-/// Three digits in a unit that suits: "12.3 µs", "1.23 ms", "12.3 s".
+/// Three significant digits in a suitable unit: "12.3 µs", "1.23 ms", "12.3 s".
 static std::string timeText(double seconds) {
   auto [scale, unit] = seconds < 0.9995e-3 ? std::pair(1e6, "µs")
                        : seconds < 0.9995  ? std::pair(1e3, "ms")
@@ -136,7 +136,7 @@ void Report::printCommunication(llvm::raw_ostream &os) const {
   }
 }
 
-/// Why a plan has no parallelism: the time of computing beside that of the least communication.
+/// Why a plan has no parallelism: the times of computation and of the least communication.
 static std::string whyNothing(const Report &report) {
   if (report.isAnythingCut || !report.collectives.empty())
     return "no contraction is cut";

@@ -31,8 +31,7 @@ static std::vector<std::string> splitAtCommas(llvm::ArrayRef<std::string> lists)
   return result;
 }
 
-/// A directory of compiled kernels that is asked for by name must be one, or become one. Empty, or
-/// why it cannot.
+/// Checks that a cache directory given by name exists or can be created. Empty, or the error.
 static std::string checkCache(const CompileOptions &options) {
   if (options.noCache || options.cacheDirectory.empty())
     return "";
@@ -44,7 +43,7 @@ static std::string checkCache(const CompileOptions &options) {
               : "";
 }
 
-/// What the command line says of the target; nothing after an error.
+/// The target of the command line; nothing after an error.
 static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation,
                                                         const CompileOptions &options) {
   codegen::ArtifactOptions result;
@@ -92,7 +91,7 @@ static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation
   return result;
 }
 
-/// A line a kernel: its launches' schemes, and what of the registers of a thread was spilled.
+/// One line per kernel: its launches' schemes, and spilled registers per thread.
 static void printGpuKernels(llvm::ArrayRef<codegen::GpuKernelInfo> infos) {
   for (const codegen::GpuKernelInfo &info : infos) {
     llvm::outs() << "kernel " << info.name << " ";
@@ -191,7 +190,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   return runtime::runProgram(artifact, driver);
 }
 
-/// Standard input can be read once; a check compiles the program again.
+/// Standard input can be read only once, but a check compiles the program again.
 static RunOptions withStandardInput(RunOptions options) {
   if (options.file != "-" || options.text)
     return options;
@@ -202,8 +201,8 @@ static RunOptions withStandardInput(RunOptions options) {
   return options;
 }
 
-/// The target whose code a backend executes; of one that there is not, which the run will refuse,
-/// this CPU.
+/// The target whose code a backend executes; this CPU for an unknown backend, which the run will
+/// reject.
 static std::string targetOfBackend(const std::string &backend) {
   auto found = runtime::findBackend(backend);
   return found ? found->target : "cpu";

@@ -31,7 +31,7 @@
 using namespace tessera;
 
 namespace {
-/// What the child leaves behind for its parent.
+/// Data of the child for its parent.
 struct Legacy {
   char program[4096]; ///< path of the program that was read last; empty: none
   bool isKept;        ///< its text is in `kept`, because `program` cannot be read again
