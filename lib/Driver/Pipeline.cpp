@@ -146,6 +146,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistPropagate(propagate));
   }
   if (leadsTo(Phase::resharded)) {
+    manager.addPass(dist::createDistSinkSlices());
     manager.addPass(dist::createDistSinkPartials());
     manager.addPass(dist::createDistInsertReshards());
     if (!options.narrowReductions)

@@ -3,7 +3,7 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """JAX programs whose stages are an axis of the state, rolled by one after each micro-batch: activations go from each stage to the next once, and
-their gradients back once."""
+their gradients back once. The results of the last stage are sent once, without those of the iterations that fill the pipeline."""
 
 import unittest
 
@@ -49,13 +49,19 @@ class Rolled(JaxCase):
         """(bytes, executions) of what stages send each other."""
         return [(each["wire_bytes"], each["trips"]) for each in program.explain()["collectives"] if each["kind"] == "exchange"]
 
+    def results(self, program):
+        """(bytes, executions) of what the last stage sends to others than the next."""
+        return [(each["wire_bytes"], each["trips"]) for each in program.explain()["collectives"] if each["kind"] != "exchange"]
+
     def test_forward(self):
         program = tessera.from_jax(pipeline, self.avals[:2], (P("stage"), P()), mesh=MESH)
         self.assertEqual(self.hops(program), [(ROWS * WIDTH * 4, MICRO_BATCHES + STAGES - 1)])
+        self.assertEqual(self.results(program), [(MICRO_BATCHES * ROWS * WIDTH * 4, 1)])
 
     def test_training(self):
         program = tessera.from_jax(train, self.avals, (P("stage"), P(), P()), (P("stage"), P()), mesh=MESH)
         self.assertEqual(self.hops(program), [(ROWS * WIDTH * 4, MICRO_BATCHES + STAGES - 1)] * 2)
+        self.assertEqual(self.results(program), [(MICRO_BATCHES * ROWS * WIDTH * 4, 1)])
         values = self.values(self.avals, 0)
         for mine, theirs in zip(program(*values), jax.jit(train)(*values)):
             self.assertIsNone(difference(np.asarray(mine), theirs, 16))

@@ -146,6 +146,16 @@ def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
   }];
 }
 
+def DistSinkSlices : Dist_Pass<"dist-sink-slices"> {
+  let summary = "Slice a cut dimension behind the loop that stacks its slices";
+  let description = [{
+    A loop that stacks slices of a cut dimension, as a pipeline written as a roll stacks the results of its last stage,
+    would send a slice in each iteration. Where it takes no more memory, each device stacks what it has, and what is used
+    is sliced from that behind the loop, and sent once. The dimension must be the first one of a value that the pass can
+    divide into equal blocks, the slice must lie in one of these, and nothing else may read it or the stack in the loop.
+  }];
+}
+
 def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
   let summary = "Insert a dist.reshard, with its reason, where a use needs another sharding";
   let description = [{
