@@ -100,6 +100,24 @@ TEST(OverlapSchedule, TheLongestPathGoesFirstWhereItHasNoSlack) {
   EXPECT_EQ(scheduled(steps, {true, false, 2}), "0 1 2 3 4");
 }
 
+TEST(OverlapSchedule, TheMostUrgentCollectiveOfAQueueGoesFirst) {
+  std::vector<OverlapStep> steps{reduces(2, {}), reduces(1, {}), computes(3, {1}),
+                                 computes(1, {0, 2})};
+  EXPECT_EQ(scheduled(steps), "1 s0 2 w0 3");
+  EXPECT_EQ(scheduleOverlap(steps, {}).seconds, 5);
+  steps[0] = gathers(2);
+  EXPECT_EQ(scheduled(steps), "1 s0 2 w0 3");
+}
+
+TEST(OverlapSchedule, QueuesAreNotFilledFurtherThanTheNextStep) {
+  // 4 is ready when 2 could have been under way for long, and more urgent.
+  std::vector<OverlapStep> steps{computes(1),           reduces(2, {0}), reduces(2, {0}),
+                                 computes(1, {0}),      reduces(1, {3}), computes(3, {4}),
+                                 computes(1, {1, 2, 5})};
+  EXPECT_EQ(scheduled(steps), "0 s1 3 4 s2 5 w1 w2 6");
+  EXPECT_EQ(scheduleOverlap(steps, {}).seconds, 8);
+}
+
 TEST(OverlapSchedule, LoopsWaitForTheQueuesOfTheirCollectives) {
   OverlapStep loop = computes(3);
   loop.uses = {0};

@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <queue>
 #include <set>
 #include <utility>
@@ -49,6 +50,12 @@ private:
   void start(unsigned step);
   bool startDue();
   bool startFirst();
+  /// Whether its queue is free before a time: of those that wait for it, the most urgent one then
+  /// goes first.
+  bool isFreeBefore(unsigned step, double until) const {
+    double freeAt = queueFreeAt[steps[step].queue];
+    return freeAt <= now || freeAt < until;
+  }
   bool mayStart(unsigned step) const {
     return !steps[step].grows || ahead[steps[step].queue] < limits.mostAhead;
   }
@@ -69,7 +76,7 @@ private:
   std::set<unsigned> ready;     ///< to compute, operands there
   std::set<Timed> urgent;       ///< the same, by `latest`
   Earliest waiting;             ///< to compute or to start, by when its operands are there
-  std::set<unsigned> startable; ///< collectives that do not grow
+  std::set<Timed> startable;    ///< collectives that do not grow, by `latest`
   std::set<Timed> deferred;     ///< collectives that grow, by `startAt`
   std::set<unsigned> left;      ///< what computes and has not
   double now = 0, progress = 0; ///< seconds, and those of them that computed
@@ -164,7 +171,7 @@ void Scheduler::release(unsigned step) {
   else if (readyAt[step] > now)
     waiting.push({readyAt[step], step});
   else if (isCollective(step))
-    startable.insert(step);
+    startable.insert({latest[step], step});
   else {
     ready.insert(step);
     urgent.insert({latest[step], step});
@@ -220,24 +227,36 @@ void Scheduler::start(unsigned step) {
   finish(step, freeAt);
 }
 
-/// Starts a collective whose time has come, or will come while the next step computes, if there is
-/// one.
+/// Starts the most urgent collective whose time has come, or will come while the next step
+/// computes, if there is one. Queues are kept busy, but not filled further ahead: what becomes
+/// ready meanwhile may be more urgent.
 bool Scheduler::startDue() {
-  if (!startable.empty()) {
-    unsigned step = *startable.begin();
-    startable.erase(startable.begin());
-    start(step);
-    return true;
-  }
   unsigned next = nextToCompute();
-  double until = progress + (next < steps.size() ? steps[next].seconds : 0);
-  for (auto it = deferred.begin(); it != deferred.end() && it->first < until; ++it)
-    if (unsigned step = it->second; mayStart(step)) {
-      deferred.erase(it);
-      start(step);
-      return true;
+  double computing = next < steps.size() ? steps[next].seconds : 0;
+  double until = next < steps.size() ? now + computing
+                 : waiting.empty()   ? std::numeric_limits<double>::infinity()
+                                     : waiting.top().first;
+  std::optional<Timed> first;
+  for (const Timed &each : startable)
+    if (isFreeBefore(each.second, until)) {
+      first = each;
+      break;
     }
-  return false;
+  auto taken = deferred.end();
+  for (auto it = deferred.begin(); it != deferred.end() && it->first < progress + computing; ++it)
+    if (Timed own(latest[it->second], it->second);
+        mayStart(it->second) && (!first || own < *first)) {
+      first = own;
+      taken = it;
+    }
+  if (!first)
+    return false;
+  if (taken == deferred.end())
+    startable.erase(*first);
+  else
+    deferred.erase(taken);
+  start(first->second);
+  return true;
 }
 
 /// Starts the deferred collective that is read first, however early that is, if the next step of

@@ -17,6 +17,9 @@
 //   all-gather and what grows    start late enough to end just before they are read, going by
 //                                modelled times, and only a few ahead of their readers
 //
+// Of several that may start, the one with the least slack does, and a queue is filled no further
+// than to the end of the next step: what becomes ready meanwhile may have less.
+//
 // It knows no IR, so that it is tested with tables.
 //
 //===----------------------------------------------------------------------===//
