@@ -66,6 +66,26 @@ class Rolled(JaxCase):
         for mine, theirs in zip(program(*values), jax.jit(train)(*values)):
             self.assertIsNone(difference(np.asarray(mine), theirs, 16))
 
+    def test_batch_cut_inside_stages(self):
+        """Rows are cut over another axis: the program only sends what a stage computes, to the next."""
+        mesh, stages = mesh_of(data=2, stage=2), 2
+
+        def inside(state):
+            return jax.lax.with_sharding_constraint(state, NamedSharding(mesh, P("stage", "data", None)))
+
+        def pipeline(weights, batch):
+            def step(state, x):
+                out = inside(jax.vmap(stage)(weights, inside(state.at[0].set(x))))
+                return inside(jnp.roll(out, 1, axis=0)), out[-1]
+            batch = jnp.concatenate([batch, jnp.zeros((stages - 1, ROWS, WIDTH), batch.dtype)])
+            return jax.lax.scan(step, inside(jnp.zeros((stages, ROWS, WIDTH), batch.dtype)), batch)[1][stages - 1:]
+        avals, rows = (array(stages, LAYERS, WIDTH, WIDTH), array(MICRO_BATCHES, ROWS, WIDTH)), P(None, "data")
+        program = tessera.from_jax(pipeline, avals, (P("stage"), rows), rows, mesh=mesh)
+        self.assertEqual(self.hops(program), [(ROWS // 2 * WIDTH * 4, MICRO_BATCHES + stages - 1)])
+        self.assertEqual(self.results(program), [(MICRO_BATCHES * ROWS // 2 * WIDTH * 4, 1)])
+        values = self.values(avals, 0)
+        self.assertIsNone(difference(np.asarray(program(*values)), jax.jit(pipeline)(*values), 16))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -19,8 +19,17 @@ def _(ctx, eqn, *values):
     return ctx.inline(inner, values)
 
 
+def _is_automatic(mesh):
+    """Whether JAX leaves all axes of a mesh to the compiler."""
+    kinds = getattr(mesh, "axis_types", ())
+    return bool(kinds) and all(getattr(kind, "name", "") == "Auto" for kind in kinds)
+
+
 @rule("sharding_constraint", "reshard")
 def _(ctx, eqn, x):
+    # `x.at[i].set(y)` reshards y, too, to the axes that are explicit in its type.
+    if eqn.primitive.name == "reshard" and _is_automatic(getattr(eqn.params["dst_sharding"], "mesh", None)):
+        return x
     sharding = eqn.params.get("sharding", eqn.params.get("dst_sharding"))
     constraint = ctx.shardings.convert(sharding, x.type.rank, f"a constraint on {x.type}", ctx.location)
     return ctx.b.shard(x, constraint) if constraint is not None else x
