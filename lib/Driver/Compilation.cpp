@@ -231,6 +231,7 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
       std::vector<std::string> names = dist::parallelismsOf(*program);
       SmallVector<StringRef> texts(names.begin(), names.end());
       (*program)->setAttr(dist::kParallelisms, Builder(&mlirContext).getStrArrayAttr(texts));
+      pipeline::setRolledPipelines(*program, pipeline::findRolledPipelines(*program));
     }
     if (keepsAttention && pipeline.from >= Phase::normalized)
       markAttention(*program);
@@ -276,6 +277,7 @@ static void dropMeshes(ModuleOp module) {
   };
   module->removeAttr(DistDialect::kSearch);
   module->removeAttr(dist::kParallelisms);
+  module->removeAttr(pipeline::kRolledPipelines);
   module.walk([&](Operation *op) {
     drop(op);
     if (isa<ShardTensorOp, ReshardOp>(op)) {

@@ -39,6 +39,26 @@ llvm::json::Object tessera::toJson(const PipelineTimeline &timeline) {
                 {"meshes", std::move(meshes)}};
 }
 
+llvm::json::Array tessera::toJson(const std::vector<RolledPipeline> &pipelines) {
+  llvm::json::Array list;
+  for (const RolledPipeline &each : pipelines)
+    list.push_back(llvm::json::Object{{"loc", each.loc},
+                                      {"stages", each.stages},
+                                      {"micro_batches", each.microBatches()},
+                                      {"iterations", each.iterations},
+                                      {"bubble", each.bubble()}});
+  return list;
+}
+
+void Report::printRolledPipelines(llvm::raw_ostream &os) const {
+  for (const RolledPipeline &each : rolledPipelines)
+    os << "pipeline in a loop" << (each.loc.empty() ? "" : " at " + each.loc) << ": " << each.stages
+       << " stages, " << each.microBatches()
+       << (each.microBatches() == 1 ? " micro-batch" : " micro-batches")
+       << llvm::format("; bubble %.1f %%, which computes values that nobody reads\n",
+                       100 * each.bubble());
+}
+
 void Report::printPipeline(llvm::raw_ostream &os) const {
   const Shape &shape = pipeline->shape;
   os << "pipeline: " << std::string(toString(pipeline->schedule)) << ", "

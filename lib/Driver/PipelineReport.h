@@ -8,6 +8,7 @@
 #ifndef TESSERA_LIB_DRIVER_PIPELINEREPORT_H
 #define TESSERA_LIB_DRIVER_PIPELINEREPORT_H
 
+#include "tessera/Transforms/Pipeline/RolledPipelines.h"
 #include "tessera/Transforms/Pipeline/Timeline.h"
 
 #include "llvm/Support/JSON.h"
@@ -16,6 +17,8 @@ namespace tessera {
 
 /// The object `pipeline` of docs/report.md.
 llvm::json::Object toJson(const pipeline::PipelineTimeline &timeline);
+/// The list `rolled_pipelines`.
+llvm::json::Array toJson(const std::vector<pipeline::RolledPipeline> &pipelines);
 
 } // namespace tessera
 

@@ -63,6 +63,7 @@ public:
         report.collectives.push_back(describe(entry));
     }
     labelPlan();
+    report.rolledPipelines = pipeline::getRolledPipelines(module);
     for (auto &[index, value] : arguments)
       report.arguments.push_back(std::move(value));
     for (auto &[index, value] : results)
@@ -141,6 +142,8 @@ private:
     made.modelledTrips = entry.modelledTrips;
     made.isOverlapped = entry.isOverlapped;
     made.exposedSeconds = entry.exposedSeconds;
+    made.readySeconds = entry.readySeconds;
+    made.beginSeconds = entry.beginSeconds;
     return made;
   }
 

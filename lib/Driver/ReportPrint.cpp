@@ -87,6 +87,8 @@ llvm::json::Value Report::toJson() const {
                                     {"process_algorithms", Array(entry.processAlgorithms)},
                                     {"modelled_seconds", entry.timing.seconds},
                                     {"exposed_seconds", entry.exposedSeconds},
+                                    {"ready_at", entry.readySeconds},
+                                    {"begins_at", entry.beginSeconds},
                                     {"overlapped", entry.isOverlapped},
                                     {"bounded", entry.bounded},
                                     {"loc", entry.loc},
@@ -109,6 +111,8 @@ llvm::json::Value Report::toJson() const {
     report["search"] = Object(*search);
   if (pipeline)
     report["pipeline"] = tessera::toJson(*pipeline);
+  if (!rolledPipelines.empty())
+    report["rolled_pipelines"] = tessera::toJson(rolledPipelines);
   return report;
 }
 
@@ -207,6 +211,7 @@ void Report::printTable(llvm::raw_ostream &os) const {
        << "\n";
   if (pipeline)
     printPipeline(os);
+  printRolledPipelines(os);
   if (!search)
     return;
   auto number = [&](StringRef name) { return search->getNumber(name).value_or(0); };

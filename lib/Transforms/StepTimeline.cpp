@@ -20,7 +20,25 @@ LogicalResult StepTimeline::run(Block &block, Context context) {
   return success();
 }
 
+double StepTimeline::readyAt(Operation *op) const {
+  double ready = 0;
+  for (Value operand : op->getOperands())
+    if (Operation *source = operand.getDefiningOp())
+      ready = std::max(ready, doneAt.lookup(source));
+  return ready;
+}
+
 LogicalResult StepTimeline::run(Operation &op, Context context) {
+  doneAt[&op] = readyAt(&op);
+  double begin = clock.now();
+  if (failed(runOne(op, context)))
+    return failure();
+  if (clock.now() > begin)
+    doneAt[&op] = clock.now();
+  return success();
+}
+
+LogicalResult StepTimeline::runOne(Operation &op, Context context) {
   if (auto loop = dyn_cast<LoopLikeOpInterface>(op))
     return runLoop(loop, context);
   if (auto branch = dyn_cast<scf::IfOp>(op))
@@ -30,14 +48,20 @@ LogicalResult StepTimeline::run(Operation &op, Context context) {
     FailureOr<CommunicationCost> cost = costs.communicationOf(collective);
     if (failed(cost))
       return failure();
-    started[start] = {clock.begin(collective, *cost), context.into.size()};
-    context.into.push_back(context.entryOf(collective, *cost));
-    context.into.back().isOverlapped = true;
+    double done = clock.begin(collective, *cost);
+    started[start] = {done, context.into.size()};
+    Entry &entry = context.into.emplace_back(context.entryOf(collective, *cost));
+    entry.isOverlapped = true;
+    entry.readySeconds = readyAt(collective);
+    entry.beginSeconds = done - cost->timing.seconds;
   } else if (auto wait = dyn_cast<WaitOp>(op)) {
     auto [done, entry] = started.lookup(wait.getStart());
+    doneAt[wait] = done;
     context.into[entry].exposedSeconds = clock.waitUntil(done);
   } else if (auto send = dyn_cast<SendOp>(op)) {
-    context.into.push_back(context.entryOf(send, {}));
+    Entry &entry = context.into.emplace_back(context.entryOf(send, {}));
+    entry.readySeconds = readyAt(send);
+    entry.beginSeconds = clock.now();
   } else if (auto collective = dyn_cast<CollectiveOpInterface>(op)) {
     return runCollective(collective, context);
   } else {
@@ -54,9 +78,11 @@ LogicalResult StepTimeline::runCollective(CollectiveOpInterface op, Context cont
     compute(cost->timing.seconds, context.modelledTrips);
     return success();
   }
-  double exposed = clock.waitUntil(clock.begin(op, *cost));
-  context.into.push_back(context.entryOf(op, *cost));
-  context.into.back().exposedSeconds = exposed;
+  double done = clock.begin(op, *cost);
+  Entry &entry = context.into.emplace_back(context.entryOf(op, *cost));
+  entry.exposedSeconds = clock.waitUntil(done);
+  entry.readySeconds = readyAt(op);
+  entry.beginSeconds = done - cost->timing.seconds;
   return success();
 }
 

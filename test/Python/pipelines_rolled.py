@@ -58,6 +58,23 @@ class Rolled(JaxCase):
         self.assertEqual(self.hops(program), [(ROWS * WIDTH * 4, MICRO_BATCHES + STAGES - 1)])
         self.assertEqual(self.results(program), [(MICRO_BATCHES * ROWS * WIDTH * 4, 1)])
 
+    def test_report(self):
+        """The loop, and that of its derivative, compute STAGES - 1 times what nobody reads."""
+        report = tessera.from_jax(train, self.avals, (P("stage"), P(), P()), (P("stage"), P()), mesh=MESH).explain()
+        found = [{key: each[key] for key in each if key != "loc"} for each in report["rolled_pipelines"]]
+        iterations = MICRO_BATCHES + STAGES - 1
+        self.assertEqual(found, [{"stages": STAGES, "micro_batches": MICRO_BATCHES, "iterations": iterations, "bubble": (STAGES - 1) / iterations}] * 2)
+
+    def test_rings_are_no_pipelines(self):
+        """Nothing enters where keys go round."""
+        def ring(queries, keys):
+            def turn(state, _):
+                keys, out = state
+                return (on_stages(jnp.roll(keys, 1, axis=0)), out + jnp.einsum("srd,scd->src", queries, keys)), None
+            return jax.lax.scan(turn, (keys, jnp.zeros((STAGES, ROWS, ROWS))), None, length=STAGES)[0][1]
+        program = tessera.from_jax(ring, [array(STAGES, ROWS, WIDTH)] * 2, (P("stage"), P("stage")), mesh=MESH)
+        self.assertNotIn("rolled_pipelines", program.explain())
+
     def test_training(self):
         program = tessera.from_jax(train, self.avals, (P("stage"), P(), P()), (P("stage"), P()), mesh=MESH)
         self.assertEqual(self.hops(program), [(ROWS * WIDTH * 4, MICRO_BATCHES + STAGES - 1)] * 2)

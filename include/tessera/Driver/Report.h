@@ -10,6 +10,7 @@
 
 #include "tessera/Driver/OriginRecorder.h"
 #include "tessera/Sharding/Topology.h"
+#include "tessera/Transforms/Pipeline/RolledPipelines.h"
 #include "tessera/Transforms/Pipeline/Timeline.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -34,6 +35,8 @@ struct CollectiveReport {
   sharding::Timing timing;   ///< of one execution, modelled; of a send nothing is
   double exposedSeconds = 0; ///< of them, those for which the device waits
   bool isOverlapped = false; ///< started, and waited for later
+  double readySeconds = 0;   ///< when its operands are computed; from the start of the step
+  double beginSeconds = 0;   ///< when it begins
   /// What each algorithm that the machine has and that applies would take, fastest first.
   std::vector<sharding::Timing> candidates;
   /// What the backends `mpi` and `tcp` take, of each of its calls: "direct", "ring", …, "exchange".
@@ -67,6 +70,7 @@ struct Report {
   std::optional<llvm::json::Object> search;
   /// Of a program with `dist.schedule`.
   std::optional<pipeline::PipelineTimeline> pipeline;
+  std::vector<pipeline::RolledPipeline> rolledPipelines;
 
   int64_t wireBytesTotal() const;
   int64_t collectiveCountTotal() const;
@@ -76,6 +80,7 @@ struct Report {
   llvm::json::Value toJson() const;
   void printTable(llvm::raw_ostream &os) const;
   void printPipeline(llvm::raw_ostream &os) const;
+  void printRolledPipelines(llvm::raw_ostream &os) const;
   /// The algorithm of each collective and its modelled time beside those of the other candidates.
   void printCommunication(llvm::raw_ostream &os) const;
 };

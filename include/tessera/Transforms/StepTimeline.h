@@ -30,6 +30,9 @@ public:
     int64_t modelledTrips = 1; ///< for times: `kUnknownTrips` for each loop of an unknown count
     bool isOverlapped = false; ///< started, and waited for later
     double exposedSeconds = 0; ///< waiting time per execution, the mean
+    /// From the start of the step, in one execution: when its operand is computed, and when it
+    /// begins.
+    double readySeconds = 0, beginSeconds = 0;
   };
 
   /// The costs must outlive this.
@@ -55,15 +58,19 @@ private:
     }
   };
   mlir::LogicalResult run(mlir::Operation &op, Context context);
+  mlir::LogicalResult runOne(mlir::Operation &op, Context context);
   mlir::LogicalResult run(mlir::Block &block, Context context);
   mlir::LogicalResult runLoop(mlir::LoopLikeOpInterface loop, Context context);
   mlir::LogicalResult runDearer(mlir::scf::IfOp branch, Context context);
   mlir::LogicalResult runCollective(CollectiveOpInterface op, Context context);
   void compute(double seconds, int64_t trips);
+  /// When the operands of an op are there.
+  double readyAt(mlir::Operation *op) const;
 
   const StepCosts &costs;
   /// When a started collective is done, and its number in its list; looked up only.
   llvm::DenseMap<mlir::Operation *, std::pair<double, size_t>> started;
+  llvm::DenseMap<mlir::Operation *, double> doneAt; ///< looked up only
 };
 
 } // namespace tessera::dist

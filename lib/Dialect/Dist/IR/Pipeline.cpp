@@ -7,6 +7,7 @@
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -50,6 +51,13 @@ std::optional<LogicalResult> dist::verifyPipelineMark(Operation *op, NamedAttrib
     if (!isa<FunctionOpInterface>(op) || !isa<StringAttr>(value))
       return op->emitError() << "'" << name << "' must be the name of a schedule, on a "
                              << "function, got " << value;
+    return success();
+  }
+  if (name == "dist.rolled_pipelines") { // the driver writes it, for reports
+    auto list = dyn_cast<ArrayAttr>(value);
+    if (!isa<ModuleOp>(op) || !list || !llvm::all_of(list, llvm::IsaPred<DictionaryAttr>))
+      return op->emitError() << "'" << name << "' must be a list of dictionaries, on a module, got "
+                             << value;
     return success();
   }
   return std::nullopt;
