@@ -76,3 +76,9 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = math.exp %x {dist.micro_batch = -1 : i64} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// expected-error@+1 {{'dist.rolled_pipelines' must be a list of dictionaries, on a module, got 3 : i64}}
+module attributes {dist.rolled_pipelines = 3 : i64} {
+}
