@@ -8,7 +8,7 @@
 // Small buckets of collectives leave early and cost latencies; collectives that run beside
 // another iteration of a loop take memory; products in parts cost latencies and copies. Which wins
 // depends on what there is to compute meanwhile, so the program is joined and scheduled each way,
-// and the one with the shortest modelled step is kept.
+// and the one with the shortest modelled step is kept. Without a gain it is the synchronous one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,6 +38,9 @@ static constexpr const char *kFusions[] = {
     "all-reduce=bucket all-gather=auto reduce-scatter=bucket",
     "all-reduce=auto all-gather=auto reduce-scatter=auto",
 };
+
+/// The synchronous program stays where overlap saves less than this part of the step.
+static constexpr double kLeastGain = 0.001;
 
 /// Of the memory that overlap may add, what values of a second iteration get; less where nothing
 /// fits then.
@@ -84,6 +87,8 @@ public:
   };
   /// Adds a choice of each way.
   LogicalResult run(ModuleOp ordered);
+  /// The program without overlap.
+  FailureOr<Choice> synchronous(ModuleOp ordered);
   /// The first of the shortest ones.
   Choice takeBest() {
     auto best = llvm::min_element(
@@ -211,20 +216,32 @@ LogicalResult OverlapChooser::run(ModuleOp ordered) {
   return loops.wasInterrupted() ? prefetch(*inParts) : success();
 }
 
-LogicalResult OverlapChooser::findLimits(ModuleOp ordered) {
-  OwningOpRef<ModuleOp> plain = ordered.clone();
-  PendingMessages ignored(context);
+FailureOr<OverlapChooser::Choice> OverlapChooser::synchronous(ModuleOp ordered) {
+  Choice plain{ordered.clone(), 0, {}};
+  PendingMessages pending(context);
   PipelineOptions options = pipeline;
   options.overlaps = false;
   auto add = [&](OpPassManager &manager) { return addFusion(manager, options); };
-  if (failed(runPasses(*plain, add)))
+  if (failed(runPasses(*plain.program, add)))
     return failure();
-  peak = peakOf(*plain);
+  FailureOr<Report> made = report(*plain.program);
+  if (failed(made))
+    return failure();
+  plain.seconds = made->stepSeconds;
+  plain.messages = pending.copy();
+  return std::move(plain);
+}
+
+LogicalResult OverlapChooser::findLimits(ModuleOp ordered) {
+  FailureOr<Choice> plain = synchronous(ordered);
+  if (failed(plain))
+    return failure();
+  peak = peakOf(*plain->program);
   if (pipeline.search.memoryBudget) {
     most = mostArena = *pipeline.search.memoryBudget * kGiB;
     return success();
   }
-  FailureOr<double> arena = arenaOf(*plain);
+  FailureOr<double> arena = arenaOf(*plain->program);
   if (failed(arena))
     return failure();
   most = dist::kOverlapMemory * peak;
@@ -267,9 +284,12 @@ LogicalResult Compilation::overlapBest(const PipelineOptions &pipeline) {
   lap(Phase::fused);
   auto makeReport = [&](ModuleOp module) { return report(module); };
   OverlapChooser chooser(&mlirContext, pipeline, makeReport);
-  if (failed(chooser.run(*program)))
+  FailureOr<OverlapChooser::Choice> plain = chooser.synchronous(*program);
+  if (failed(plain) || failed(chooser.run(*program)))
     return failure();
   OverlapChooser::Choice best = chooser.takeBest();
+  if (best.seconds > (1 - kLeastGain) * plain->seconds)
+    best = std::move(*plain);
   program = std::move(best.program);
   for (Diagnostic &message : best.messages)
     mlirContext.getDiagEngine().emit(std::move(message));
