@@ -3,10 +3,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Prints how much of the communication of training steps is hidden behind computing, by Tessera's model.
 
-    exposed.py [NAME...] [--topology FILE]
+    exposed.py [NAME...] [--topology FILE] [--buckets]
 
 A row has the modelled step without and with overlap, the seconds of communication, those of them that are exposed, and
-the peak memory of both. PYTHONPATH must have the build's python folder.
+the peak memory of both. With --buckets a second line says when the first gradients leave: of the reductions of sums in
+the order in which they are computed, those of the first 25 MB; when these are computed, when the first of them begins,
+and the time between as a share of the backward pass (from the first to the last such sum). PYTHONPATH must have the
+build's python folder.
 """
 
 import argparse
@@ -36,14 +39,30 @@ def data_parallel(c):
 
 
 PROGRAMS = {"gpt2_dp": lambda: data_parallel(GPT2),
+            "gpt2_fsdp": lambda: gpt(GPT2, LINE, "fsdp"),
             # as in SUITE, with layers enough for a loop of them to be in its steady state
             "gpt12_fsdp_scan_pinact": suite(fsdp_layers=12)["gpt_fsdp_scan_pinact"]} | {name: SUITE[name] for name in SUITE}
+
+
+def first_bucket(report):
+    """Bytes of the first reductions of gradients, of 25 MB; seconds until they are computed, until the first begins, and of the backward pass."""
+    sums = sorted((each for each in report["collectives"] if each["reason"].startswith("partial sums") and each["bytes"] >= 1 << 16),
+                  key=lambda each: each["ready_at"])
+    if not sums:
+        return None
+    size, ready = 0, 0
+    for each in sums:
+        size, ready = size + each["bytes"], each["ready_at"]
+        if size >= 25e6:
+            break
+    return size, ready, min(each["begins_at"] for each in sums), sums[-1]["ready_at"] - sums[0]["ready_at"]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", default=list(PROGRAMS), help="programs; default all")
     parser.add_argument("--topology", default="", help="machine that times are modelled on")
+    parser.add_argument("--buckets", action="store_true", help="when the first gradients leave, too")
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in PROGRAMS]
     if unknown:
@@ -59,6 +78,10 @@ def main():
         print(f"{name:22} {1e3 * plain['modelled_seconds']:7.3f} ms {1e3 * report['modelled_seconds']:7.3f} ms "
               f"{1e3 * communication:7.3f} ms {1e3 * exposed:7.3f} ms {100 * (1 - exposed / communication if communication else 1):5.1f} % "
               f"{report['peak_memory_bytes'] / max(1, plain['peak_memory_bytes']):6.3f}x", flush=True)
+        if options.buckets and (bucket := first_bucket(report)):
+            size, ready, begins, backward = bucket
+            print(f"{'':22} first {size / 1e6:.1f} MB of sums: computed at {1e3 * ready:.3f} ms, the first begins at {1e3 * begins:.3f} ms: "
+                  f"{100 * max(0, begins - ready) / backward if backward else 0:.1f} % of the backward pass later", flush=True)
 
 
 if __name__ == "__main__":
