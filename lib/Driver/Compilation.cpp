@@ -190,13 +190,13 @@ LogicalResult Compilation::runPhases(Phase to) {
   }
   pipeline.attentionSequence = options.attentionSequence;
   pipeline.schedule = options.schedule;
-  pipeline.overlaps = options.overlaps;
+  pipeline.overlaps = options.overlaps.value_or(false);
   pipeline.topology = options.topology;
   pipeline.fusion = options.fusion;
   pipeline.remarks = options.remarks;
   pipeline.search = options.search;
   if (options.attentionSequence == "auto" && to == Phase::scheduled && *from < Phase::propagated &&
-      (options.overlaps || search.memoryBudget ||
+      (pipeline.overlaps || search.memoryBudget ||
        (!search.mode.empty() && search.minimise == "memory")))
     return chooseAttention(pipeline, *from);
   return compile(pipeline, *from, to);

@@ -119,6 +119,8 @@ compileWith(Compilation &compilation, const CompileOptions &options, bool single
     return nullptr;
   if (codegenOptions->gpu)
     compilation.keepAttentionWhole();
+  if (options.target == "cuda")
+    compilation.overlapByDefault();
   if (failed(singleDevice ? compilation.toSingleDevice() : compilation.toLocalView()))
     return nullptr;
   mlir::FailureOr<Report> report = compilation.report();

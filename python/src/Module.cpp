@@ -34,7 +34,7 @@ struct Options {
   int64_t devices;     ///< of a program without a mesh, with a search
   bool remarks;
   bool fullyUseDevices; ///< of a search
-  bool overlap;
+  std::optional<bool> overlap;
   bool narrowReductions;
   std::string attentionSequence; ///< auto, gather or ring
 };
@@ -97,7 +97,7 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
              "search"_a = "", "minimise"_a = "time", "fusion"_a = "", "memory_budget"_a = 0.0,
              "time_limit"_a = SearchWish().timeLimit, "devices"_a = 0, "remarks"_a = false,
-             "fully_use_devices"_a = true, "overlap"_a = false, "narrow_reductions"_a = false,
+             "fully_use_devices"_a = true, "overlap"_a = nb::none(), "narrow_reductions"_a = false,
              "attention_sequence"_a = "auto", doc);
 }
 
@@ -134,8 +134,8 @@ NB_MODULE(_core, m) {
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
          std::string search, std::string minimise, std::string fusion, double budget,
-         double seconds, int64_t devices, bool remarks, bool fully, bool overlap, bool narrow,
-         std::string attention) {
+         double seconds, int64_t devices, bool remarks, bool fully, std::optional<bool> overlap,
+         bool narrow, std::string attention) {
         return compiled<ProgramOptions>(
             text,
             {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
@@ -148,7 +148,7 @@ NB_MODULE(_core, m) {
          [](const std::string &text, std::string name, std::string function, std::string from,
             std::string objective, std::string topology, std::string passes, std::string search,
             std::string minimise, std::string fusion, double budget, double seconds,
-            int64_t devices, bool remarks, bool fully, bool overlap, bool narrow,
+            int64_t devices, bool remarks, bool fully, std::optional<bool> overlap, bool narrow,
             std::string attention) {
            return compiled<ExplainOptions>(text,
                                            {name, function, from, objective, topology, passes,
@@ -164,7 +164,7 @@ NB_MODULE(_core, m) {
          std::string name, std::string function, std::string from, std::string objective,
          std::string topology, std::string passes, std::string search, std::string minimise,
          std::string fusion, double budget, double seconds, int64_t devices, bool remarks,
-         bool fully, bool overlap, bool narrow, std::string attention) {
+         bool fully, std::optional<bool> overlap, bool narrow, std::string attention) {
         auto [artifact, messages] = compiled<CompileOptions>(
             text,
             {name, function, from, objective, topology, passes, search, minimise, fusion, budget,

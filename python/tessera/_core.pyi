@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 class Error(Exception):
     pass
 
-def lower(text: str, to: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool = False, narrow_reductions: bool = False) -> tuple[str, str]:
+def lower(text: str, to: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool | None = None, narrow_reductions: bool = False) -> tuple[str, str]:
     """
     The program as MLIR text in phase `to`, and what the compiler said. Phases are in docs/architecture.md; "input" only parses and verifies.
     """
 
-def explain(text: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool = False, narrow_reductions: bool = False) -> tuple[tuple[str, str], str]:
+def explain(text: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool | None = None, narrow_reductions: bool = False) -> tuple[tuple[str, str], str]:
     """
     The report of docs/report.md as JSON text and as a table, and what the compiler said.
     """
 
-def compile(text: str, target: str = 'cpu', arch: str = '', name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool = False, narrow_reductions: bool = False) -> tuple[bytes, str]:
+def compile(text: str, target: str = 'cpu', arch: str = '', name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool | None = None, narrow_reductions: bool = False) -> tuple[bytes, str]:
     """
     The bytes of an artifact for Session, and what the compiler said. `target` is cpu, cuda or stub; `arch` the architectures of cuda, with commas.
     """

@@ -105,7 +105,7 @@ SEARCHES = ("sharding_propagation", "dynamic_programming", "recursive_programmin
 
 def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, search: str | None = None, feeds: bool = True,
         donate: bool = False, objective: str = "time", topology: str | os.PathLike | None = None, minimise: str = "time", memory_budget: float | None = None,
-        time_limit: float | None = None, overlap: bool = False, narrow_reductions: bool = False, attention_sequence: str = "auto", backend: str = "threads", devices: int = 0,
+        time_limit: float | None = None, overlap: bool | None = None, narrow_reductions: bool = False, attention_sequence: str = "auto", backend: str = "threads", devices: int = 0,
         precision: str = "highest", **unknown) -> Jitted:
     """Compiles a function of tensors, and trees of them, into one program for all devices of their meshes.
 
@@ -124,7 +124,7 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     minimise: what a search minimises, "time" or "memory".
     memory_budget: the maximum peak of a searched plan, GiB per device. If no plan fits, an Error names what takes most.
     time_limit: seconds of a search (default 10), after which the best plan so far is used.
-    overlap: compute while collectives run (docs/report.md); else devices wait for each collective.
+    overlap: compute while collectives run (docs/report.md); else devices wait for each collective. Default: on GPUs alone.
     narrow_reductions: send terms of sums with 16-bit float results in 16 bits, which halves the bytes and adds one
         rounding per device (docs/numerics.md).
     attention_sequence: if the sequence of an attention is cut, "gather" brings all keys and values to each device, "ring"

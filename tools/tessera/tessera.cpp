@@ -115,8 +115,15 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
           "Keys and values where an attention's sequence is cut: gather, ring (blocks that "
           "arrive in turn), auto (the better by --overlap and --memory-budget); default auto")
       ->check(tessera::oneOf({"auto", "gather", "ring"}));
-  command->add_flag("--overlap", options.overlaps,
-                    "Overlap collectives with computation where the model predicts a gain");
+  CLI::Option *overlap = command->add_flag_callback(
+      "--overlap", [&options] { options.overlaps = true; },
+      "Overlap collectives with computation where the model predicts a gain; default for target "
+      "cuda");
+  command
+      ->add_flag_callback(
+          "--no-overlap", [&options] { options.overlaps = false; },
+          "Wait for each collective; default for the other targets")
+      ->excludes(overlap);
   command->add_option(
       "--schedule", options.schedule,
       "Pipeline schedule of a program with stages: sequential, gpipe, 1f1b, interleaved, zb-h1 or "

@@ -49,7 +49,8 @@ struct ProgramOptions {
   std::string attentionSequence =
       "auto";            ///< keys of a cut sequence: gather, ring; auto: the better
   std::string schedule;  ///< of a pipeline's micro-batches; empty: the program's
-  bool overlaps = false; ///< compute while collectives are under way
+  /// Compute while collectives are under way; by default for target cuda alone.
+  std::optional<bool> overlaps;
   std::string topology;  ///< file of the machine, empty for the default
   std::string fusion;    ///< options of dist-fuse-collectives
   bool remarks = false;  ///< print what the compiler chose and why

@@ -29,6 +29,9 @@ public:
   /// Attention stays one op where a GPU has kernels for it (docs/gpu.md), not a CPU. To be said
   /// before the phases run.
   void keepAttentionWhole() { keepsAttention = true; }
+  /// Computes while collectives are under way, unless the options say otherwise. To be said before
+  /// the phases run.
+  void overlapByDefault() { options.overlaps = options.overlaps.value_or(true); }
   /// Loads the program, selects its function, runs the phases up to `scheduled`, or to another one.
   mlir::LogicalResult toLocalView();
   mlir::LogicalResult toPhase(Phase phase);
