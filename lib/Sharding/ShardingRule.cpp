@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Sharding/ShardingRule.h"
+#include "tessera/Sharding/Segments.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -170,6 +170,21 @@ FactorAxes legalize(const ShardingRule &rule, FactorAxes axes) {
   return axes;
 }
 
+DimLayout partOf(const Segment &segment, const DimLayout &result) {
+  int64_t to = segment.to * result.divisor, step = std::abs(segment.toStep) * result.divisor;
+  DimLayout part = result;
+  part.begin = 0;
+  part.stride = 1;
+  part.divisor = step;
+  if (segment.toStep > 0) {
+    part.offset = result.offset - to;
+  } else {
+    part.step = -result.step;
+    part.offset = to - result.offset - result.length + 1;
+  }
+  return part.simplified();
+}
+
 /// The window of an operand's dimension, but for its number, that is read by segment by a factor of
 /// `size` that `axes` cut; empty where it is the shard.
 static std::optional<Window> windowOf(int64_t size, const DimRule &dim, const AxisList &axes) {
@@ -184,12 +199,8 @@ static std::optional<Window> windowOf(int64_t size, const DimRule &dim, const Ax
     window.length = segment.count;
     return dim.isNarrow && window.isSelection() ? std::optional(window) : std::nullopt;
   }
-  // Iterations c * chunk to c * chunk + chunk - 1 read the i between (iteration - to) / toStep.
   int64_t chunk = ceilDiv(size, sizeOf(axes));
-  DimLayout part = segment.toStep > 0
-                       ? DimLayout{axes, chunk, -segment.to, chunk, segment.toStep}
-                       : DimLayout{axes, -chunk, segment.to - chunk + 1, chunk, -segment.toStep};
-  part = part.simplified();
+  DimLayout part = partOf(segment, {axes, chunk, 0, chunk});
   if (!window.isSelection() && part == DimLayout{axes, ceilDiv(dim.segmentOf, sizeOf(axes)), 0,
                                                  ceilDiv(dim.segmentOf, sizeOf(axes))})
     return std::nullopt;

@@ -10,393 +10,27 @@
 // A sum of two values with disjoint nonzero elements has the segments of both; derivatives
 // of rolls have this form. The sign of a zero may differ from that of the sum.
 //
+// Moves along different dimensions commute. Where two along one dimension have one along
+// another between them, as the dilations and pads of a transposed convolution do, the one
+// between goes last.
+//
 //===----------------------------------------------------------------------===//
 
 #include "FormRearrangements.h"
+
+#include "Pieces.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
-
-#include "llvm/ADT/BitVector.h"
-
-#include <numeric>
 
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 using sharding::Segment;
-
-/// Ops with more segments are left as they are.
-static constexpr size_t kMostSegments = 16;
-
-namespace {
-
-/// A tensor as segments of others along one dimension.
-struct Pieces {
-  int64_t dim = -1;
-  SmallVector<std::pair<Value, Segment>> segments;
-  TypedAttr fill; ///< of elements outside of all segments; null if there are none
-};
-
-} // namespace
-
-//===----------------------------------------------------------------------===//
-// Reading ops
-//===----------------------------------------------------------------------===//
-
-static int64_t extentOf(Value value, int64_t dim) {
-  return cast<RankedTensorType>(value.getType()).getDimSize(dim);
-}
-
-/// The value of every element of a constant tensor; null for others.
-static TypedAttr splatOf(Value value) {
-  DenseElementsAttr elements;
-  if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
-    return dyn_cast<TypedAttr>(elements.getSplatValue<Attribute>());
-  return {};
-}
-
-static bool coversResult(const Pieces &pieces, int64_t extent) {
-  int64_t covered = 0;
-  for (auto &[value, segment] : pieces.segments)
-    covered += segment.count;
-  return covered == extent;
-}
-
-/// The only dimension for which `isMoved`; -1 if there are none or several.
-static int64_t onlyDim(int64_t rank, llvm::function_ref<bool(int64_t)> isMoved) {
-  int64_t found = -1;
-  for (int64_t d = 0; d < rank; ++d)
-    if (isMoved(d)) {
-      if (found >= 0)
-        return -1;
-      found = d;
-    }
-  return found;
-}
-
-static Pieces piecesOf(tensor::ExtractSliceOp op) {
-  Pieces pieces;
-  if (op.getDroppedDims().any() || !op.getOffsets().empty() || !op.getSizes().empty() ||
-      !op.getStrides().empty() ||
-      llvm::any_of(op.getStaticStrides(), [](int64_t s) { return s < 1; }))
-    return pieces;
-  pieces.dim = onlyDim(op.getType().getRank(), [&](int64_t d) {
-    return op.getStaticSizes()[d] != op.getSourceType().getDimSize(d);
-  });
-  if (pieces.dim >= 0)
-    pieces.segments = {{op.getSource(),
-                        {op.getStaticOffsets()[pieces.dim], op.getStaticStrides()[pieces.dim], 0, 1,
-                         op.getStaticSizes()[pieces.dim]}}};
-  return pieces;
-}
-
-static Pieces piecesOf(tensor::ConcatOp op) {
-  Pieces pieces{static_cast<int64_t>(op.getDim()), {}, {}};
-  int64_t end = 0;
-  for (Value input : op.getInputs()) {
-    int64_t size = extentOf(input, pieces.dim);
-    pieces.segments.push_back({input, {0, 1, end, 1, size}});
-    end += size;
-  }
-  return pieces;
-}
-
-static Pieces piecesOf(tensor::PadOp op) {
-  Pieces pieces;
-  Attribute fill;
-  Value padding = op.getConstantPaddingValue();
-  if (!op.getLow().empty() || !op.getHigh().empty() || !padding ||
-      !matchPattern(padding, m_Constant(&fill)))
-    return pieces;
-  pieces.dim = onlyDim(op.getResultType().getRank(), [&](int64_t d) {
-    return op.getStaticLow()[d] != 0 || op.getStaticHigh()[d] != 0;
-  });
-  pieces.fill = dyn_cast<TypedAttr>(fill);
-  if (pieces.dim >= 0 && pieces.fill)
-    pieces.segments = {
-        {op.getSource(),
-         {0, 1, op.getStaticLow()[pieces.dim], 1, extentOf(op.getSource(), pieces.dim)}}};
-  return pieces;
-}
-
-/// Elements spread with gaps: each is padded in a separate dimension, which is then merged with
-/// their own.
-static Pieces piecesOf(tensor::CollapseShapeOp op) {
-  Pieces pieces;
-  Attribute fill;
-  auto pad = op.getSrc().getDefiningOp<tensor::PadOp>();
-  auto expand = pad ? pad.getSource().getDefiningOp<tensor::ExpandShapeOp>() : nullptr;
-  if (!expand || !pad.getLow().empty() || !pad.getHigh().empty() ||
-      !pad.getConstantPaddingValue() ||
-      !matchPattern(pad.getConstantPaddingValue(), m_Constant(&fill)) ||
-      op.getReassociationIndices() != expand.getReassociationIndices())
-    return pieces;
-  int64_t own = onlyDim(pad.getResultType().getRank(), [&](int64_t d) {
-    return pad.getStaticLow()[d] != 0 || pad.getStaticHigh()[d] != 0;
-  });
-  int64_t joined = -1;
-  for (auto [dim, group] : llvm::enumerate(op.getReassociationIndices()))
-    if (group.size() == 2 && group[1] == own && pad.getSourceType().getDimSize(own) == 1)
-      joined = static_cast<int64_t>(dim);
-    else if (group.size() != 1)
-      return pieces;
-  pieces.fill = dyn_cast<TypedAttr>(fill);
-  if (joined < 0 || !pieces.fill)
-    return pieces;
-  int64_t low = pad.getStaticLow()[own], step = low + 1 + pad.getStaticHigh()[own];
-  pieces.dim = joined;
-  pieces.segments = {{expand.getSrc(), {0, 1, low, step, extentOf(expand.getSrc(), joined)}}};
-  return pieces;
-}
-
-/// Of an insertion into a constant.
-static Pieces piecesOf(tensor::InsertSliceOp op) {
-  Pieces pieces;
-  pieces.fill = splatOf(op.getDest());
-  if (!pieces.fill || op.getDroppedDims().any() || !op.getOffsets().empty() ||
-      !op.getSizes().empty() || !op.getStrides().empty() ||
-      llvm::any_of(op.getStaticStrides(), [](int64_t stride) { return stride < 1; }))
-    return pieces;
-  pieces.dim = onlyDim(op.getType().getRank(), [&](int64_t d) {
-    return op.getStaticSizes()[d] != op.getType().getDimSize(d);
-  });
-  if (pieces.dim >= 0)
-    pieces.segments = {{op.getSource(),
-                        {0, 1, op.getStaticOffsets()[pieces.dim], op.getStaticStrides()[pieces.dim],
-                         op.getStaticSizes()[pieces.dim]}}};
-  return pieces;
-}
-
-/// Of a copy that reads c + a * i where it writes i: a reversal, for example.
-static Pieces piecesOf(linalg::GenericOp op) {
-  Pieces pieces;
-  if (op->getNumResults() != 1 || op.getNumDpsInputs() != 1 || op.getNumReductionLoops() > 0)
-    return pieces;
-  Block &body = op.getRegion().front();
-  if (body.getOperations().size() != 1 ||
-      body.getTerminator()->getOperand(0) != body.getArgument(0))
-    return pieces;
-  AffineMap read = op.getIndexingMapsArray()[0], written = op.getIndexingMapsArray()[1];
-  int64_t rank = written.getNumDims();
-  if (!written.isIdentity() || read.getNumResults() != rank)
-    return pieces;
-  pieces.dim = onlyDim(
-      rank, [&](int64_t d) { return read.getResult(d) != getAffineDimExpr(d, op.getContext()); });
-  if (pieces.dim < 0)
-    return pieces;
-  AffineExpr expr = read.getResult(pieces.dim),
-             loop = getAffineDimExpr(pieces.dim, op.getContext());
-  int64_t size = extentOf(op->getResult(0), pieces.dim);
-  // Two values determine an affine function of one loop; the third one verifies it.
-  auto valueAt = [&](int64_t i) -> std::optional<int64_t> {
-    auto constant =
-        dyn_cast<AffineConstantExpr>(expr.replace(loop, getAffineConstantExpr(i, op.getContext())));
-    return constant ? std::optional(constant.getValue()) : std::nullopt;
-  };
-  std::optional<int64_t> first = valueAt(0), second = valueAt(1);
-  if (!first || !second || *first == *second || !expr.isPureAffine() ||
-      simplifyAffineExpr(expr - (loop * (*second - *first) + *first), rank, 0) !=
-          getAffineConstantExpr(0, op.getContext()))
-    return pieces;
-  int64_t step = *second - *first;
-  Segment segment = step > 0 ? Segment{*first, step, 0, 1, size}
-                             : Segment{*first + step * (size - 1), -step, size - 1, -1, size};
-  pieces.segments = {{op.getInputs()[0], segment}};
-  return pieces;
-}
-
-static Pieces piecesOf(RearrangeOp op) {
-  Pieces pieces{static_cast<int64_t>(op.getDim()), {}, op.getFillAttr()};
-  for (auto [index, input] : llvm::enumerate(op.getInputs()))
-    pieces.segments.push_back({input, op.getSegment(index)});
-  return pieces;
-}
-
-static Pieces read(Operation *op);
-
-/// Whether no element of the result is in two segments.
-static bool areDisjoint(const Pieces &pieces, int64_t extent) {
-  constexpr int64_t kMost = 1 << 16;
-  if (extent > kMost)
-    return false;
-  llvm::BitVector written(static_cast<unsigned>(extent));
-  for (auto &[value, segment] : pieces.segments)
-    for (int64_t i = 0; i < segment.count; ++i) {
-      auto place = static_cast<unsigned>(segment.to + i * segment.toStep);
-      if (written.test(place))
-        return false;
-      written.set(place);
-    }
-  return true;
-}
-
-static bool isZero(Attribute value) {
-  if (auto number = dyn_cast<FloatAttr>(value))
-    return number.getValue().isPosZero();
-  auto number = dyn_cast<IntegerAttr>(value);
-  return number && number.getValue().isZero();
-}
-
-/// Whether the op adds two tensors element by element.
-static bool isSum(linalg::GenericOp op) {
-  Block &body = op.getRegion().front();
-  Operation &sum = body.front();
-  return op.getNumDpsInputs() == 2 && op->getNumResults() == 1 &&
-         llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }) &&
-         isa<arith::AddFOp, arith::AddIOp>(sum) &&
-         llvm::equal(sum.getOperands(), body.getArguments().take_front(2)) &&
-         body.getTerminator()->getOperands() == sum.getResults();
-}
-
-/// The segments of a sum whose operands have no other readers.
-static Pieces piecesOfSum(linalg::GenericOp op) {
-  Pieces sum;
-  for (Value operand : op.getInputs()) {
-    Pieces pieces = operand.hasOneUse() ? read(operand.getDefiningOp()) : Pieces();
-    if (pieces.segments.empty() || !pieces.fill || (sum.dim >= 0 && sum.dim != pieces.dim) ||
-        !isZero(pieces.fill))
-      return {};
-    sum.dim = pieces.dim;
-    sum.fill = pieces.fill;
-    llvm::append_range(sum.segments, pieces.segments);
-  }
-  bool fits =
-      sum.segments.size() <= kMostSegments && areDisjoint(sum, extentOf(op->getResult(0), sum.dim));
-  return fits ? sum : Pieces();
-}
-
-/// No segments if the op moves nothing, or moves along several dimensions.
-static Pieces read(Operation *op) {
-  if (!op || op->getNumResults() != 1 || !isa<RankedTensorType>(op->getResult(0).getType()) ||
-      !cast<RankedTensorType>(op->getResult(0).getType()).hasStaticShape())
-    return {};
-  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
-    return piecesOf(slice);
-  if (auto concat = dyn_cast<tensor::ConcatOp>(op))
-    return piecesOf(concat);
-  if (auto pad = dyn_cast<tensor::PadOp>(op))
-    return piecesOf(pad);
-  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
-    return piecesOf(insert);
-  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
-    return piecesOf(collapse);
-  if (auto generic = dyn_cast<linalg::GenericOp>(op))
-    return isSum(generic) ? piecesOfSum(generic) : piecesOf(generic);
-  if (auto rearrange = dyn_cast<RearrangeOp>(op))
-    return piecesOf(rearrange);
-  return {};
-}
-
-//===----------------------------------------------------------------------===//
-// Composition
-//===----------------------------------------------------------------------===//
-
-/// The composition of two segments: the elements written by `inner` and read by `outer`. Empty if
-/// there are none.
-static Segment through(const Segment &outer, const Segment &inner) {
-  // outer.from + i * outer.fromStep = inner.to + k * inner.toStep, solved for the least i.
-  int64_t a = outer.fromStep, b = inner.toStep, g = std::gcd(a, std::abs(b));
-  Segment none{0, 1, 0, 1, 0};
-  if (outer.count == 0 || inner.count == 0 || (inner.to - outer.from) % g != 0)
-    return none;
-  int64_t period = std::abs(b) / g; // of i
-  int64_t i = 0;
-  while (i < period && (outer.from + i * a - inner.to) % std::abs(b) != 0)
-    ++i;
-  // i = i0 + n * period: k is affine in n.
-  int64_t k = (outer.from + i * a - inner.to) / b, kStep = a * period / b;
-  auto ceilOf = [](int64_t x, int64_t y) { // y positive
-    return x >= 0 ? (x + y - 1) / y : -(-x / y);
-  };
-  int64_t low = 0, high = ceilOf(outer.count - i, period); // n in [low, high)
-  if (kStep > 0) {
-    low = std::max(low, ceilOf(-k, kStep));
-    high = std::min(high, ceilOf(inner.count - k, kStep));
-  } else {
-    low = std::max(low, ceilOf(k - inner.count + 1, -kStep));
-    high = std::min(high, ceilOf(k + 1, -kStep));
-  }
-  if (low >= high)
-    return none;
-  Segment result;
-  result.count = high - low;
-  result.from = inner.from + (k + low * kStep) * inner.fromStep;
-  result.fromStep = kStep * inner.fromStep;
-  result.to = outer.to + (i + low * period) * outer.toStep;
-  result.toStep = period * outer.toStep;
-  if (result.fromStep < 0) { // read ascending
-    result.from += result.fromStep * (result.count - 1);
-    result.to += result.toStep * (result.count - 1);
-    result.fromStep = -result.fromStep;
-    result.toStep = -result.toStep;
-  }
-  if (result.count == 1)
-    result.fromStep = result.toStep = 1;
-  return result;
-}
-
-/// Replaces segments of values that consist of segments themselves. Returns whether there were any.
-static bool compose(Pieces &pieces, int64_t extent) {
-  bool changed = false;
-  for (size_t n = 0; n < pieces.segments.size(); ++n) {
-    auto [value, segment] = pieces.segments[n];
-    if (TypedAttr splat = splatOf(value)) {
-      bool isFill = pieces.fill ? pieces.fill == splat : coversResult(pieces, extent);
-      if (!isFill || pieces.segments.size() == 1)
-        continue;
-      pieces.fill = splat;
-      pieces.segments.erase(pieces.segments.begin() + n--);
-      changed = true;
-      continue;
-    }
-    Pieces inner = read(value.getDefiningOp());
-    if (inner.segments.empty() || inner.dim != pieces.dim ||
-        inner.segments.size() + pieces.segments.size() > kMostSegments)
-      continue;
-    SmallVector<std::pair<Value, Segment>> composed;
-    int64_t count = 0;
-    for (auto &[from, part] : inner.segments) {
-      Segment both = through(segment, part);
-      count += both.count;
-      if (both.count > 0)
-        composed.push_back({from, both});
-    }
-    bool leavesFill = count < segment.count;
-    if (leavesFill && (pieces.fill ? pieces.fill != inner.fill : !coversResult(pieces, extent)))
-      continue;
-    if (composed.empty())
-      continue; // a constant
-    if (leavesFill)
-      pieces.fill = inner.fill;
-    pieces.segments.erase(pieces.segments.begin() + n);
-    pieces.segments.insert(pieces.segments.begin() + n, composed.begin(), composed.end());
-    --n;
-    changed = true;
-  }
-  return changed;
-}
-
-/// Joins adjacent segments.
-static void join(Pieces &pieces) {
-  for (size_t n = 0; n + 1 < pieces.segments.size();) {
-    auto &[value, first] = pieces.segments[n];
-    auto &[other, next] = pieces.segments[n + 1];
-    if (value == other && first.fromStep == next.fromStep && first.toStep == next.toStep &&
-        next.from == first.from + first.count * first.fromStep &&
-        next.to == first.to + first.count * first.toStep) {
-      first.count += next.count;
-      pieces.segments.erase(pieces.segments.begin() + n + 1);
-    } else {
-      ++n;
-    }
-  }
-}
 
 //===----------------------------------------------------------------------===//
 // Writing
@@ -428,16 +62,121 @@ static Value write(OpBuilder &b, Location loc, RankedTensorType type, const Piec
                              isCovered ? TypedAttr() : pieces.fill);
 }
 
+//===----------------------------------------------------------------------===//
+// Moves along several dimensions
+//===----------------------------------------------------------------------===//
+
+static bool isPlain(Operation *op) {
+  return op->getDiscardableAttrDictionary().empty(); // else the user means this op
+}
+
+/// The value of which all segments are; null where there are several.
+static Value onlySource(const Pieces &pieces) {
+  if (pieces.segments.empty())
+    return {};
+  Value source = pieces.segments.front().first;
+  return llvm::all_of(pieces.segments, [&](auto &each) { return each.first == source; }) ? source
+                                                                                         : Value();
+}
+
+/// What a value, which nobody else reads, moves of one other.
+static Pieces readMove(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !value.hasOneUse() || !isPlain(op))
+    return {};
+  Pieces pieces = readPieces(op);
+  return onlySource(pieces) ? pieces : Pieces();
+}
+
+/// Whether a pad along several dimensions is one of what was moved along some of them.
+static bool isPadOfMoves(tensor::PadOp pad) {
+  constexpr int kMostSteps = 8;
+  Value value = pad.getSource();
+  for (int step = 0; step < kMostSteps; ++step) {
+    Pieces pieces = readMove(value);
+    if (pieces.segments.empty())
+      return false;
+    if (pad.getStaticLow()[pieces.dim] != 0 || pad.getStaticHigh()[pieces.dim] != 0)
+      return true;
+    value = onlySource(pieces);
+  }
+  return false;
+}
+
+/// Pads one dimension after the other.
+static void splitPad(tensor::PadOp pad) {
+  Attribute fill;
+  Value padding = pad.getConstantPaddingValue();
+  int64_t rank = pad.getResultType().getRank();
+  auto isPadded = [&](int64_t d) {
+    return pad.getStaticLow()[d] != 0 || pad.getStaticHigh()[d] != 0;
+  };
+  if (!pad.getLow().empty() || !pad.getHigh().empty() || !padding || !isPlain(pad) ||
+      !matchPattern(padding, m_Constant(&fill)) ||
+      llvm::count_if(llvm::seq<int64_t>(0, rank), isPadded) < 2 || !isPadOfMoves(pad))
+    return;
+  OpBuilder b(pad);
+  Value value = pad.getSource();
+  for (int64_t d = 0; d < rank; ++d) {
+    if (!isPadded(d))
+      continue;
+    auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<int64_t> low(rank, 0), high(rank, 0), shape(type.getShape());
+    low[d] = pad.getStaticLow()[d];
+    high[d] = pad.getStaticHigh()[d];
+    shape[d] += low[d] + high[d];
+    Value constant = arith::ConstantOp::create(b, pad.getLoc(), cast<TypedAttr>(fill));
+    value = tensor::PadOp::create(b, pad.getLoc(), type.clone(shape), value,
+                                  getAsIndexOpFoldResult(b.getContext(), low),
+                                  getAsIndexOpFoldResult(b.getContext(), high), constant);
+  }
+  pad.getResult().replaceAllUsesWith(value);
+  pad.erase();
+}
+
+/// Brings `pieces`, which an op makes, in front of a move along another dimension, where it and
+/// what is moved there are one. Whether it did.
+static bool moveInFront(Operation *op, Pieces pieces) {
+  Value source = onlySource(pieces);
+  Pieces between = source ? readMove(source) : Pieces();
+  if (between.segments.empty() || between.dim == pieces.dim)
+    return false;
+  if (between.fill && pieces.fill && between.fill != pieces.fill)
+    return false;
+  Value inner = onlySource(between);
+  for (auto &[value, segment] : pieces.segments)
+    value = inner;
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto innerType = cast<RankedTensorType>(inner.getType());
+  SmallVector<int64_t> shape(innerType.getShape());
+  shape[pieces.dim] = type.getDimSize(pieces.dim);
+  if (!compose(pieces, shape[pieces.dim]) ||
+      (between.fill && pieces.fill && between.fill != pieces.fill))
+    return false;
+  join(pieces);
+  OpBuilder b(op);
+  Value moved = write(b, op->getLoc(), innerType.clone(shape), pieces);
+  for (auto &[value, segment] : between.segments)
+    value = moved;
+  op->getResult(0).replaceAllUsesWith(write(b, op->getLoc(), type, between));
+  return true;
+}
+
 void dist::formRearrangements(func::FuncOp function) {
+  SmallVector<tensor::PadOp> pads;
+  function.walk([&](tensor::PadOp pad) { pads.push_back(pad); });
+  for (tensor::PadOp pad : pads)
+    splitPad(pad);
   SmallVector<Operation *> moves;
   function.walk([&](Operation *op) {
-    bool isAnnotated = !op->getDiscardableAttrDictionary().empty(); // annotated by the user
-    if (!isAnnotated && !read(op).segments.empty())
+    if (isPlain(op) && !readPieces(op).segments.empty())
       moves.push_back(op);
   });
   for (Operation *op : moves) {
-    Pieces pieces = read(op);
-    if (pieces.segments.empty()) // a sum whose operands are no longer moves
+    Pieces pieces = readPieces(op);
+    if (pieces.segments.empty()) // of a sum, whose operands are no moves any more
+      continue;
+    if (moveInFront(op, pieces))
       continue;
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
     bool isComposed = compose(pieces, type.getDimSize(pieces.dim));
@@ -449,5 +188,15 @@ void dist::formRearrangements(func::FuncOp function) {
   }
   for (Operation *op : llvm::reverse(moves))
     if (op->use_empty())
+      op->erase();
+  // What was moved in front, and reshapes between moves.
+  SmallVector<Operation *> unused;
+  function.walk([&](Operation *op) {
+    if (isa<RearrangeOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::PadOp,
+            tensor::ExtractSliceOp>(op))
+      unused.push_back(op);
+  });
+  for (Operation *op : llvm::reverse(unused))
+    if (isPlain(op) && op->use_empty())
       op->erase();
 }

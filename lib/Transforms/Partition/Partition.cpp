@@ -196,7 +196,9 @@ LogicalResult Partitioner::run() {
   for (auto &part : parts) {
     if (part == parts.front())
       part->function.setSymName(name);
-    (void)runRegionDCE(rewriter, part->function->getRegions());
+    // What only the bodies of unused ops read becomes unused with them.
+    while (succeeded(runRegionDCE(rewriter, part->function->getRegions()))) {
+    }
   }
   return success();
 }

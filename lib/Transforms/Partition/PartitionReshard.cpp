@@ -165,60 +165,6 @@ Value Partitioner::emitSteps(Part &part, Location loc, Value local, RankedTensor
   return local;
 }
 
-Value Partitioner::windowThroughPad(Part &part, ReshardOp op) {
-  auto pad = op.getOperand().getDefiningOp<tensor::PadOp>();
-  TensorSharding target = shardingOf(op.getResult());
-  if (!pad || !pad.getConstantPaddingValue() || target.windows.empty() || target.isPartial())
-    return {};
-  Value inner = pad.getSource();
-  if (auto reshard = inner.getDefiningOp<ReshardOp>()) // that the pad itself would need
-    inner = reshard.getOperand();
-  if (getSharding(inner).getMesh() != op.getSharding().getMesh())
-    return {};
-  TensorSharding source = shardingOf(inner);
-  TensorSharding wanted = TensorSharding::replicated(target.rank());
-  wanted.dims = target.dims;
-  for (int64_t d = 0; d < target.rank(); ++d) {
-    auto window =
-        llvm::find_if(target.windows, [&](const sharding::Window &w) { return w.dim == d; });
-    if (target.dims[d].empty()) {
-      if (window != target.windows.end())
-        return {}; // a selection of the padded value, which is whole
-      continue;
-    }
-    int64_t low = pad.getStaticLow()[d], high = pad.getStaticHigh()[d];
-    if (ShapedType::isDynamic(low) || ShapedType::isDynamic(high))
-      return {}; // it is dynamic
-    if (window == target.windows.end()) {
-      if (low || high)
-        return {}; // the padded dimension is cut, but not windowed
-      continue;
-    }
-    if (window->stride != 1 || window->divisor != 1)
-      return {};
-    sharding::Window inside{d, window->step, window->offset + window->begin - low, window->length};
-    if (window->isSelection()) { // the elements that are not padding
-      inside.begin = std::max<int64_t>(0, window->begin - low);
-      inside.count = std::min(cast<RankedTensorType>(inner.getType()).getDimSize(d),
-                              window->begin + window->count - low) -
-                     inside.begin;
-      inside.offset -= inside.begin;
-      if (inside.count <= 0)
-        return {};
-    }
-    wanted.windows.push_back(inside);
-  }
-  Attribute fill;
-  matchPattern(pad.getConstantPaddingValue(), m_Constant(&fill));
-  if (!fill)
-    return {};
-  auto type = cast<RankedTensorType>(inner.getType());
-  Value local =
-      move(part, op.getLoc(), part.mapping.lookup(inner), type, op.getSharding().getMesh(), source,
-           sharding::canonical(wanted), op->getAttr(DistDialect::kReason), fill);
-  return padWholeDims(part.builder, pad, local, target);
-}
-
 /// Whether every device holds the same box, in the same buffer, on both of two meshes over the same
 /// devices.
 static bool holdTheSame(const sharding::Mesh &from, const sharding::Layout &source,
@@ -270,8 +216,8 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
   if (from == to && source.windows.empty() && target.windows.empty())
     return op.emitError() << "'dist.reshard' has no '" << DistDialect::kMove
                           << "'; run dist-plan-reshards first";
-  if (from == to) { // to windows, perhaps through a pad
-    Value windowed = windowThroughPad(sender, op);
+  if (from == to) { // to windows, perhaps through what moves elements
+    Value windowed = windowThroughMoves(sender, op);
     sender.mapping.map(
         op.getResult(),
         windowed ? windowed : move(sender, op.getLoc(), local, type, from, source, target, reason));

@@ -23,8 +23,7 @@ using sharding::DimLayout;
 using sharding::Layout;
 using sharding::TensorSharding;
 
-/// A layout, with or without selections, as a sharding of the tensor of its elements.
-static TensorSharding shardingOf(const Layout &layout) {
+TensorSharding Partitioner::denseShardingOf(const Layout &layout) {
   TensorSharding result = TensorSharding::replicated(static_cast<int64_t>(layout.dims.size()));
   result.partial = layout.partial;
   for (auto [d, dim] : llvm::enumerate(layout.dims)) {
@@ -52,7 +51,7 @@ Partitioner::Selected Partitioner::select(Part &part, Location loc, Value local,
   Layout has = sharding::makeLayout(source, shape), wants = sharding::makeLayout(target, shape);
   Layout held = sharding::selectLike(has, wants);
   auto type = RankedTensorType::get(held.globalShape, global.getElementType());
-  Selected result{local, type, ::shardingOf(held), ::shardingOf(wants)};
+  Selected result{local, type, denseShardingOf(held), denseShardingOf(wants)};
   if (held.localShape() == has.localShape() &&
       llvm::all_of_zip(held.dims, has.dims, [](auto &a, auto &b) {
         return a.stride == b.stride && (sharding::sizeOf(a.axes) > 1 || a.begin == b.begin);

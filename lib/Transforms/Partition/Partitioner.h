@@ -101,8 +101,33 @@ private:
   mlir::Value emit(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
                    mlir::FlatSymbolRefAttr mesh, const sharding::Move &move, mlir::Attribute reason,
                    mlir::Attribute fill);
-  /// A window of a padded value as a window of the source of the pad; null if that is impossible.
-  mlir::Value windowThroughPad(Part &part, ReshardOp op);
+
+  // Windows of values that were moved (PartitionWindow.cpp).
+  /// Who asks for a window, and what it has beyond the tensor (null: anything).
+  struct WindowRequest {
+    mlir::Location loc;
+    mlir::FlatSymbolRefAttr mesh;
+    mlir::Attribute reason, fill;
+  };
+  /// A window of a padded or rearranged value as one of what it is made of; null when it does not
+  /// apply, or sends no less.
+  mlir::Value windowThroughMoves(Part &part, ReshardOp op);
+  mlir::Value windowThrough(Part &part, mlir::Value value, const sharding::TensorSharding &target,
+                            const WindowRequest &request);
+  mlir::Value windowThroughPad(Part &part, mlir::tensor::PadOp pad,
+                               const sharding::TensorSharding &target,
+                               const WindowRequest &request);
+  mlir::Value windowThroughRearrangement(Part &part, RearrangeOp op,
+                                         const sharding::TensorSharding &target,
+                                         const WindowRequest &request);
+  /// The same, or the value moved to where the window is needed.
+  mlir::Value windowOf(Part &part, mlir::Value value, const sharding::TensorSharding &target,
+                       const WindowRequest &request);
+  /// The value in front of the reshard that a reader needed; null where it is on another mesh.
+  mlir::Value sourceOf(mlir::Value value, mlir::FlatSymbolRefAttr mesh);
+  /// What an exchange to `target` sends.
+  int64_t exchangedBytes(mlir::Value value, const sharding::TensorSharding &target,
+                         mlir::FlatSymbolRefAttr mesh);
 
   // Moves of selected elements (PartitionSelection.cpp).
   /// A tensor of selected elements, a device's part of it, and its move.
@@ -114,7 +139,9 @@ private:
   /// Whether a move needs a selection.
   static bool selects(const sharding::TensorSharding &source,
                       const sharding::TensorSharding &target);
-  /// The move of the elements that the target selects, packed from a device's part.
+  /// A layout, of a selection or not, as a sharding of the tensor that has its elements.
+  static sharding::TensorSharding denseShardingOf(const sharding::Layout &layout);
+  /// The move of the elements that the target selects, collected from what a device has.
   Selected select(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
                   mlir::FlatSymbolRefAttr mesh, const sharding::TensorSharding &source,
                   const sharding::TensorSharding &target);

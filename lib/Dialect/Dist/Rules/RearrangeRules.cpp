@@ -47,8 +47,8 @@ public:
   Assembler(PartitionContext &context, int64_t dim, int64_t factor, ArrayRef<Segment> segments,
             Attribute fill)
       : context(context), b(context.builder), loc(context.op->getLoc()), dim(dim), factor(factor),
-        segments(segments), fill(fill), type(context.getLocalType(0)), chunk(type.getDimSize(dim)) {
-  }
+        segments(segments), fill(fill), type(context.getLocalType(0)), chunk(type.getDimSize(dim)),
+        isWindow(windowOf(context.getResultSharding(0)).has_value()) {}
 
   Value assemble() {
     if (segments.size() == 1 && !fill && segments[0].toStep == 1)
@@ -57,7 +57,7 @@ public:
     SmallVector<AffineMap> maps;
     AffineMap identity = b.getMultiDimIdentityMap(type.getRank());
     for (auto [index, segment] : llvm::enumerate(segments)) {
-      if (std::abs(segment.toStep) != 1) {
+      if (!isAligned(index)) {
         begins.push_back(beginOf(index));
         continue;
       }
@@ -88,7 +88,7 @@ private:
       chosen = arith::ConstantOp::create(body, loc, cast<TypedAttr>(fill));
     size_t next = 0;
     for (auto [index, segment] : llvm::enumerate(segments)) {
-      Value element = std::abs(segment.toStep) == 1 ? arguments[next++] : read(body, index, at);
+      Value element = isAligned(index) ? arguments[next++] : read(body, index, at);
       Value writes = chosen ? isWrittenBy(body, segment, at) : Value();
       chosen = writes ? arith::SelectOp::create(body, loc, writes, element, chosen) : element;
     }
@@ -106,9 +106,9 @@ private:
     int64_t step = std::abs(segment.toStep);
     if (segment.count == 0)
       return arith::ConstantOp::create(body, loc, body.getBoolAttr(false));
-    if (first > 0)
+    if (first > 0 || isWindow) // windows reach beyond the tensor
       demand(arith::CmpIPredicate::sge, at, first);
-    if (end < context.getRule().factors[factor].size)
+    if (end < context.getRule().factors[factor].size || isWindow)
       demand(arith::CmpIPredicate::slt, at, end);
     if (step > 1) {
       int64_t shift = (step - first % step) % step;
@@ -119,29 +119,35 @@ private:
     return all;
   }
 
+  std::optional<Window> windowOf(const TensorSharding &sharding) const {
+    for (const Window &window : sharding.windows)
+      if (window.dim == dim)
+        return window;
+    return std::nullopt;
+  }
+
+  /// Whether an element of the result is the element of the operand's buffer at the same place.
+  bool isAligned(size_t index) const {
+    std::optional<Window> window = windowOf(context.getOperandSharding(index));
+    return std::abs(segments[index].toStep) == 1 && (!window || window->divisor == 1);
+  }
+
   /// The first element of a segment that the device's operand has.
   Value beginOf(size_t index) {
-    for (const Window &window : context.getOperandSharding(index).windows)
-      if (window.dim == dim) {
-        // Parts of the operand follow those of the result: c * step is c * chunk, or less of it.
-        Value begin = context.getGlobalIteration(b, loc, factor, indexOf(b, loc, 0));
-        int64_t step = std::abs(segments[index].toStep);
-        if (window.step < 0)
-          begin = arith::SubIOp::create(b, loc, indexOf(b, loc, 0), begin);
-        if (window.divisor == 1) // c * chunk / step, exactly
-          begin = arith::DivSIOp::create(b, loc, begin, indexOf(b, loc, step));
-        begin = arith::AddIOp::create(b, loc, begin, indexOf(b, loc, window.offset));
-        if (window.divisor == 1)
-          return begin;
-        return arith::CeilDivSIOp::create(b, loc, begin, indexOf(b, loc, step));
-      }
-    if (context.getOperandSharding(index).dims[dim].empty())
+    TensorSharding sharding = context.getOperandSharding(index);
+    if (sharding.dims[dim].empty())
       return indexOf(b, loc, 0);
-    // The window is the operand's own part: coordinate times its elements.
-    auto local = cast<RankedTensorType>(context.getOperand(index).getType());
-    Value begin = context.getGlobalIteration(b, loc, factor, indexOf(b, loc, 0));
-    begin = arith::DivSIOp::create(b, loc, begin, indexOf(b, loc, chunk));
-    return arith::MulIOp::create(b, loc, begin, indexOf(b, loc, local.getDimSize(dim)));
+    Value device = context.getDeviceIndex(sharding.dims[dim]);
+    std::optional<Window> window = windowOf(sharding);
+    if (!window) { // the operand's own part
+      auto local = cast<RankedTensorType>(context.getOperand(index).getType());
+      return arith::MulIOp::create(b, loc, device, indexOf(b, loc, local.getDimSize(dim)));
+    }
+    Value begin = arith::MulIOp::create(b, loc, device, indexOf(b, loc, window->step));
+    begin = arith::AddIOp::create(b, loc, begin, indexOf(b, loc, window->offset));
+    if (window->divisor == 1)
+      return begin;
+    return arith::CeilDivSIOp::create(b, loc, begin, indexOf(b, loc, window->divisor));
   }
 
   /// The element that a segment with steps writes at `at`; any element where it writes none.
@@ -171,7 +177,8 @@ private:
   Attribute fill;
   RankedTensorType type;
   int64_t chunk;
-  SmallVector<Value> begins; ///< of segments with steps
+  bool isWindow;             ///< of the result
+  SmallVector<Value> begins; ///< of segments that are not aligned
 };
 
 } // namespace
