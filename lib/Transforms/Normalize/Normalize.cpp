@@ -9,6 +9,7 @@
 #include "GrowInteriors.h"
 #include "HoistInvariants.h"
 #include "MeshAssignment.h"
+#include "NarrowBands.h"
 #include "ReadByMap.h"
 #include "ReadNarrow.h"
 #include "SinkPads.h"
@@ -106,6 +107,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     MeshTable meshes(getOperation());
     if (!meshes.empty()) {
       readByMap(function);
+      narrowBands(function);
       sinkPads(function);
       growInteriors(function);
       formRearrangements(function);
