@@ -24,6 +24,8 @@ using namespace tessera::dist;
 
 /// Limit on the length of a chain of ops.
 static constexpr int kMostSteps = 64;
+/// Runs of indices with one step, at most.
+static constexpr size_t kMostRuns = 16;
 
 namespace {
 
@@ -147,4 +149,36 @@ std::optional<SmallVector<int64_t>> dist::valuesOver(linalg::GenericOp op, Value
     values.push_back(number.getValue().getSExtValue());
   }
   return values;
+}
+
+SmallVector<sharding::Segment> dist::runsOf(ArrayRef<int64_t> indices) {
+  int64_t count = std::ssize(indices);
+  auto run = [&](int64_t first, int64_t every, int64_t length, int64_t step) {
+    if (length == 1)
+      return sharding::Segment{indices[first], 1, first, 1, 1};
+    int64_t last = first + every * (length - 1);
+    return step > 0 ? sharding::Segment{indices[first], step, first, every, length}
+                    : sharding::Segment{indices[last], -step, last, -every, length};
+  };
+  SmallVector<sharding::Segment> runs;
+  for (int64_t period = 1; period <= static_cast<int64_t>(kMostRuns) && 2 * period <= count;
+       ++period) {
+    int64_t step = indices[period] - indices[0];
+    auto follows = [&](int64_t i) { return indices[i + period] - indices[i] == step; };
+    if (step == 0 || !llvm::all_of(llvm::seq<int64_t>(0, count - period), follows))
+      continue;
+    for (int64_t i = 0; i < period; ++i)
+      runs.push_back(run(i, period, (count - i + period - 1) / period, step));
+    return runs;
+  }
+  for (int64_t first = 0; first < count;) {
+    int64_t next = first + 1, step = next < count ? indices[next] - indices[first] : 1;
+    while (step != 0 && next < count && indices[next] - indices[next - 1] == step)
+      ++next;
+    runs.push_back(run(first, 1, next - first, step));
+    if (runs.size() > kMostRuns)
+      return {};
+    first = next;
+  }
+  return runs;
 }

@@ -15,6 +15,7 @@
 #include "SinkPads.h"
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
+#include "WriteByMap.h"
 #include "tessera/Transforms/Elementwise.h"
 #include "tessera/Transforms/Inline.h"
 
@@ -107,6 +108,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     MeshTable meshes(getOperation());
     if (!meshes.empty()) {
       readByMap(function);
+      writeByMap(function);
       narrowBands(function);
       sinkPads(function);
       growInteriors(function);

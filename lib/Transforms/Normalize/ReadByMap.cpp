@@ -33,8 +33,6 @@ static constexpr int kMostSteps = 24;
 static constexpr int64_t kFar = int64_t(1) << 40;
 /// Limit on the number of indices evaluated at compile time.
 static constexpr int64_t kMostIndices = 4096;
-/// Limit on the number of strided runs that are read one by one.
-static constexpr size_t kMostRuns = 16;
 
 namespace {
 
@@ -239,41 +237,7 @@ static BlockArgument lookedUp(linalg::GenericOp op) {
              : BlockArgument();
 }
 
-/// Indices as strided runs of a table. The runs interleave if the indices are periodic, as in an
-/// interpolation by 3/2: 0, 0, 1, 2, 2, 3, ... Empty if there are too many.
-static SmallVector<sharding::Segment> runsOf(ArrayRef<int64_t> indices) {
-  int64_t count = std::ssize(indices);
-  auto run = [&](int64_t first, int64_t every, int64_t length, int64_t step) {
-    if (length == 1)
-      return sharding::Segment{indices[first], 1, first, 1, 1};
-    int64_t last = first + every * (length - 1);
-    return step > 0 ? sharding::Segment{indices[first], step, first, every, length}
-                    : sharding::Segment{indices[last], -step, last, -every, length};
-  };
-  SmallVector<sharding::Segment> runs;
-  for (int64_t period = 1; period <= static_cast<int64_t>(kMostRuns) && 2 * period <= count;
-       ++period) {
-    int64_t step = indices[period] - indices[0];
-    auto follows = [&](int64_t i) { return indices[i + period] - indices[i] == step; };
-    if (step == 0 || !llvm::all_of(llvm::seq<int64_t>(0, count - period), follows))
-      continue;
-    for (int64_t i = 0; i < period; ++i)
-      runs.push_back(run(i, period, (count - i + period - 1) / period, step));
-    return runs;
-  }
-  for (int64_t first = 0; first < count;) {
-    int64_t next = first + 1, step = next < count ? indices[next] - indices[first] : 1;
-    while (step != 0 && next < count && indices[next] - indices[next - 1] == step)
-      ++next;
-    runs.push_back(run(first, 1, next - first, step));
-    if (runs.size() > kMostRuns)
-      return {};
-    first = next;
-  }
-  return runs;
-}
-
-/// The repetition count of each element if all are repeated equally; else 1.
+/// How often each element is repeated, where nothing else happens to a run of them; else 1.
 static int64_t repetitionsOf(ArrayRef<int64_t> indices) {
   int64_t count = std::ssize(indices), times = 1;
   while (times < count && indices[times] == indices[0])

@@ -65,7 +65,27 @@ private:
     if (auto widened = added.getDefiningOp<arith::ExtFOp>()) // of an accumulator of f32
       added = widened.getIn();
     auto select = added.getDefiningOp<arith::SelectOp>();
-    return select && isNeutral(select.getFalseValue(), *neutral) ? select.getCondition() : Value();
+    return select && (isNeutral(select.getFalseValue(), *neutral) ||
+                      (isIdempotent(last) && isInitial(select.getFalseValue())))
+               ? select.getCondition()
+               : Value();
+  }
+
+  static bool isIdempotent(Operation *op) {
+    return isa<arith::MaxSIOp, arith::MinSIOp, arith::MaximumFOp, arith::MinimumFOp>(op);
+  }
+
+  /// Whether every element of the accumulator starts as a constant: a largest element is at least
+  /// the one that it starts as.
+  bool isInitial(Value value) {
+    Attribute constant, initial;
+    DenseElementsAttr elements;
+    Value init = op.getDpsInits()[0];
+    if (matchPattern(init, m_Constant(&elements)) && elements.isSplat())
+      initial = elements.getSplatValue<Attribute>();
+    else if (auto fill = init.getDefiningOp<linalg::FillOp>())
+      matchPattern(fill.getInputs()[0], m_Constant(&initial));
+    return initial && matchPattern(value, m_Constant(&constant)) && constant == initial;
   }
 
   static bool isNeutral(Value value, TypedAttr neutral) {

@@ -1,0 +1,184 @@
+//===- WriteByMap.cpp - Updates at indices that follow a rule --------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   y[r, j] = x[r, j] * (product over k of select(index[k] == r, u[k, j], 1))
+//
+// Where the indices are known and differ, one k at most counts for a row r:
+//
+//   y[r, j] = x[r, j] * select(from[r] >= 0, u'[r, j], 1)        u'[index[k]] = u[k]
+//
+// in which `from` is a constant, the k of each row or -1, and u' a rearrangement of u.
+//
+//===----------------------------------------------------------------------===//
+
+#include "WriteByMap.h"
+
+#include "ConstantIndices.h"
+
+#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/Rules/Selection.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::Segment;
+
+/// More rows or updates than this are looked for when the program runs.
+static constexpr int64_t kMostIndices = 1 << 15;
+
+/// Whether a value is the iteration of a loop.
+static bool isIndexOf(Value value, unsigned loop) {
+  while (auto cast = value.getDefiningOp<arith::IndexCastOp>())
+    value = cast.getIn();
+  auto index = value.getDefiningOp<linalg::IndexOp>();
+  return index && index.getDim() == loop;
+}
+
+/// The comparisons of an index with a loop in a body.
+static SmallVector<arith::CmpIOp> comparisons(linalg::GenericOp op, Value index, unsigned loop) {
+  SmallVector<arith::CmpIOp> found;
+  for (auto compare : op.getBody()->getOps<arith::CmpIOp>())
+    if (compare.getPredicate() == arith::CmpIPredicate::eq &&
+        ((compare.getLhs() == index && isIndexOf(compare.getRhs(), loop)) ||
+         (compare.getRhs() == index && isIndexOf(compare.getLhs(), loop))))
+      found.push_back(compare);
+  return found;
+}
+
+/// Runs of a table at which updates are written, as segments of the updates.
+static SmallVector<int64_t> segmentsOf(ArrayRef<Segment> runs) {
+  SmallVector<int64_t> fields;
+  for (const Segment &run : runs) {
+    bool isReversed = run.toStep < 0;
+    int64_t last = run.count - 1;
+    // Updates run.to + i * run.toStep are rows run.from + i * run.fromStep; updates ascend.
+    llvm::append_range(fields,
+                       ArrayRef<int64_t>{isReversed ? run.to + last * run.toStep : run.to,
+                                         std::abs(run.toStep),
+                                         isReversed ? run.from + last * run.fromStep : run.from,
+                                         isReversed ? -run.fromStep : run.fromStep, run.count});
+  }
+  return fields;
+}
+
+/// The loops of an op without one, others in order.
+static AffineMap without(AffineMap map, unsigned loop, unsigned inPlace) {
+  SmallVector<AffineExpr> renumbered;
+  unsigned next = 0;
+  for (unsigned d = 0; d < map.getNumDims(); ++d)
+    renumbered.push_back(d == loop ? AffineExpr() : getAffineDimExpr(next++, map.getContext()));
+  renumbered[loop] = renumbered[inPlace];
+  return map.replaceDimsAndSymbols(renumbered, {}, next, 0);
+}
+
+static void writeByMap(linalg::GenericOp op) {
+  SmallVector<SelectedLoop, 2> selected = selectedLoops(op);
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  if (selected.size() != 1 || !selected[0].offsets.empty() || op.getNumReductionLoops() != 1 ||
+      iterators[selected[0].loop] != utils::IteratorType::parallel ||
+      !op->getDiscardableAttrDictionary().empty())
+    return;
+  unsigned row = selected[0].loop;
+  SmallVector<unsigned> reductions;
+  op.getReductionDims(reductions);
+  unsigned update = reductions[0];
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  SmallVector<arith::CmpIOp> compares = comparisons(op, selected[0].index, row);
+  if (extents[row] > kMostIndices || extents[update] > kMostIndices || compares.empty())
+    return;
+  // Operands run over updates in one dimension of their own, and none of them is one of scalars.
+  AffineExpr searched = getAffineDimExpr(update, op.getContext());
+  for (OpOperand *operand : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(operand);
+    if (map.isFunctionOfDim(update) &&
+        (llvm::count(map.getResults(), searched) != 1 || map.isFunctionOfDim(row) ||
+         !map.isProjectedPermutation() || !isa<RankedTensorType>(operand->get().getType())))
+      return;
+  }
+  std::optional<SmallVector<int64_t>> indices =
+      valuesOver(op, selected[0].index, update, kMostIndices);
+  if (!indices)
+    return;
+  SmallVector<int64_t> from(extents[row], -1);
+  for (auto [k, index] : llvm::enumerate(*indices)) {
+    if (index < 0 || index >= extents[row] || from[index] >= 0)
+      return; // nothing is written, or twice
+    from[index] = static_cast<int64_t>(k);
+  }
+  SmallVector<Segment> runs = runsOf(*indices);
+  if (runs.empty())
+    return;
+  SmallVector<int64_t> fields = segmentsOf(runs);
+
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    Value value = operand.get();
+    if (op.isDpsInput(&operand) && map.isFunctionOfDim(update)) {
+      auto type = cast<RankedTensorType>(value.getType());
+      auto dim = llvm::find(map.getResults(), searched) - map.getResults().begin();
+      SmallVector<int64_t> shape(type.getShape());
+      shape[dim] = extents[row];
+      bool isCovered = std::ssize(*indices) == extents[row];
+      value = RearrangeOp::create(b, loc, type.clone(shape), SmallVector<Value>(runs.size(), value),
+                                  dim, fields,
+                                  isCovered ? TypedAttr() : b.getZeroAttr(type.getElementType()));
+    }
+    if (op.isDpsInput(&operand))
+      inputs.push_back(value);
+    maps.push_back(without(map, update, row));
+  }
+  auto tableType = RankedTensorType::get({extents[row]}, b.getI64Type());
+  inputs.push_back(arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(tableType, ArrayRef<int64_t>(from))));
+  AffineMap rows = AffineMap::get(op.getNumLoops(), 0, getAffineDimExpr(row, b.getContext()));
+  maps.insert(maps.end() - 1, without(rows, update, row));
+  iterators.erase(iterators.begin() + update);
+  auto made = linalg::GenericOp::create(
+      b, loc, op->getResultTypes(), inputs, op.getDpsInits(), maps, iterators,
+      [&](OpBuilder &body, Location at, ValueRange arguments) {
+        IRMapping mapping;
+        unsigned numInputs = op.getNumDpsInputs();
+        for (BlockArgument argument : op.getBody()->getArguments()) {
+          unsigned n = argument.getArgNumber();
+          mapping.map(argument, arguments[n < numInputs ? n : n + 1]);
+        }
+        Value own = arguments[numInputs];
+        Value hits = arith::CmpIOp::create(body, at, arith::CmpIPredicate::sge, own,
+                                           arith::ConstantIntOp::create(body, at, 0, 64));
+        for (Operation &inner : *op.getBody()) {
+          if (auto compare = dyn_cast<arith::CmpIOp>(inner); llvm::is_contained(compares, compare))
+            mapping.map(compare.getResult(), hits);
+          else if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+            unsigned loop = index.getDim();
+            mapping.map(
+                index.getResult(),
+                loop == update
+                    ? arith::IndexCastOp::create(body, at, body.getIndexType(), own).getResult()
+                    : linalg::IndexOp::create(body, at, loop - (loop > update)).getResult());
+          } else
+            body.clone(inner, mapping);
+        }
+      });
+  op->replaceAllUsesWith(made->getResults());
+  op.erase();
+}
+
+void dist::writeByMap(func::FuncOp function) {
+  SmallVector<linalg::GenericOp> ops;
+  function.walk([&](linalg::GenericOp op) { ops.push_back(op); });
+  for (linalg::GenericOp op : ops)
+    ::writeByMap(op);
+}

@@ -1,0 +1,89 @@
+// RUN: tessera-opt %s --dist-normalize | FileCheck %s
+// RUN: tessera explain %s --function multiplied | FileCheck %s --check-prefix=BYTES
+// RUN: tessera run %s --function multiplied --check
+// RUN: tessera run %s --function reversed --check
+// RUN: tessera run %s --function twice --check
+
+// Updates at rows that are known at compile time and differ: each row of the result has one update
+// at most, which is moved to it. Rows that are updated twice are searched for.
+
+dist.process_mesh @line(shape = [4], dim_names = ["s"])
+
+#one = affine_map<(d0) -> (d0)>
+#update = affine_map<(d0, d1, d2) -> (d2, d1)>
+#index = affine_map<(d0, d1, d2) -> (d2)>
+#result = affine_map<(d0, d1, d2) -> (d0, d1)>
+
+// CHECK-LABEL: func.func @multiplied(
+// CHECK: %[[MOVED:.*]] = dist.rearrange %arg1 dim = 0 segments = [0, 1, 1, 2, 8] fill = 0.000000e+00
+// CHECK: %[[FROM:.*]] = arith.constant dense<[-1, 0, -1, 1, -1, 2,
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} ins(%[[MOVED]], %{{.*}}, %[[FROM]]
+// BYTES: total: 0 collectives
+func.func @multiplied(%x: tensor<16x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                      %u: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<16x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %e = tensor.empty() : tensor<8xi32>
+  %i = linalg.generic {indexing_maps = [#one], iterator_types = ["parallel"]} outs(%e : tensor<8xi32>) {
+  ^bb0(%out: i32):
+    %a = linalg.index 0 : index
+    %b = arith.index_cast %a : index to i32
+    %two = arith.constant 2 : i32
+    %c = arith.muli %b, %two : i32
+    %d = arith.constant 1 : i32
+    %f = arith.addi %c, %d : i32
+    linalg.yield %f : i32
+  } -> tensor<8xi32>
+  %y = linalg.generic {indexing_maps = [#update, #index, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%u, %i : tensor<8x3xf32>, tensor<8xi32>) outs(%x : tensor<16x3xf32>) {
+  ^bb0(%row: f32, %at: i32, %acc: f32):
+    %n = linalg.index 0 : index
+    %m = arith.index_cast %n : index to i32
+    %is = arith.cmpi eq, %at, %m : i32
+    %none = arith.constant 1.0 : f32
+    %taken = arith.select %is, %row, %none : f32
+    %next = arith.mulf %acc, %taken : f32
+    linalg.yield %next : f32
+  } -> tensor<16x3xf32>
+  return %y : tensor<16x3xf32>
+}
+
+// Rows 9, 7, 5 and 3, by a constant.
+// CHECK-LABEL: func.func @reversed(
+// CHECK: dist.rearrange %arg1 dim = 0 segments = [0, 1, 9, -2, 4]
+func.func @reversed(%x: tensor<10x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                    %u: tensor<4x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<10x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %i = arith.constant dense<[9, 7, 5, 3]> : tensor<4xi32>
+  %y = linalg.generic {indexing_maps = [#update, #index, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%u, %i : tensor<4x3xf32>, tensor<4xi32>) outs(%x : tensor<10x3xf32>) {
+  ^bb0(%row: f32, %at: i32, %acc: f32):
+    %n = linalg.index 0 : index
+    %m = arith.index_cast %n : index to i32
+    %is = arith.cmpi eq, %at, %m : i32
+    %none = arith.constant 0.0 : f32
+    %taken = arith.select %is, %row, %none : f32
+    %next = arith.addf %acc, %taken : f32
+    linalg.yield %next : f32
+  } -> tensor<10x3xf32>
+  return %y : tensor<10x3xf32>
+}
+
+// CHECK-LABEL: func.func @twice(
+// CHECK-NOT: dist.rearrange
+func.func @twice(%x: tensor<10x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                 %u: tensor<4x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<10x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %i = arith.constant dense<[9, 7, 7, 3]> : tensor<4xi32>
+  %y = linalg.generic {indexing_maps = [#update, #index, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%u, %i : tensor<4x3xf32>, tensor<4xi32>) outs(%x : tensor<10x3xf32>) {
+  ^bb0(%row: f32, %at: i32, %acc: f32):
+    %n = linalg.index 0 : index
+    %m = arith.index_cast %n : index to i32
+    %is = arith.cmpi eq, %at, %m : i32
+    %none = arith.constant 0.0 : f32
+    %taken = arith.select %is, %row, %none : f32
+    %next = arith.addf %acc, %taken : f32
+    linalg.yield %next : f32
+  } -> tensor<10x3xf32>
+  return %y : tensor<10x3xf32>
+}
