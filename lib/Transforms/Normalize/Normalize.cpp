@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FollowLoops.h"
 #include "FormRearrangements.h"
 #include "GrowInteriors.h"
 #include "HoistInvariants.h"
@@ -108,6 +109,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     MeshTable meshes(getOperation());
     if (!meshes.empty()) {
       readByMap(function);
+      followLoops(function);
       writeByMap(function);
       narrowBands(function);
       sinkPads(function);

@@ -5,14 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ops on index tensors compute the indices of a look-up. If they start from iotas and
-// constants, an element is an affine function of its position: its range decides
-// comparisons and clamps, everything else is arithmetic on affine functions.
+// The indices of a look-up are computed by ops on index tensors. Where these are made
+// of iotas and constants, an element is an affine function of its place (AffineValues.h).
 //
 //===----------------------------------------------------------------------===//
 
 #include "ReadByMap.h"
 
+#include "AffineValues.h"
 #include "ConstantIndices.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
@@ -27,186 +27,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Limit on the depth of the ops that compute indices.
-static constexpr int kMostSteps = 24;
-/// Larger values are treated as unknown, so that sums of values do not overflow.
-static constexpr int64_t kFar = int64_t(1) << 40;
-/// Limit on the number of indices evaluated at compile time.
+/// Of more indices than this, each is computed when the program runs.
 static constexpr int64_t kMostIndices = 4096;
-
-namespace {
-
-struct Interval {
-  int64_t low, high; ///< both included
-};
-
-/// Integers of a body as affine functions of the loops of its op.
-class Functions {
-public:
-  explicit Functions(linalg::GenericOp op, int steps)
-      : op(op), context(op.getContext()), steps(steps), extents(op.getStaticLoopRanges()) {}
-
-  /// Null if a value is not known to be affine. A condition that is always true is 1, one that is
-  /// always false 0.
-  AffineExpr of(Value value);
-  /// Nothing if it is unknown or too large.
-  std::optional<Interval> rangeOf(AffineExpr expr) const;
-
-private:
-  AffineExpr compute(Value value);
-  AffineExpr compare(arith::CmpIOp compare);
-  /// The function, if all its values fit the type.
-  AffineExpr within(AffineExpr expr, Type type) const;
-  AffineExpr constant(int64_t value) const { return getAffineConstantExpr(value, context); }
-
-  linalg::GenericOp op;
-  MLIRContext *context;
-  int steps;
-  SmallVector<int64_t> extents;
-  llvm::DenseMap<Value, AffineExpr> known; ///< looked up only
-};
-
-} // namespace
-
-/// The elements of a tensor as an affine function of their indices; null if they are not.
-static AffineExpr elementsOf(Value tensor, int steps) {
-  DenseElementsAttr elements;
-  if (matchPattern(tensor, m_Constant(&elements)) && elements.isSplat() &&
-      elements.getElementType().isInteger()) {
-    APInt number = elements.getSplatValue<APInt>();
-    if (number.getSignificantBits() > 40)
-      return {};
-    int64_t value = number.getBitWidth() == 1 ? number.getZExtValue() : number.getSExtValue();
-    return getAffineConstantExpr(value, tensor.getContext());
-  }
-  auto generic = tensor.getDefiningOp<linalg::GenericOp>();
-  if (steps == 0 || !generic || generic->getNumResults() != 1 ||
-      generic.getNumReductionLoops() > 0 || !generic.hasPureTensorSemantics() ||
-      !generic.getIndexingMapsArray().back().isIdentity())
-    return {};
-  return Functions(generic, steps - 1).of(generic.getBody()->getTerminator()->getOperand(0));
-}
-
-std::optional<Interval> Functions::rangeOf(AffineExpr expr) const {
-  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
-    int64_t extent = extents[dim.getPosition()];
-    return extent > 0 && extent < kFar ? std::optional(Interval{0, extent - 1}) : std::nullopt;
-  }
-  if (auto number = dyn_cast<AffineConstantExpr>(expr))
-    return Interval{number.getValue(), number.getValue()};
-  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
-  if (!binary)
-    return std::nullopt;
-  std::optional<Interval> left = rangeOf(binary.getLHS()), right = rangeOf(binary.getRHS());
-  if (!left || !right)
-    return std::nullopt;
-  Interval result{};
-  if (expr.getKind() == AffineExprKind::Add) {
-    result = {left->low + right->low, left->high + right->high};
-  } else if (expr.getKind() == AffineExprKind::Mul && right->low == right->high) {
-    int64_t a, b;
-    if (llvm::MulOverflow(left->low, right->low, a) || llvm::MulOverflow(left->high, right->low, b))
-      return std::nullopt;
-    result = {std::min(a, b), std::max(a, b)};
-  } else {
-    return std::nullopt;
-  }
-  return result.low > -kFar && result.high < kFar ? std::optional(result) : std::nullopt;
-}
-
-AffineExpr Functions::within(AffineExpr expr, Type type) const {
-  if (!expr)
-    return {};
-  expr = simplifyAffineExpr(expr, extents.size(), 0);
-  std::optional<Interval> range = rangeOf(expr);
-  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
-  if (!range || (width < 64 && (range->low < -(int64_t(1) << (width - 1)) ||
-                                range->high >= int64_t(1) << (width - 1))))
-    return {};
-  return expr;
-}
-
-AffineExpr Functions::of(Value value) {
-  auto [it, isNew] = known.try_emplace(value);
-  if (!isNew)
-    return it->second;
-  AffineExpr result = compute(value);
-  return known[value] = result;
-}
-
-AffineExpr Functions::compare(arith::CmpIOp compare) {
-  AffineExpr left = of(compare.getLhs()), right = of(compare.getRhs());
-  if (!left || !right)
-    return {};
-  std::optional<Interval> by = rangeOf(simplifyAffineExpr(left - right, extents.size(), 0));
-  if (!by)
-    return {};
-  auto decide = [&](bool always, bool never) {
-    return always ? constant(1) : never ? constant(0) : AffineExpr();
-  };
-  switch (compare.getPredicate()) {
-  case arith::CmpIPredicate::slt:
-    return decide(by->high < 0, by->low >= 0);
-  case arith::CmpIPredicate::sle:
-    return decide(by->high <= 0, by->low > 0);
-  case arith::CmpIPredicate::sgt:
-    return decide(by->low > 0, by->high <= 0);
-  case arith::CmpIPredicate::sge:
-    return decide(by->low >= 0, by->high < 0);
-  case arith::CmpIPredicate::eq:
-    return decide(by->low == 0 && by->high == 0, by->low > 0 || by->high < 0);
-  case arith::CmpIPredicate::ne:
-    return decide(by->low > 0 || by->high < 0, by->low == 0 && by->high == 0);
-  default:
-    return {};
-  }
-}
-
-AffineExpr Functions::compute(Value value) {
-  APInt number;
-  if (matchPattern(value, m_ConstantInt(&number)) && number.getSignificantBits() <= 40)
-    return constant(value.getType().isInteger(1) ? number.getZExtValue() : number.getSExtValue());
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (argument.getOwner() != op.getBody() || argument.getArgNumber() >= op.getNumDpsInputs())
-      return {};
-    AffineExpr elements = elementsOf(op.getInputs()[argument.getArgNumber()], steps);
-    AffineMap map = op.getIndexingMapsArray()[argument.getArgNumber()];
-    return elements ? simplifyAffineExpr(elements.replaceDims(map.getResults()), extents.size(), 0)
-                    : AffineExpr();
-  }
-  Operation *producer = value.getDefiningOp();
-  if (producer->getBlock() != op.getBody())
-    return {};
-  if (auto index = dyn_cast<linalg::IndexOp>(producer))
-    return getAffineDimExpr(index.getDim(), op.getContext());
-  if (auto comparison = dyn_cast<arith::CmpIOp>(producer))
-    return compare(comparison);
-  auto operand = [&](unsigned n) { return of(producer->getOperand(n)); };
-  if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(producer))
-    return producer->getOperand(0).getType().isInteger(1) ? AffineExpr()
-                                                          : within(operand(0), value.getType());
-  if (isa<arith::SelectOp>(producer)) {
-    auto condition = dyn_cast_or_null<AffineConstantExpr>(operand(0));
-    return condition ? operand(condition.getValue() ? 1 : 2) : AffineExpr();
-  }
-  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MaxSIOp, arith::MinSIOp>(producer))
-    return {};
-  AffineExpr left = operand(0), right = operand(1);
-  if (!left || !right || value.getType().isInteger(1))
-    return {};
-  if (isa<arith::AddIOp>(producer))
-    return within(left + right, value.getType());
-  if (isa<arith::SubIOp>(producer))
-    return within(left - right, value.getType());
-  if (isa<arith::MulIOp>(producer))
-    return isa<AffineConstantExpr>(left) || isa<AffineConstantExpr>(right)
-               ? within(left * right, value.getType())
-               : AffineExpr();
-  std::optional<Interval> by = rangeOf(simplifyAffineExpr(left - right, extents.size(), 0));
-  if (!by || (by->low < 0 && by->high > 0))
-    return {};
-  return (by->low >= 0) == isa<arith::MaxSIOp>(producer) ? left : right;
-}
 
 //===----------------------------------------------------------------------===//
 // Look-ups
@@ -336,7 +158,7 @@ static void readByMap(linalg::GenericOp op) {
       op.getIteratorTypesArray()[selected[0].loop] != utils::IteratorType::reduction)
     return;
   unsigned loop = selected[0].loop;
-  Functions functions(op, kMostSteps);
+  AffineValues functions(op);
   AffineExpr place = functions.of(selected[0].index);
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap read = maps[element.getArgNumber()];
@@ -350,7 +172,7 @@ static void readByMap(linalg::GenericOp op) {
     return readByRuns(op, element, selected[0].index, loop);
   if (!place || place.isFunctionOfDim(loop) || uses != 1 || !isPlain)
     return;
-  std::optional<Interval> range = functions.rangeOf(place);
+  std::optional<AffineValues::Interval> range = functions.rangeOf(place);
   if (!range || range->low < 0 || range->high >= extents[loop])
     return; // beyond the edge it finds nothing
   SmallVector<AffineExpr> renumbered;

@@ -1,0 +1,210 @@
+//===- AffineValues.cpp - Integers as functions of loops -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AffineValues.h"
+
+#include "Pieces.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+/// Beyond this nothing is known of a value: sums of such values do not overflow.
+static constexpr int64_t kFar = int64_t(1) << 40;
+
+/// Of a tensor that is one segment of another, or one with dimensions of extent 1 more or less.
+AffineExpr AffineValues::elementsOfMoved(Value tensor, int steps) {
+  Operation *op = tensor.getDefiningOp();
+  if (!op)
+    return {};
+  MLIRContext *context = op->getContext();
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<AffineExpr> places;
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
+    auto source = cast<RankedTensorType>(op->getOperand(0).getType());
+    int64_t next = 0;
+    auto skipOnes = [&] {
+      while (next < type.getRank() && type.getDimSize(next) == 1)
+        ++next;
+    };
+    for (int64_t extent : source.getShape()) {
+      if (extent == 1) {
+        places.push_back(getAffineConstantExpr(0, context));
+        continue;
+      }
+      skipOnes();
+      if (next == type.getRank() || type.getDimSize(next) != extent)
+        return {};
+      places.push_back(getAffineDimExpr(next++, context));
+    }
+    skipOnes();
+    if (next != type.getRank())
+      return {};
+    AffineExpr elements = elementsOf(op->getOperand(0), steps - 1);
+    return elements ? elements.replaceDims(places) : AffineExpr();
+  }
+  Pieces pieces = readPieces(op);
+  if (pieces.segments.empty())
+    return {};
+  compose(pieces, type.getDimSize(pieces.dim));
+  auto [value, segment] = pieces.segments.front();
+  if (pieces.segments.size() != 1 || segment.toStep != 1 ||
+      segment.count != type.getDimSize(pieces.dim))
+    return {};
+  AffineExpr elements = elementsOf(value, steps - 1);
+  if (!elements)
+    return {};
+  for (int64_t d = 0; d < type.getRank(); ++d)
+    places.push_back(getAffineDimExpr(d, context));
+  places[pieces.dim] = places[pieces.dim] * segment.fromStep + segment.from;
+  return elements.replaceDims(places);
+}
+
+AffineExpr AffineValues::elementsOf(Value tensor, int steps) {
+  DenseElementsAttr elements;
+  if (matchPattern(tensor, m_Constant(&elements)) && elements.isSplat() &&
+      elements.getElementType().isInteger()) {
+    APInt number = elements.getSplatValue<APInt>();
+    if (number.getSignificantBits() > 40)
+      return {};
+    int64_t value = number.getBitWidth() == 1 ? number.getZExtValue() : number.getSExtValue();
+    return getAffineConstantExpr(value, tensor.getContext());
+  }
+  if (steps == 0)
+    return {};
+  if (AffineExpr moved = elementsOfMoved(tensor, steps))
+    return moved;
+  auto generic = tensor.getDefiningOp<linalg::GenericOp>();
+  if (!generic || generic->getNumResults() != 1 || generic.getNumReductionLoops() > 0 ||
+      !generic.hasPureTensorSemantics() || !generic.getIndexingMapsArray().back().isIdentity())
+    return {};
+  return AffineValues(generic, steps - 1).of(generic.getBody()->getTerminator()->getOperand(0));
+}
+
+std::optional<AffineValues::Interval> AffineValues::rangeOf(AffineExpr expr) const {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
+    int64_t extent = extents[dim.getPosition()];
+    return extent > 0 && extent < kFar ? std::optional(Interval{0, extent - 1}) : std::nullopt;
+  }
+  if (auto number = dyn_cast<AffineConstantExpr>(expr))
+    return Interval{number.getValue(), number.getValue()};
+  auto binary = dyn_cast<AffineBinaryOpExpr>(expr);
+  if (!binary)
+    return std::nullopt;
+  std::optional<Interval> left = rangeOf(binary.getLHS()), right = rangeOf(binary.getRHS());
+  if (!left || !right)
+    return std::nullopt;
+  Interval result{};
+  if (expr.getKind() == AffineExprKind::Add) {
+    result = {left->low + right->low, left->high + right->high};
+  } else if (expr.getKind() == AffineExprKind::Mul && right->low == right->high) {
+    int64_t a, b;
+    if (llvm::MulOverflow(left->low, right->low, a) || llvm::MulOverflow(left->high, right->low, b))
+      return std::nullopt;
+    result = {std::min(a, b), std::max(a, b)};
+  } else {
+    return std::nullopt;
+  }
+  return result.low > -kFar && result.high < kFar ? std::optional(result) : std::nullopt;
+}
+
+AffineExpr AffineValues::within(AffineExpr expr, Type type) const {
+  if (!expr)
+    return {};
+  expr = simplifyAffineExpr(expr, extents.size(), 0);
+  std::optional<Interval> range = rangeOf(expr);
+  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  if (!range || (width < 64 && (range->low < -(int64_t(1) << (width - 1)) ||
+                                range->high >= int64_t(1) << (width - 1))))
+    return {};
+  return expr;
+}
+
+AffineExpr AffineValues::of(Value value) {
+  auto [it, isNew] = known.try_emplace(value);
+  if (!isNew)
+    return it->second;
+  AffineExpr result = compute(value);
+  return known[value] = result;
+}
+
+AffineExpr AffineValues::compare(arith::CmpIOp compare) {
+  AffineExpr left = of(compare.getLhs()), right = of(compare.getRhs());
+  if (!left || !right)
+    return {};
+  std::optional<Interval> by = rangeOf(simplifyAffineExpr(left - right, extents.size(), 0));
+  if (!by)
+    return {};
+  auto decide = [&](bool always, bool never) {
+    return always ? constant(1) : never ? constant(0) : AffineExpr();
+  };
+  switch (compare.getPredicate()) {
+  case arith::CmpIPredicate::slt:
+    return decide(by->high < 0, by->low >= 0);
+  case arith::CmpIPredicate::sle:
+    return decide(by->high <= 0, by->low > 0);
+  case arith::CmpIPredicate::sgt:
+    return decide(by->low > 0, by->high <= 0);
+  case arith::CmpIPredicate::sge:
+    return decide(by->low >= 0, by->high < 0);
+  case arith::CmpIPredicate::eq:
+    return decide(by->low == 0 && by->high == 0, by->low > 0 || by->high < 0);
+  case arith::CmpIPredicate::ne:
+    return decide(by->low > 0 || by->high < 0, by->low == 0 && by->high == 0);
+  default:
+    return {};
+  }
+}
+
+AffineExpr AffineValues::compute(Value value) {
+  APInt number;
+  if (matchPattern(value, m_ConstantInt(&number)) && number.getSignificantBits() <= 40)
+    return constant(value.getType().isInteger(1) ? number.getZExtValue() : number.getSExtValue());
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() != op.getBody() || argument.getArgNumber() >= op.getNumDpsInputs())
+      return {};
+    AffineExpr elements = elementsOf(op.getInputs()[argument.getArgNumber()], steps);
+    AffineMap map = op.getIndexingMapsArray()[argument.getArgNumber()];
+    return elements ? simplifyAffineExpr(elements.replaceDims(map.getResults()), extents.size(), 0)
+                    : AffineExpr();
+  }
+  Operation *producer = value.getDefiningOp();
+  if (producer->getBlock() != op.getBody())
+    return {};
+  if (auto index = dyn_cast<linalg::IndexOp>(producer))
+    return getAffineDimExpr(index.getDim(), op.getContext());
+  if (auto comparison = dyn_cast<arith::CmpIOp>(producer))
+    return compare(comparison);
+  auto operand = [&](unsigned n) { return of(producer->getOperand(n)); };
+  if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(producer))
+    return producer->getOperand(0).getType().isInteger(1) ? AffineExpr()
+                                                          : within(operand(0), value.getType());
+  if (isa<arith::SelectOp>(producer)) {
+    auto condition = dyn_cast_or_null<AffineConstantExpr>(operand(0));
+    return condition ? operand(condition.getValue() ? 1 : 2) : AffineExpr();
+  }
+  if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MaxSIOp, arith::MinSIOp>(producer))
+    return {};
+  AffineExpr left = operand(0), right = operand(1);
+  if (!left || !right || value.getType().isInteger(1))
+    return {};
+  if (isa<arith::AddIOp>(producer))
+    return within(left + right, value.getType());
+  if (isa<arith::SubIOp>(producer))
+    return within(left - right, value.getType());
+  if (isa<arith::MulIOp>(producer))
+    return isa<AffineConstantExpr>(left) || isa<AffineConstantExpr>(right)
+               ? within(left * right, value.getType())
+               : AffineExpr();
+  std::optional<Interval> by = rangeOf(simplifyAffineExpr(left - right, extents.size(), 0));
+  if (!by || (by->low < 0 && by->high > 0))
+    return {};
+  return (by->low >= 0) == isa<arith::MaxSIOp>(producer) ? left : right;
+}

@@ -1,0 +1,60 @@
+//===- AffineValues.h - Integers as functions of loops ----------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_TRANSFORMS_NORMALIZE_AFFINEVALUES_H
+#define TESSERA_LIB_TRANSFORMS_NORMALIZE_AFFINEVALUES_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+
+namespace tessera::dist {
+
+/// Integers of a body as affine functions of the loops of its op. Where tensors are made of iotas
+/// and constants, an element is one of its place: comparisons and clamps are decided by its range,
+/// everything else is arithmetic on functions.
+class AffineValues {
+public:
+  struct Interval {
+    int64_t low, high; ///< both included
+  };
+
+  explicit AffineValues(mlir::linalg::GenericOp op) : AffineValues(op, kMostSteps) {}
+
+  /// Null where a value is not known to be one. A condition that is always true is 1, one that is
+  /// always false 0.
+  mlir::AffineExpr of(mlir::Value value);
+  /// Nothing where it is not known, or reaches far.
+  std::optional<Interval> rangeOf(mlir::AffineExpr expr) const;
+
+private:
+  /// How many ops lie behind a value at most.
+  static constexpr int kMostSteps = 24;
+
+  AffineValues(mlir::linalg::GenericOp op, int steps)
+      : op(op), context(op.getContext()), steps(steps), extents(op.getStaticLoopRanges()) {}
+
+  /// The elements of a tensor as a function of their indices; null where they are none.
+  static mlir::AffineExpr elementsOf(mlir::Value tensor, int steps);
+  static mlir::AffineExpr elementsOfMoved(mlir::Value tensor, int steps);
+  mlir::AffineExpr compute(mlir::Value value);
+  mlir::AffineExpr compare(mlir::arith::CmpIOp compare);
+  /// The function, where no value of it is beyond what the type holds.
+  mlir::AffineExpr within(mlir::AffineExpr expr, mlir::Type type) const;
+  mlir::AffineExpr constant(int64_t value) const {
+    return mlir::getAffineConstantExpr(value, context);
+  }
+
+  mlir::linalg::GenericOp op;
+  mlir::MLIRContext *context;
+  int steps;
+  llvm::SmallVector<int64_t> extents;
+  llvm::DenseMap<mlir::Value, mlir::AffineExpr> known; ///< looked up only
+};
+
+} // namespace tessera::dist
+
+#endif // TESSERA_LIB_TRANSFORMS_NORMALIZE_AFFINEVALUES_H

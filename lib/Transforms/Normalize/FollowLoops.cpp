@@ -1,0 +1,146 @@
+//===- FollowLoops.cpp - Loops that follow others --------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   y[b] = sum over r, c of select(row[b] == r and column[b] == c, x[r, c], 0)
+//
+// Where row[b] is b, loop r has one iteration that counts, r = b:
+//
+//   y[b] = sum over c of select(column[b] == c, x[b, c], 0)
+//
+// In the derivative, r is a loop of the result and b is summed. There b = r goes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FollowLoops.h"
+
+#include "AffineValues.h"
+
+#include "tessera/Dialect/Dist/Rules/Selection.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+namespace {
+
+/// A loop that goes, and the iteration of it that counts as a function of the loops.
+struct Followed {
+  unsigned loop;
+  AffineExpr by;
+  SmallVector<arith::CmpIOp> compares; ///< that hold in that iteration
+};
+
+} // namespace
+
+/// Whether a value is the iteration of a loop.
+static bool isIndexOf(Value value, unsigned loop) {
+  while (auto cast = value.getDefiningOp<arith::IndexCastOp>())
+    value = cast.getIn();
+  auto index = value.getDefiningOp<linalg::IndexOp>();
+  return index && index.getDim() == loop;
+}
+
+static std::optional<Followed> findFollowed(linalg::GenericOp op) {
+  if (op.getNumReductionLoops() == 0 || !op->getDiscardableAttrDictionary().empty())
+    return std::nullopt;
+  SmallVector<SelectedLoop, 2> selected = selectedLoops(op);
+  if (selected.empty())
+    return std::nullopt;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  auto isReduction = [&](unsigned loop) {
+    return iterators[loop] == utils::IteratorType::reduction;
+  };
+  AffineValues values(op);
+  for (const SelectedLoop &each : selected) {
+    if (!each.offsets.empty())
+      continue;
+    AffineExpr place = values.of(each.index);
+    if (!place || place.isFunctionOfDim(each.loop))
+      continue;
+    SmallVector<arith::CmpIOp> compares;
+    for (auto compare : op.getBody()->getOps<arith::CmpIOp>())
+      if (compare.getPredicate() == arith::CmpIPredicate::eq &&
+          ((compare.getLhs() == each.index && isIndexOf(compare.getRhs(), each.loop)) ||
+           (compare.getRhs() == each.index && isIndexOf(compare.getLhs(), each.loop))))
+        compares.push_back(compare);
+    if (compares.empty())
+      continue;
+    if (isReduction(each.loop)) {
+      std::optional<AffineValues::Interval> range = values.rangeOf(place);
+      if (range && range->low >= 0 && range->high < extents[each.loop])
+        return Followed{each.loop, place, compares};
+      continue; // beyond the edge it finds nothing
+    }
+    auto other = dyn_cast<AffineDimExpr>(place);
+    if (other && isReduction(other.getPosition()) &&
+        extents[other.getPosition()] == extents[each.loop])
+      return Followed{other.getPosition(), getAffineDimExpr(each.loop, op.getContext()), compares};
+  }
+  return std::nullopt;
+}
+
+/// An affine function of loops in a body.
+static Value write(OpBuilder &b, Location loc, AffineExpr expr) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return linalg::IndexOp::create(b, loc, dim.getPosition());
+  if (auto number = dyn_cast<AffineConstantExpr>(expr))
+    return arith::ConstantIndexOp::create(b, loc, number.getValue());
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  Value left = write(b, loc, binary.getLHS()), right = write(b, loc, binary.getRHS());
+  if (expr.getKind() == AffineExprKind::Mul)
+    return arith::MulIOp::create(b, loc, left, right);
+  return arith::AddIOp::create(b, loc, left, right);
+}
+
+static linalg::GenericOp without(linalg::GenericOp op, const Followed &followed) {
+  OpBuilder b(op);
+  MLIRContext *context = op.getContext();
+  unsigned numLoops = op.getNumLoops() - 1, next = 0;
+  SmallVector<AffineExpr> renumbered;
+  for (unsigned d = 0; d < op.getNumLoops(); ++d)
+    renumbered.push_back(d == followed.loop ? getAffineConstantExpr(0, context)
+                                            : getAffineDimExpr(next++, context));
+  AffineExpr by = followed.by.replaceDims(renumbered);
+  renumbered[followed.loop] = by;
+  SmallVector<AffineMap> maps;
+  for (AffineMap map : op.getIndexingMapsArray())
+    maps.push_back(map.replaceDimsAndSymbols(renumbered, {}, numLoops, 0));
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  iterators.erase(iterators.begin() + followed.loop);
+  auto body = [&](OpBuilder &body, Location loc, ValueRange arguments) {
+    IRMapping mapping;
+    mapping.map(op.getBody()->getArguments(), arguments);
+    for (Operation &inner : *op.getBody()) {
+      if (auto compare = dyn_cast<arith::CmpIOp>(inner);
+          compare && llvm::is_contained(followed.compares, compare)) {
+        mapping.map(compare.getResult(),
+                    arith::ConstantOp::create(body, loc, body.getBoolAttr(true)).getResult());
+      } else if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+        AffineExpr at = getAffineDimExpr(index.getDim(), context).replaceDims(renumbered);
+        mapping.map(index.getResult(), ::write(body, loc, at));
+      } else {
+        body.clone(inner, mapping);
+      }
+    }
+  };
+  auto made = linalg::GenericOp::create(b, op.getLoc(), op->getResultTypes(), op.getDpsInputs(),
+                                        op.getDpsInits(), maps, iterators, body);
+  op->replaceAllUsesWith(made->getResults());
+  op.erase();
+  return made;
+}
+
+void dist::followLoops(func::FuncOp function) {
+  SmallVector<linalg::GenericOp> ops;
+  function.walk([&](linalg::GenericOp op) { ops.push_back(op); });
+  for (linalg::GenericOp op : ops)
+    while (std::optional<Followed> followed = findFollowed(op))
+      op = ::without(op, *followed);
+}

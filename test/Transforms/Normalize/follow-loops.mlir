@@ -1,0 +1,100 @@
+// RUN: tessera-opt %s --dist-normalize | FileCheck %s
+// RUN: tessera explain %s --function looked_up | FileCheck %s --check-prefix=BYTES
+// RUN: tessera explain %s --function scattered | FileCheck %s --check-prefix=BYTES
+// RUN: tessera run %s --function looked_up --check
+// RUN: tessera run %s --function scattered --check
+// RUN: tessera run %s --function beyond --check
+
+// An element of each row, x[arange(n), i], and its derivative: the row that is looked up is that of
+// the result, so no row is searched for, and a device has the rows that it needs.
+
+dist.process_mesh @line(shape = [4], dim_names = ["s"])
+
+#one = affine_map<(d0) -> (d0)>
+
+// CHECK-LABEL: func.func @looked_up(
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%arg0
+// BYTES: total: 0 collectives
+func.func @looked_up(%x: tensor<16x12xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                     %i: tensor<16xi32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<16xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %e = tensor.empty() : tensor<16xi32>
+  %rows = linalg.generic {indexing_maps = [#one], iterator_types = ["parallel"]} outs(%e : tensor<16xi32>) {
+  ^bb0(%out: i32):
+    %a = linalg.index 0 : index
+    %b = arith.index_cast %a : index to i32
+    linalg.yield %b : i32
+  } -> tensor<16xi32>
+  %r = tensor.expand_shape %rows [[0, 1]] output_shape [16, 1] : tensor<16xi32> into tensor<16x1xi32>
+  %c = tensor.expand_shape %i [[0, 1]] output_shape [16, 1] : tensor<16xi32> into tensor<16x1xi32>
+  %both = tensor.concat dim(1) %r, %c : (tensor<16x1xi32>, tensor<16x1xi32>) -> tensor<16x2xi32>
+  %row = tensor.extract_slice %both[0, 0] [16, 1] [1, 1] : tensor<16x2xi32> to tensor<16x1xi32>
+  %column = tensor.extract_slice %both[0, 1] [16, 1] [1, 1] : tensor<16x2xi32> to tensor<16x1xi32>
+  %zero = arith.constant dense<0.0> : tensor<16xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, r, c) -> (r, c)>, affine_map<(b, r, c) -> (b, 0)>,
+                                        affine_map<(b, r, c) -> (b, 0)>, affine_map<(b, r, c) -> (b)>],
+                       iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%x, %row, %column : tensor<16x12xf32>, tensor<16x1xi32>, tensor<16x1xi32>) outs(%zero : tensor<16xf32>) {
+  ^bb0(%element: f32, %at0: i32, %at1: i32, %sum: f32):
+    %i0 = linalg.index 1 : index
+    %j0 = arith.index_cast %i0 : index to i32
+    %is0 = arith.cmpi eq, %at0, %j0 : i32
+    %i1 = linalg.index 2 : index
+    %j1 = arith.index_cast %i1 : index to i32
+    %is1 = arith.cmpi eq, %at1, %j1 : i32
+    %is = arith.andi %is0, %is1 : i1
+    %none = arith.constant 0.0 : f32
+    %taken = arith.select %is, %element, %none : f32
+    %next = arith.addf %sum, %taken : f32
+    linalg.yield %next : f32
+  } -> tensor<16xf32>
+  return %y : tensor<16xf32>
+}
+
+// CHECK-LABEL: func.func @scattered(
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]} ins(%arg1
+func.func @scattered(%x: tensor<14x12xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                     %u: tensor<14xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                     %i: tensor<14xi32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<14x12xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %y = linalg.generic {indexing_maps = [affine_map<(r, c, b) -> (b)>, affine_map<(r, c, b) -> (b)>, affine_map<(r, c, b) -> (r, c)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%u, %i : tensor<14xf32>, tensor<14xi32>) outs(%x : tensor<14x12xf32>) {
+  ^bb0(%element: f32, %at1: i32, %sum: f32):
+    %i0 = linalg.index 0 : index
+    %i2 = linalg.index 2 : index
+    %is0 = arith.cmpi eq, %i2, %i0 : index
+    %i1 = linalg.index 1 : index
+    %j1 = arith.index_cast %i1 : index to i32
+    %is1 = arith.cmpi eq, %at1, %j1 : i32
+    %is = arith.andi %is0, %is1 : i1
+    %none = arith.constant 0.0 : f32
+    %taken = arith.select %is, %element, %none : f32
+    %next = arith.addf %sum, %taken : f32
+    linalg.yield %next : f32
+  } -> tensor<14x12xf32>
+  return %y : tensor<14x12xf32>
+}
+
+// Row b + 1 of the last b is beyond the edge: it finds nothing, so it is searched for.
+// CHECK-LABEL: func.func @beyond(
+// CHECK: iterator_types = ["parallel", "reduction"]
+func.func @beyond(%x: tensor<16xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<16xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %zero = arith.constant dense<0.0> : tensor<16xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, r) -> (r)>, affine_map<(b, r) -> (b)>],
+                       iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<16xf32>) outs(%zero : tensor<16xf32>) {
+  ^bb0(%element: f32, %sum: f32):
+    %b = linalg.index 0 : index
+    %one = arith.constant 1 : index
+    %b1 = arith.addi %b, %one : index
+    %r = linalg.index 1 : index
+    %is = arith.cmpi eq, %b1, %r : index
+    %none = arith.constant 0.0 : f32
+    %taken = arith.select %is, %element, %none : f32
+    %next = arith.addf %sum, %taken : f32
+    linalg.yield %next : f32
+  } -> tensor<16xf32>
+  return %y : tensor<16xf32>
+}
