@@ -265,6 +265,30 @@ std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sou
   return result;
 }
 
+/// Whether a move makes a selection whole on every device, and nothing else; then its dimension and
+/// axes are those of the gather.
+static bool gathersSelection(Move &move) {
+  if (!move.source.windows.empty() || move.source.partial != move.target.partial)
+    return false;
+  AxisList gathered;
+  for (size_t d = 0; d < move.source.dims.size(); ++d) {
+    const AxisList &axes = move.source.dims[d];
+    bool isSelected =
+        std::any_of(move.target.windows.begin(), move.target.windows.end(),
+                    [&](const Window &window) { return window.dim == static_cast<int64_t>(d); });
+    if (isSelected ? !move.target.dims[d].empty() : move.target.dims[d] != axes)
+      return false;
+    if (isSelected && !axes.empty()) {
+      gathered.insert(gathered.end(), axes.begin(), axes.end());
+      move.dim = static_cast<int64_t>(d);
+    }
+  }
+  if (gathered.empty())
+    return false;
+  move.axes = gathered;
+  return true;
+}
+
 /// To the shard that the window is around, then what the window has beyond it: a halo, or all of a
 /// window that does not follow the shards. A selection has no shard around it: what devices lack of
 /// it is sent to them.
@@ -283,10 +307,16 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
     move.kind = CollectiveKind::exchange;
     move.source = canonical(reduced);
     move.target = target;
-    Traffic traffic = graph.leastTrafficOf(move);
+    // One device may have all of a selection, and send to all others.
+    Traffic traffic = isHurried ? graph.leastTrafficOf(move) : graph.trafficOf(move);
     for (const AxisList &axes : reduced.dims)
       move.axes.insert(move.axes.end(), axes.begin(), axes.end());
-    return sum + links.seconds(mesh, mergeAxes(move.axes), move.kind, traffic);
+    double exchanged = links.seconds(mesh, mergeAxes(move.axes), move.kind, traffic);
+    if (!gathersSelection(move))
+      return sum + exchanged;
+    move.kind = CollectiveKind::all_gather;
+    double gathered = links.seconds(mesh, move.axes, move.kind, graph.leastTrafficOf(move));
+    return sum + std::min(exchanged, gathered);
   }
   TensorSharding shard = target;
   shard.windows.clear();

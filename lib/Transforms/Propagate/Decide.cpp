@@ -161,14 +161,17 @@ private:
     return true;
   }
 
-  /// Candidates to replace gathers that take longer than the op that needs them: its other cuts
-  /// over the gathered axes, and its operand replicated. The surrounding region follows where that
-  /// is cheaper: resharded at the border, or computed whole.
+  /// What to try in place of gathers that take longer than the op that needs them: its other cuts
+  /// over the gathered axes, and its operand made whole; likewise what is gathered as a result. The
+  /// region around follows where that is cheaper: brought into its cut at the border, or computed
+  /// whole.
   std::vector<Strategies::Seed> alternativesTo(const Decision &decision) {
     std::vector<Strategies::Seed> seeds;
     double atStake = 0; // seconds of the gathers
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const RuleNode &node = graph.nodes[n];
+      if (!node.op)
+        addWhole(node, decision, seeds, atStake);
       if (strategies.of(n).empty())
         continue;
       for (size_t i = 0; i < node.rule.operands.size(); ++i) {
@@ -184,7 +187,21 @@ private:
     return seeds;
   }
 
-  /// The axes that cut `from` but not the needed sharding.
+  /// A value that is gathered for who receives it, as a result, as it is there: what makes it may
+  /// be computed whole, from a slice of which all devices need a copy.
+  void addWhole(const RuleNode &node, const Decision &decision,
+                std::vector<Strategies::Seed> &seeds, double &atStake) {
+    int64_t value = node.tensors.front(), receiver = node.tensors.back();
+    const TensorSharding *from = decision.tensors[value], *need = decision.tensors[receiver];
+    if (posed.makerOf(value) < 0 || !from || !need || from->isPartial() || need->isPartial() ||
+        graph.tensors[value].mesh != graph.tensors[receiver].mesh ||
+        axesGathered(*from, *need).empty())
+      return;
+    atStake += posed.tripsOfTensor(value) * posed.reshardSeconds(value, from, need);
+    seeds.push_back({-1, {}, value, *need});
+  }
+
+  /// The axes that cut `from`, and not what is needed.
   static AxisList axesGathered(const TensorSharding &from, const TensorSharding &need) {
     AxisList gathered;
     for (const AxisList &axes : from.dims)
