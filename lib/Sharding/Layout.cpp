@@ -143,12 +143,17 @@ Layout selectLike(const Layout &layout, const Layout &like) {
     if (dim.begin == begin && dim.stride == stride && result.globalShape[d] == count)
       continue;
     result.globalShape[d] = count;
-    if (sizeOf(dim.axes) == 1)
+    if (sizeOf(dim.axes) == 1) {
       dim = {{}, 0, 0, count, 1, begin, stride};
-    else
+    } else if (dim.stride == stride && (dim.begin - begin) % stride == 0) {
+      // The same elements, counted from elsewhere.
+      dim.offset += (dim.begin - begin) / stride * dim.divisor;
+      dim.begin = begin;
+    } else {
       dim = DimLayout{dim.axes, dim.step, dim.offset + dim.begin - begin, dim.length, stride,
                       begin,    stride}
                 .simplified();
+    }
   }
   return result;
 }

@@ -287,15 +287,17 @@ private:
     return cutFrom;
   }
 
-  /// A window in the elements of the whole dimension; nothing if its elements are not contiguous.
+  /// A window of the elements begin, begin + stride, ... of a dimension as one of all elements with
+  /// that phase, begin % stride; nothing where its elements are not a run of those.
   static std::optional<sharding::Window> asRun(sharding::Window window, int64_t extent) {
-    if (window.stride != 1 || window.divisor != 1 || window.step < 0)
+    if (window.divisor != 1 || window.step < 0)
       return std::nullopt;
-    window.offset += window.begin;
     if (!window.isSelection())
       window.count = extent;
     return window;
   }
+  /// The place of a window's first element among those of its phase.
+  static int64_t firstOf(const sharding::Window &window) { return window.begin / window.stride; }
   static bool startHull(TensorSharding &hull, const TensorSharding &wanted,
                         const std::vector<int64_t> &shape) {
     hull = wanted;
@@ -304,7 +306,6 @@ private:
       if (!run || wanted.dims[window.dim].empty())
         return false;
       window = *run;
-      window.offset -= window.begin;
     }
     return !hull.windows.empty();
   }
@@ -313,17 +314,19 @@ private:
     if (hull.dims != wanted.dims || hull.windows.size() != wanted.windows.size())
       return false;
     for (auto [all, one] : llvm::zip_equal(hull.windows, wanted.windows))
-      if (all.dim != one.dim || all.step != one.step || !asRun(one, shape[one.dim]))
+      if (all.dim != one.dim || all.step != one.step || all.stride != one.stride ||
+          all.begin % all.stride != one.begin % one.stride || !asRun(one, shape[one.dim]))
         return false;
     for (auto [all, one] : llvm::zip_equal(hull.windows, wanted.windows)) {
-      std::optional<sharding::Window> run = asRun(one, shape[one.dim]);
-      int64_t begin = std::min(all.begin, run->begin);
-      int64_t end = std::max(all.begin + all.count, run->begin + run->count);
-      int64_t first = std::min(all.offset + all.begin, run->offset);
-      int64_t last = std::max(all.offset + all.begin + all.length, run->offset + run->length);
-      all.begin = begin;
-      all.count = end - begin;
-      all.offset = first - begin;
+      sharding::Window run = *asRun(one, shape[one.dim]);
+      int64_t low = std::min(firstOf(all), firstOf(run));
+      int64_t high = std::max(firstOf(all) + all.count, firstOf(run) + run.count);
+      int64_t first = std::min(all.offset + firstOf(all), run.offset + firstOf(run));
+      int64_t last =
+          std::max(all.offset + firstOf(all) + all.length, run.offset + firstOf(run) + run.length);
+      all.begin = all.begin % all.stride + low * all.stride;
+      all.count = high - low;
+      all.offset = first - low;
       all.length = last - first;
     }
     return true;

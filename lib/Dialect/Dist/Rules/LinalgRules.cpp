@@ -143,9 +143,14 @@ static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
         if (!linear.terms.empty()) {
           // The longest loop moves the window; all others lie within it and must be whole. In a
           // convolution that is the image, not the kernel; for its weights' gradient too, where
-          // the image is reduced.
+          // the image is reduced. Of two that are parallel, frames and what lies in each, it is
+          // the one that reaches farther.
           auto longest = llvm::max_element(linear.terms, [&](const auto &a, const auto &b) {
-            return ranges[a.first] < ranges[b.first];
+            bool isSameKind = iterators[a.first] == iterators[b.first] &&
+                              iterators[a.first] == utils::IteratorType::parallel;
+            return isSameKind
+                       ? ranges[a.first] * std::abs(a.second) < ranges[b.first] * std::abs(b.second)
+                       : ranges[a.first] < ranges[b.first];
           });
           std::rotate(linear.terms.begin(), longest, longest + 1);
           auto [loop, stride] = linear.terms.front();
