@@ -208,3 +208,34 @@ AffineExpr AffineValues::compute(Value value) {
     return {};
   return (by->low >= 0) == isa<arith::MaxSIOp>(producer) ? left : right;
 }
+
+AffineExpr AffineValues::ofIndex(Value value, int64_t extent) {
+  if (AffineExpr known = of(value))
+    return known;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() != op.getBody() || argument.getArgNumber() >= op.getNumDpsInputs())
+      return {};
+    auto producer = op.getInputs()[argument.getArgNumber()].getDefiningOp<linalg::GenericOp>();
+    if (steps == 0 || !producer || producer->getNumResults() != 1 ||
+        producer.getNumReductionLoops() > 0 || !producer.hasPureTensorSemantics() ||
+        !producer.getIndexingMapsArray().back().isIdentity())
+      return {};
+    AffineExpr elements = AffineValues(producer, steps - 1)
+                              .ofIndex(producer.getBody()->getTerminator()->getOperand(0), extent);
+    AffineMap map = op.getIndexingMapsArray()[argument.getArgNumber()];
+    return elements ? simplifyAffineExpr(elements.replaceDims(map.getResults()), extents.size(), 0)
+                    : AffineExpr();
+  }
+  auto select = value.getDefiningOp<arith::SelectOp>();
+  if (!select || select->getBlock() != op.getBody())
+    return {};
+  auto isBeyond = [&](Value choice) {
+    auto number = dyn_cast_or_null<AffineConstantExpr>(of(choice));
+    return number && (number.getValue() < 0 || number.getValue() >= extent);
+  };
+  if (isBeyond(select.getFalseValue()))
+    return ofIndex(select.getTrueValue(), extent);
+  if (isBeyond(select.getTrueValue()))
+    return ofIndex(select.getFalseValue(), extent);
+  return {};
+}

@@ -27,6 +27,9 @@ public:
   /// Null where a value is not known to be one. A condition that is always true is 1, one that is
   /// always false 0.
   mlir::AffineExpr of(mlir::Value value);
+  /// The same of an index that is compared with numbers from 0 to `extent`: where it is chosen
+  /// between a function and a constant beyond these, the function.
+  mlir::AffineExpr ofIndex(mlir::Value value, int64_t extent);
   /// Nothing where it is not known, or reaches far.
   std::optional<Interval> rangeOf(mlir::AffineExpr expr) const;
 

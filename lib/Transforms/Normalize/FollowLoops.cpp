@@ -33,18 +33,9 @@ namespace {
 struct Followed {
   unsigned loop;
   AffineExpr by;
-  SmallVector<arith::CmpIOp> compares; ///< that hold in that iteration
 };
 
 } // namespace
-
-/// Whether a value is the iteration of a loop.
-static bool isIndexOf(Value value, unsigned loop) {
-  while (auto cast = value.getDefiningOp<arith::IndexCastOp>())
-    value = cast.getIn();
-  auto index = value.getDefiningOp<linalg::IndexOp>();
-  return index && index.getDim() == loop;
-}
 
 static std::optional<Followed> findFollowed(linalg::GenericOp op) {
   if (op.getNumReductionLoops() == 0 || !op->getDiscardableAttrDictionary().empty())
@@ -61,27 +52,20 @@ static std::optional<Followed> findFollowed(linalg::GenericOp op) {
   for (const SelectedLoop &each : selected) {
     if (!each.offsets.empty())
       continue;
-    AffineExpr place = values.of(each.index);
+    // The comparison stays: it may hold in no iteration.
+    AffineExpr place = values.ofIndex(each.index, extents[each.loop]);
     if (!place || place.isFunctionOfDim(each.loop))
-      continue;
-    SmallVector<arith::CmpIOp> compares;
-    for (auto compare : op.getBody()->getOps<arith::CmpIOp>())
-      if (compare.getPredicate() == arith::CmpIPredicate::eq &&
-          ((compare.getLhs() == each.index && isIndexOf(compare.getRhs(), each.loop)) ||
-           (compare.getRhs() == each.index && isIndexOf(compare.getLhs(), each.loop))))
-        compares.push_back(compare);
-    if (compares.empty())
       continue;
     if (isReduction(each.loop)) {
       std::optional<AffineValues::Interval> range = values.rangeOf(place);
       if (range && range->low >= 0 && range->high < extents[each.loop])
-        return Followed{each.loop, place, compares};
-      continue; // beyond the edge it finds nothing
+        return Followed{each.loop, place};
+      continue; // which iteration would it be?
     }
     auto other = dyn_cast<AffineDimExpr>(place);
     if (other && isReduction(other.getPosition()) &&
         extents[other.getPosition()] == extents[each.loop])
-      return Followed{other.getPosition(), getAffineDimExpr(each.loop, op.getContext()), compares};
+      return Followed{other.getPosition(), getAffineDimExpr(each.loop, op.getContext())};
   }
   return std::nullopt;
 }
@@ -118,11 +102,7 @@ static linalg::GenericOp without(linalg::GenericOp op, const Followed &followed)
     IRMapping mapping;
     mapping.map(op.getBody()->getArguments(), arguments);
     for (Operation &inner : *op.getBody()) {
-      if (auto compare = dyn_cast<arith::CmpIOp>(inner);
-          compare && llvm::is_contained(followed.compares, compare)) {
-        mapping.map(compare.getResult(),
-                    arith::ConstantOp::create(body, loc, body.getBoolAttr(true)).getResult());
-      } else if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
+      if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
         AffineExpr at = getAffineDimExpr(index.getDim(), context).replaceDims(renumbered);
         mapping.map(index.getResult(), ::write(body, loc, at));
       } else {
