@@ -213,6 +213,15 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
                        emitSteps(sender, op.getLoc(), local, type, from, *step, reason, {}));
     return success();
   }
+  // A window of equal elements is as many of them; those beyond the tensor do not matter.
+  if (DenseElementsAttr elements; !target.windows.empty() && !target.isPartial() &&
+                                  matchPattern(op.getOperand(), m_Constant(&elements)) &&
+                                  elements.isSplat()) {
+    Value window = arith::ConstantOp::create(receiver.builder, op.getLoc(),
+                                             elements.resizeSplat(localType(type, target)));
+    define(receiver, op.getResult(), window);
+    return success();
+  }
   if (from == to && source.windows.empty() && target.windows.empty())
     return op.emitError() << "'dist.reshard' has no '" << DistDialect::kMove
                           << "'; run dist-plan-reshards first";

@@ -18,6 +18,8 @@
 #include "tessera/Solver/CompleteChoice.h"
 #include "tessera/Solver/Solver.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
@@ -174,6 +176,7 @@ private:
         addWhole(node, decision, seeds, atStake);
       if (strategies.of(n).empty())
         continue;
+      addHoisted(n, decision, seeds, atStake);
       for (size_t i = 0; i < node.rule.operands.size(); ++i) {
         if (follows(node, i) || decision.tensors[node.tensors[i]]->isPartial())
           continue;
@@ -199,6 +202,39 @@ private:
       return;
     atStake += posed.tripsOfTensor(value) * posed.reshardSeconds(value, from, need);
     seeds.push_back({-1, {}, value, *need});
+  }
+
+  /// A slice that is reduced in every iteration, of a value from outside of the loop: the value may
+  /// be gathered in front of the loop, where it is small.
+  void addHoisted(size_t n, const Decision &decision, std::vector<Strategies::Seed> &seeds,
+                  double &atStake) {
+    constexpr int64_t kMostBytes = int64_t(256) << 20;
+    const RuleNode &node = graph.nodes[n];
+    if (!isa<tensor::ExtractSliceOp>(node.op))
+      return;
+    double trips = tripsOf(node.op);
+    for (size_t i = 0; i < node.rule.operands.size(); ++i) {
+      int64_t tensor = node.tensors[i];
+      if (follows(node, i) || graph.tensors[tensor].bytes > kMostBytes ||
+          posed.tripsOfTensor(tensor) >= trips)
+        continue;
+      Strategy whole = strategies.of(n)[choice[n]];
+      bool isReduced = false;
+      for (const DimRule &dim : node.rule.operands[i])
+        for (int64_t factor : dim.factors)
+          if (node.rule.factors[factor].kind == FactorKind::reduction &&
+              !whole.factors[factor].empty()) {
+            whole.factors[factor].clear();
+            isReduced = true;
+          }
+      if (!isReduced)
+        continue;
+      forEachResult(n, [&](size_t, int64_t result) {
+        const TensorSharding *made = decision.tensors[result];
+        atStake += trips * posed.reshardSeconds(result, made, graph.keep(made->withoutPartial()));
+      });
+      seeds.push_back({static_cast<int64_t>(n), std::move(whole)});
+    }
   }
 
   /// The axes that cut `from`, and not what is needed.
