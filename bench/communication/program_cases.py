@@ -41,6 +41,34 @@ def convolution(**options):
     return lambda x, w: lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), **options)
 
 
+def transposed():
+    return lambda x, w: lax.conv_transpose(x, w, (2, 2), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
+def resized(shape, method):
+    return lambda u: jax.image.resize(u, shape, method)
+
+
+def second_difference(u):
+    distance = jnp.abs(jnp.arange(64)[:, None] - jnp.arange(64))
+    return jnp.where(distance == 0, -2.0, jnp.where(distance == 1, 1.0, 0.0)) @ u
+
+
+def lifted(a):
+    """A level of the 5/3 wavelet: averages and details."""
+    even, odd = a[0::2], a[1::2]
+    detail = odd - 0.5 * (even + jnp.concatenate([even[1:], even[-1:]]))
+    return even + 0.25 * (detail + jnp.concatenate([detail[:1], detail[:-1]])), detail
+
+
+def frames(s, w):
+    return s[jnp.arange(0, 4096 - 255, 128)[:, None] + jnp.arange(256)] * w
+
+
+def recurrence(xs, w):
+    return lax.scan(lambda h, x: (jnp.tanh(h @ w + x), h), jnp.zeros(64), xs)[1]
+
+
 def norm(axes, variance):
     def fn(x, scale, offset):
         centred = x - x.mean(axes, keepdims=True)
@@ -62,6 +90,7 @@ def program_cases(Case):
     squares = lambda x, centred, axes: (centred ** 2).mean(axes, keepdims=True)
     var = lambda x, centred, axes: jnp.var(x, axes, keepdims=True)
     border = 16 * 8 * 4 * 2  # a row of both images
+    i32 = lambda *extents: jax.ShapeDtypeStruct(extents, jnp.int32)
 
     def normed(axes, variance, x, cut, hand, why):
         outs = (cut, cut, None, None)
@@ -78,6 +107,29 @@ def program_cases(Case):
                                       "a row from each neighbour", cut=[rows, None], out=rows),
         "convolution by channels": Case(convolution(feature_group_count=8), [images, shape(5, 5, 1, 8)], 4 * border,
                                         "two rows from each neighbour", cut=[rows, None], out=rows),
+        "transposed convolution, kernel 2": Case(transposed(), [images, shape(2, 2, 8, 8)], 0, "a row makes two",
+                                                 cut=[rows, None], out=rows),
+        "transposed convolution, kernel 4": Case(transposed(), [images, shape(4, 4, 8, 8)], 2 * border,
+                                                 "a row makes four: one from each neighbour", cut=[rows, None], out=rows),
+        "transposed convolution, gradients": Case(with_gradients(transposed()), [images, shape(4, 4, 8, 8), shape(2, 128, 32, 8)],
+                                                  2 * border + 4 * border + reduced(4 * 4 * 8 * 8),
+                                                  "the same, a row of twice the width of dy from each neighbour, the sum of dw",
+                                                  cut=[rows, None, rows], out=(rows, rows, None)),
+        "resize, bilinear": Case(resized((128, 128), "bilinear"), [grid], 2 * ROW, "a row from each neighbour"),
+        "resize, bilinear, gradient": Case(with_gradients(resized((128, 128), "bilinear")), [grid, shape(128, 128)],
+                                           4 * ROW, "the same, and of what columns were added to, one of each neighbour",
+                                           out=("s", "s")),
+        "resize, cubic": Case(resized((128, 64), "cubic"), [grid], 4 * ROW, "two rows from each neighbour"),
+        "resize, images to half": Case(resized((2, 32, 8, 8), "bilinear"), [images], 2 * border // 2,
+                                       "a row from each neighbour, of half as many columns", cut=[rows], out=rows),
+        "product with a band": Case(second_difference, [grid], 2 * ROW, "a row from each neighbour"),
+        "wavelet by lifting": Case(lifted, [grid], 2 * ROW, "an even row from behind, a detail from before", out=("s", "s")),
+        "frames of a signal": Case(frames, [shape(4096), shape(256)], 128 * 4, "half a frame from the next", cut=["s", None], out="?"),
+        "update of odd rows": Case(lambda a, u: a.at[1::2].set(u), [grid, shape(32, 64)], 0, "parts are parts"),
+        "boundary values": Case(lambda a: a.at[0].set(1.0).at[-1].set(2.0), [grid], 0, "its owner writes"),
+        "elements of rows": Case(lambda a, i: a[jnp.arange(64)[:, None], i], [grid, i32(64, 8)], 0, "a row is where its indices are"),
+        "scan of cut rows": Case(recurrence, [shape(128, 64), shape(64, 64)], 128 * 64 * 4 * 7 // 8,
+                                 "all iterations need all rows: gathered once", cut=["s", None], out=None),
         "batch norm, gradients": normed((0, 1), squares, shape(64, 16, C), "s", reduced(4 * C),
                                         "sums of x, of squares, of dy and of x dy"),
         "batch norm by var, gradients": normed((0, 1), var, shape(64, 16, C), "s", reduced(4 * C), "the same"),
