@@ -83,12 +83,13 @@ def attention_cases(Case):
     add("window, shared keys", attention(lambda m, n: (m >= n) & (m - n < 300)), 8, 2, halo(2, 299), "299 keys and values of two heads")
     add("16 on both sides", attention(lambda m, n: abs(m - n) <= 16), 8, 8, halo(8, 32), "16 keys and values from each neighbour")
     add("window of 512", attention(lambda m, n: (m >= n) & (m - n < 512)), 8, 8, 4 * to_heads, "to heads: less than 511 keys and values")
-    for name, sees in (("ring", None), ("causal ring", causal)):
-        shapes = [heads(6)] * 3
+    for name, sees, queries in (("ring", None, S), ("causal ring", causal, S), ("ring, 500 queries", None, 500),
+                                ("causal ring, 512 of 1024", lambda m, n: m + 512 >= n, 512)):
+        shapes = [heads(6, queries), heads(6), heads(6)]
         table[f"{name} of 6 heads"] = Case(attention(sees), shapes, 2 * 7 * part(6), "key and value of 7 others, one after the other",
                                            cut=[SEQUENCE] * 3, out=SEQUENCE, attention_sequence="ring")
         table[f"{name} of 6 heads, gradients"] = Case(
-            with_gradients(attention(sees)), [*shapes, heads(6)], 4 * 7 * part(6), "these, and their gradients home",
+            with_gradients(attention(sees)), [*shapes, heads(6, queries)], 4 * 7 * part(6), "these, and their gradients home",
             cut=[SEQUENCE] * 4, out=SEQUENCE, attention_sequence="ring")
     add("ring by rolls", ring, 6, 6, 2 * 7 * part(6), "key and value of 7 others, a roll each")
     rows = lambda n: 2 * B * n * (E + 2) * 4 * 7 // 8

@@ -55,8 +55,8 @@ class Rings(JaxCase):
             outs = jax.tree.map(lambda _: cut, jax.eval_shape(both, *avals))
             yield both, avals, tessera.from_jax(both, avals, cuts, outs, mesh=mesh)
 
-    def compare(self, fn, *, length, heads=3, kv_heads=3, dtype=jnp.float32, bias=(), cut=PartitionSpec(None, "s"), **mesh):
-        q, k = array(2, length, heads, D, dtype=dtype), array(2, length, kv_heads, D, dtype=dtype)
+    def compare(self, fn, *, length, keys=None, heads=3, kv_heads=3, dtype=jnp.float32, bias=(), cut=PartitionSpec(None, "s"), **mesh):
+        q, k = array(2, length, heads, D, dtype=dtype), array(2, keys or length, kv_heads, D, dtype=dtype)
         for both, avals, program in self.programs(fn, q, k, cut, bias, mesh_of(**mesh)):
             self.assertTrue(in_turn(program.explain(**RING)), (length, mesh))
             values = self.values(avals, 0)
@@ -82,6 +82,22 @@ class Rings(JaxCase):
     def test_two_axes(self):
         self.compare(attention(causal), length=24, cut=PartitionSpec(None, "s", "t"), heads=2, kv_heads=2, t=2, s=4)
         self.compare(attention(), length=22, cut=PartitionSpec(None, ("t", "s")), t=2, s=4)
+
+    def test_fewer_queries_than_keys(self):
+        for devices in 2, 3, 4, 8:
+            self.compare(attention(), length=12, keys=26, s=devices)
+            self.compare(attention(lambda m, n: m + 10 >= n), length=17, keys=27, s=devices)
+        self.compare(attention(lambda m, n: m + 10 >= n), length=16, keys=26, cut=PartitionSpec(None, ("t", "s")), t=2, s=4)
+
+    def test_more_queries_than_keys(self):
+        for devices in 2, 3, 4, 8:
+            self.compare(attention(), length=26, keys=12, s=devices)
+            self.compare(attention(causal), length=26, keys=11, s=devices)
+        self.compare(attention(), length=24, keys=11, heads=2, kv_heads=2, cut=PartitionSpec(None, "s", "t"), t=2, s=4)
+
+    def test_unequal_with_mask_and_shared_keys(self):
+        self.compare(attention(), length=13, keys=22, bias=(array(13, 22),), s=4)
+        self.compare(attention(lambda m, n: m + 20 >= n), length=20, keys=40, heads=6, kv_heads=2, s=4)
 
     def test_shared_keys(self):
         self.compare(attention(causal), length=20, heads=6, kv_heads=2, s=4)

@@ -67,11 +67,12 @@ def DistFactorSums : Dist_Pass<"dist-factor-sums"> {
 def DistRingAttention : Dist_Pass<"dist-ring-attention"> {
   let summary = "Let keys and values be cut like the queries";
   let description = [{
-    Marks each `ext.attention` and `ext.attention_backward` that has as many queries as keys with `ring`. Propagation and
-    search then price the cut of its sequence as a ring: keys and values are cut like the queries, and a device attends to
-    the block of one device after the other, which arrives in turn. The bytes are those of gathering keys and values, but
-    no device holds all of them, and with `--overlap` a block is sent while another is computed. Blocks that a mask of
-    indices hides from all devices are not sent. Attentions with a window of keys are left alone, they exchange halos.
+    Marks each `ext.attention` and `ext.attention_backward` with several queries with `ring`. Propagation and search then
+    price the cut of its sequence as a ring: keys and values are cut over the axes that cut the queries, and a device
+    attends to the block of one device after the other, which arrives in turn. The bytes are those of gathering keys and
+    values, but no device holds all of them, and with `--overlap` a block is sent while another is computed. Blocks that
+    a mask of indices hides from all devices are not sent. Attentions with a window of keys are left alone, they exchange
+    halos. The loop over queries is the one with as many positions as there are keys, otherwise the longest.
   }];
   let options = [
     Option<"remarks", "remarks", "bool", "false", "Emit a remark for each attention that cannot be a ring">,

@@ -36,9 +36,8 @@ struct DistRingAttention : dist::impl::DistRingAttentionBase<DistRingAttention> 
       if (ext::ringCandidateOf(parts))
         op->setAttr("ring", UnitAttr::get(op->getContext()));
       else if (remarks && !ext::keyBandOf(parts))
-        op->emitRemark() << "no ring: no loop over queries has as many positions as the "
-                         << parts.domain.extents[parts.domain.key]
-                         << " keys; where queries are cut, keys and values are gathered";
+        op->emitRemark() << "no ring: the attention has one query, and a ring cuts queries along "
+                            "with keys; cut keys, and each device attends to its own";
     });
   }
 };

@@ -79,11 +79,11 @@ func.func @region(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>)
 #o = affine_map<(m, n, f, g) -> (m, g)>
 
 // (E10)
-func.func @ring(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
-  // expected-error@+1 {{'ext.attention' op is a ring of 5 keys, and no loop over queries has as many positions; remove 'ring'}}
-  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<5x3xf32>, tensor<5x2xf32>) attributes {ring} {
+func.func @ring(%q: tensor<1x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
+  // expected-error@+1 {{'ext.attention' op has 'ring' and one query; a ring cuts a loop over queries along with the keys; remove 'ring'}}
+  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<1x3xf32>, tensor<5x3xf32>, tensor<5x2xf32>) attributes {ring} {
   ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
     ext.yield %p : f32
-  } -> tensor<4x2xf32>
+  } -> tensor<1x2xf32>
   return
 }

@@ -28,14 +28,27 @@ func.func @self(%x: tensor<64x4xf32> {dist.sharding = #dist.sharding<@m, [shard(
 }
 
 // CHECK-LABEL: func.func @cross(
-// CHECK-NOT: ring
-func.func @cross(%q: tensor<64x4xf32>, %k: tensor<32x4xf32>) -> tensor<64x4xf32> {
-  // expected-remark @+1 {{no ring: no loop over queries has as many positions as the 32 keys; where queries are cut, keys and values are gathered}}
-  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %k : tensor<64x4xf32>, tensor<32x4xf32>, tensor<32x4xf32>) {
+// CHECK: ext.attention {{.*}} attributes {ring}
+// PROPAGATED-LABEL: func.func @cross(
+// PROPAGATED: ext.attention {{.*}} attributes {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\[}}"s"], []]>
+// PROPAGATED-SAME: ring
+func.func @cross(%q: tensor<64x4xf32>, %k: tensor<30x4xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}) -> tensor<64x4xf32> {
+  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %k : tensor<64x4xf32>, tensor<30x4xf32>, tensor<30x4xf32>) {
   ^bb0(%product: f32, %m: index, %n: index, %f: index, %g: index):
     ext.yield %product : f32
   } -> tensor<64x4xf32>
   return %0 : tensor<64x4xf32>
+}
+
+// CHECK-LABEL: func.func @decoding(
+// CHECK-NOT: ring
+func.func @decoding(%q: tensor<1x4xf32>, %k: tensor<32x4xf32>) -> tensor<1x4xf32> {
+  // expected-remark @+1 {{no ring: the attention has one query, and a ring cuts queries along with keys; cut keys, and each device attends to its own}}
+  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %k : tensor<1x4xf32>, tensor<32x4xf32>, tensor<32x4xf32>) {
+  ^bb0(%product: f32, %m: index, %n: index, %f: index, %g: index):
+    ext.yield %product : f32
+  } -> tensor<1x4xf32>
+  return %0 : tensor<1x4xf32>
 }
 
 // Four keys around each query: a halo is exchanged.

@@ -34,28 +34,63 @@ std::optional<unsigned> ext::ringCandidateOf(const AttentionParts &parts) {
   const AttentionDomain &domain = parts.domain;
   if (keyBandOf(parts))
     return std::nullopt;
-  for (unsigned query : domain.query)
+  std::optional<unsigned> longest;
+  for (unsigned query : domain.query) {
     if (domain.extents[query] == domain.extents[domain.key])
       return query;
-  return std::nullopt;
+    if (domain.extents[query] > 1 && (!longest || domain.extents[query] > domain.extents[*longest]))
+      longest = query;
+  }
+  return longest;
 }
 
 std::optional<unsigned> ext::ringQueryOf(const AttentionParts &parts) {
   return parts.op->hasAttr("ring") ? ringCandidateOf(parts) : std::nullopt;
 }
 
-SmallVector<RingTurn> ext::ringTurnsOf(const AttentionParts &parts, unsigned query, int64_t block,
+namespace {
+
+/// Devices from `first` to `last`.
+struct DeviceRange {
+  int64_t first, last;
+
+  /// Leaves out those where slope * device + constant is positive.
+  void keepNotPositive(int64_t slope, int64_t constant) {
+    if (slope > 0)
+      last = std::min(last, llvm::divideFloorSigned(-constant, slope));
+    else if (slope < 0)
+      first = std::max(first, llvm::divideCeilSigned(constant, -slope));
+    else if (constant > 0)
+      last = first - 1;
+  }
+  bool isEmpty() const { return first > last; }
+};
+
+} // namespace
+
+SmallVector<RingTurn> ext::ringTurnsOf(const AttentionParts &parts, unsigned query,
                                        int64_t devices) {
   std::optional<KeyBand> visible = visibleKeysOf(parts, query);
-  auto sees = [&](int64_t blocks) { // a key of the block that is so many after the query's own
-    return !visible || (blocks * block - (block - 1) <= visible->last &&
-                        blocks * block + (block - 1) >= visible->first);
+  int64_t queries = parts.domain.extents[query], keys = parts.domain.extents[parts.domain.key];
+  int64_t rows = sharding::ceilDiv(queries, devices), block = sharding::ceilDiv(keys, devices);
+  // Whether one of the devices sees a key of the block that is `ahead` after its own.
+  auto sees = [&](DeviceRange range, int64_t ahead) {
+    range.keepNotPositive(rows, 1 - queries);               // it has a query
+    range.keepNotPositive(block, ahead * block + 1 - keys); // the block has a key
+    if (visible) { // its first key from its last query, its last key from its first query
+      int64_t slope = block - rows, first = ahead * block;
+      range.keepNotPositive(slope, first - (rows - 1) - visible->last);
+      range.keepNotPositive(-slope, visible->first - first - (block - 1));
+    }
+    return !range.isEmpty();
   };
   SmallVector<RingTurn> turns;
-  for (int64_t distance = 1; distance < devices; ++distance)
-    if (RingTurn turn{distance, sees(-distance), sees(devices - distance)};
-        turn.behind || turn.ahead)
+  for (int64_t distance = 1; distance < devices; ++distance) {
+    RingTurn turn{distance, sees({distance, devices - 1}, -distance),
+                  sees({0, distance - 1}, devices - distance)};
+    if (turn.behind || turn.ahead)
       turns.push_back(turn);
+  }
   return turns;
 }
 
@@ -86,7 +121,7 @@ double ext::ringSeconds(Operation *op, const sharding::ShardingRule &rule,
                           sharding::canonical(move.source), sharding::canonical(move.target)})
                    .seconds;
   };
-  for (const RingTurn &turn : ringTurnsOf(parts, *query, block, devices))
+  for (const RingTurn &turn : ringTurnsOf(parts, *query, devices))
     for (unsigned index : {1, 2}) {
       // The two of a turn go at once, to different devices; the nearer one stands for both.
       int64_t blocks = turn.behind ? -turn.distance : devices - turn.distance;

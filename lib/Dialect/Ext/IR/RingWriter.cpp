@@ -36,7 +36,7 @@ public:
         axes(context.getFactorAxes()[parts.factors()[*part.ring]]), devices(sharding::sizeOf(axes)),
         block(sharding::ceilDiv(keys, devices)), isUneven(keys % devices != 0),
         device(context.getDeviceIndex(axes)),
-        turns(ringTurnsOf(parts, *part.ring, block, devices)) {}
+        turns(ringTurnsOf(parts, *part.ring, devices)) {}
 
 protected:
   /// The operands of one turn, and where its keys begin.

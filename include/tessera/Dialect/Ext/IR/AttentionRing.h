@@ -21,8 +21,9 @@
 
 namespace tessera::ext {
 
-/// The loop over queries that a ring cuts along with the keys: it has as many positions as there
-/// are keys, and no window of keys is exchanged instead.
+/// The loop over queries that a ring cuts along with the keys: one with as many positions as there
+/// are keys, else the longest. None where no loop over queries has several positions, or where a
+/// window of keys is exchanged instead.
 std::optional<unsigned> ringCandidateOf(const AttentionParts &parts);
 /// The same of an op that has the attribute `ring`.
 std::optional<unsigned> ringQueryOf(const AttentionParts &parts);
@@ -34,9 +35,9 @@ struct RingTurn {
   bool behind;      ///< whether a device sees the block i - distance
   bool ahead;       ///< whether a device sees the block i - distance + devices
 };
-/// The turns in which a device sees a key, for parts of `block` positions. What a mask of indices
-/// leaves out for all devices is no turn.
-llvm::SmallVector<RingTurn> ringTurnsOf(const AttentionParts &parts, unsigned query, int64_t block,
+/// The turns in which a device sees a key. What a mask of indices leaves out for all devices is no
+/// turn, nor is what lies beyond the last key.
+llvm::SmallVector<RingTurn> ringTurnsOf(const AttentionParts &parts, unsigned query,
                                         int64_t devices);
 
 /// How a block of keys, or of what has an element a key, goes `blocks` devices on: each device gets

@@ -173,15 +173,15 @@ def Ext_AttentionOp : Ext_Op<"attention",
     `m - n < 256`, `|m - n| <= 8`, `m / 64 == n / 64`, combined by and, or and not. Masked scores are -inf, or at most
     -6e4 where the mask depends on indices alone and every row sees a key.
 
-    With `attributes {ring}` (`dist-ring-attention`) keys and values are cut like the queries: a device attends to its
-    own block of keys, then to one block of another device after the other, and merges the rows. No device holds all
-    keys. Of the derivative, what a device contributes to the keys of a block goes to its owner in the same turn.
+    With `attributes {ring}` (`dist-ring-attention`) keys and values are cut over the axes that cut the queries, of which
+    there may be more or fewer: a device attends to its own block of keys, then to one block of another device after the
+    other, and merges the rows. No device holds all keys. Of the derivative, what a device contributes to the keys of a block goes to its owner in the same turn.
 
     (E7) Each operand and result has an indexing map, a projected permutation with one result per dimension, and the
     extents of a loop agree. (E8) Every loop is of a kind in the table; extras and the log-sum-exp have no feature
     loops, and the log-sum-exp has every other loop but the key position. (E9) The region takes the product, an element
     of each extra and one index per loop, of which those of features are unused, and yields one float. Its ops satisfy
-    (E3). (E10) In a ring a loop over queries has the extent of the loop over keys.
+    (E3). (E10) In a ring a loop over queries has several positions.
   }];
   let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,
                        Variadic<AnyStaticShapeTensor>:$extras, AffineMapArrayAttr:$indexing_maps, UnitAttr:$ring);
