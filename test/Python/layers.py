@@ -12,6 +12,7 @@ import numpy as np
 
 import tessera as ts
 from tessera import ProcessMesh, Replicate, Shard, nn, ops, random, shard_tensor, tree
+from tessera.nn.attention import attention
 
 R = np.random.default_rng(0)
 
@@ -237,6 +238,14 @@ class Modules(unittest.TestCase):
                 (ts.ShapeError, "Linear takes 3 features in the last axis, got shape (2, 4)", lambda: nn.Linear(3, 4)(floats(2, 4))),
                 (ts.ArgumentError, "in_features 0 of Linear is not a positive integer", lambda: nn.Linear(0, 4)),
                 (ts.ArgumentError, "features 6 of MultiHeadAttention are not a multiple of heads 4", lambda: nn.MultiHeadAttention(6, 4)),
+                (ts.ShapeError, "query of shape (4, 3, 8) has 3 axes, not 4; attention takes a query (batch, queries, heads, size), a key and a value (batch, keys,",
+                 lambda: attention(*[floats(4, 3, 8)] * 3)),
+                (ts.ShapeError, "query of shape (2, 4, 3, 8) and key of shape (2, 5, 3, 7) differ in size, 8 and 7; attention takes",
+                 lambda: attention(floats(2, 4, 3, 8), *[floats(2, 5, 3, 7)] * 2)),
+                (ts.ShapeError, "key of shape (2, 5, 3, 8) and value of shape (2, 6, 3, 8) differ in keys, 5 and 6; attention takes",
+                 lambda: attention(floats(2, 4, 3, 8), floats(2, 5, 3, 8), floats(2, 6, 3, 8))),
+                (ts.ShapeError, "3 heads of queries are not a multiple of 2 heads of keys; each key head serves as many query heads",
+                 lambda: attention(floats(2, 4, 3, 8), *[floats(2, 5, 2, 8)] * 2)),
                 (ts.ArgumentError, "rate 1.5 of Dropout is not in [0, 1)", lambda: nn.Dropout(1.5)),
                 (ts.ShapeError, "'conv' of 3 channels with a weight of 2", lambda: nn.Conv2d(2, 4, 3)(floats(1, 3, 5, 5))),
                 (ts.ShapeError, "a window spans 3 elements, but the padded axis has 2", lambda: nn.Conv2d(2, 4, 3)(floats(1, 2, 2, 5))),

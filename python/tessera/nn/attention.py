@@ -14,6 +14,22 @@ from .layers import positive
 from .module import Module
 
 
+def _check(q, k, v) -> None:
+    """Raises ShapeError where the shapes of query, key and value are not those of one attention."""
+    def say(message: str):
+        return refuse(ShapeError, f"{message}; attention takes a query (batch, queries, heads, size), a key and a value (batch, keys, key heads, size)")
+
+    for name, tensor in (("query", q), ("key", k), ("value", v)):
+        if len(tensor.shape) != 4:
+            raise say(f"{name} of shape {tuple(tensor.shape)} has {len(tensor.shape)} axes, not 4")
+    for (name, one), (other, two), axes in ((("query", q), ("key", k), {"batch": 0, "size": 3}), (("key", k), ("value", v), {"batch": 0, "keys": 1, "key heads": 2})):
+        for what, axis in axes.items():
+            if one.shape[axis] != two.shape[axis]:
+                raise say(f"{name} of shape {tuple(one.shape)} and {other} of shape {tuple(two.shape)} differ in {what}, {one.shape[axis]} and {two.shape[axis]}")
+    if q.shape[2] and (not k.shape[2] or q.shape[2] % k.shape[2]):
+        raise refuse(ShapeError, f"{q.shape[2]} heads of queries are not a multiple of {k.shape[2]} heads of keys; each key head serves as many query heads")
+
+
 def attention(q, k, v, causal: bool = False, mask=None):
     """softmax(q k^T / sqrt(size)) v, in the shape of q. 16-bit scores are normalised in float32.
 
@@ -22,11 +38,10 @@ def attention(q, k, v, causal: bool = False, mask=None):
     causal: the last query sees all keys, the one before it all but the last, and so on.
     mask: broadcast to (batch, heads, queries, keys); bool, True where a query sees a key, or a bias added to the scores.
 
-    Raises ShapeError if the number of key heads does not divide the heads.
+    Raises ShapeError if batch, keys or size differ, or the number of key heads does not divide the heads.
     """
+    _check(q, k, v)
     if k.shape[2] != q.shape[2]:
-        if q.shape[2] % k.shape[2]:
-            raise refuse(ShapeError, f"{q.shape[2]} heads of queries are not a multiple of {k.shape[2]} heads of keys")
         k, v = [ops.repeat(t, q.shape[2] // k.shape[2], 2) for t in (k, v)]
     scores = ops.einsum("bqhd,bkhd->bhqk", q, k) * (1 / math.sqrt(q.shape[-1]))
     if causal:
