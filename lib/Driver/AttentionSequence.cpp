@@ -8,7 +8,9 @@
 // Where the sequence of an attention is cut, a ring moves what a gather of keys and
 // values moves, in more messages. It pays in memory, and where blocks are sent while
 // others are computed: which depends on all that is behind the choice. So the program
-// is compiled both ways.
+// is compiled both ways, and where it has several kinds of attentions (those of one
+// kind have equal loops), once more for each kind with the other choice for it.
+// Without overlap and a budget a ring pays where it is balanced alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +23,9 @@
 #include "tessera/Support/Bytes.h"
 #include "tessera/Transforms/Search.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -29,28 +34,67 @@ using namespace tessera;
 /// Gains that are not worth another way: in parts of what a step takes.
 static constexpr double kNoGain = 1e-6;
 
-/// Whether an attention is one whose keys may come in a ring, and, once that is decided, its
-/// sequence is cut.
-static bool mayHaveRing(ModuleOp module, bool isDecided) {
+/// Programs with more kinds of attentions than this are compiled with all of them as rings, or
+/// none.
+static constexpr size_t kMostKinds = 6;
+
+/// Balance does not pay for attentions with fewer scores: chunks take more messages.
+static constexpr int64_t kManyScores = int64_t(1) << 24;
+
+/// Whether an op of the program, before or after attentions are recognised, may have so many
+/// scores.
+static bool mayHaveManyScores(ModuleOp module) {
+  auto isMany = [](ArrayRef<int64_t> extents) {
+    double size = 1;
+    for (int64_t extent : extents)
+      size *= static_cast<double>(extent);
+    return size >= static_cast<double>(kManyScores);
+  };
   return module
       .walk([&](Operation *op) -> WalkResult {
-        if (!isa<ext::AttentionOp, ext::AttentionBackwardOp>(op))
-          return WalkResult::advance();
-        ext::AttentionParts parts = ext::partsOf(op);
-        std::optional<unsigned> query = ext::ringCandidateOf(parts);
-        if (!query)
-          return WalkResult::advance();
-        dist::OpShardingAttr sharding = dist::getOpSharding(op);
-        bool may = sharding ? !sharding.getFactors()[parts.factors()[*query]].getAxes().empty()
-                            : !isDecided;
-        return may ? WalkResult::interrupt() : WalkResult::advance();
+        if (isa<ext::AttentionOp, ext::AttentionBackwardOp>(op)) {
+          ext::AttentionParts parts = ext::partsOf(op);
+          SmallVector<int64_t> extents{parts.domain.extents[parts.domain.key]};
+          for (unsigned loop : parts.rows)
+            extents.push_back(parts.domain.extents[loop]);
+          return isMany(extents) ? WalkResult::interrupt() : WalkResult::advance();
+        }
+        if (isa<math::ExpOp, math::Exp2Op>(op)) { // of a softmax
+          auto generic = op->getParentOfType<linalg::GenericOp>();
+          if (generic && isMany(generic.getStaticLoopRanges()))
+            return WalkResult::interrupt();
+        }
+        if (auto softmax = dyn_cast<linalg::SoftmaxOp>(op);
+            softmax && isMany(cast<ShapedType>(softmax.getInput().getType()).getShape()))
+          return WalkResult::interrupt();
+        return WalkResult::advance();
       })
       .wasInterrupted();
 }
 
+/// The kinds of attentions whose keys may come in a ring, and, once that is decided, whose sequence
+/// is cut; with `onlyBalanced` those whose rings are balanced.
+static std::vector<int64_t> kindsOfRings(ModuleOp module, bool isDecided, bool onlyBalanced) {
+  ext::AttentionKinds all;
+  std::vector<int64_t> kinds;
+  module.walk([&](Operation *op) {
+    if (!isa<ext::AttentionOp, ext::AttentionBackwardOp>(op))
+      return;
+    ext::AttentionParts parts = ext::partsOf(op);
+    int64_t kind = all.numberOf(parts);
+    std::optional<unsigned> query = ext::ringCandidateOf(parts);
+    if (!query || llvm::is_contained(kinds, kind) || (onlyBalanced && !op->hasAttr("balanced")))
+      return;
+    dist::OpShardingAttr sharding = dist::getOpSharding(op);
+    if (sharding ? !sharding.getFactors()[parts.factors()[*query]].getAxes().empty() : !isDecided)
+      kinds.push_back(kind);
+  });
+  return kinds;
+}
+
 namespace tessera {
 
-/// Compiles one program in both ways.
+/// Compiles one program in several ways.
 class AttentionChooser {
 public:
   AttentionChooser(Compilation &compilation, PipelineOptions wish, Phase start)
@@ -58,37 +102,49 @@ public:
         program(compilation.program->clone()), seconds(compilation.seconds) {}
 
   /// Whether a ring would be another program. Leaves the program as it was.
-  bool mayBeRing() {
+  bool mayBeRing(bool onlyBalanced) {
     PipelineOptions options = wish;
     options.attentionSequence = "ring";
     Phase to = std::max(start, wish.search.mode.empty() ? Phase::propagated : Phase::normalized);
     ScopedDiagnosticHandler quiet(&compilation.mlirContext, [](Diagnostic &) {});
     compilation.origins.pause(true);
-    bool may = succeeded(compilation.runPhases(options, start, to)) &&
-               mayHaveRing(*compilation.program, to >= Phase::propagated);
+    if (succeeded(compilation.runPhases(options, start, to)))
+      kinds = kindsOfRings(*compilation.program, to >= Phase::propagated, onlyBalanced);
     compilation.origins.pause(false);
     compilation.program = program->clone();
     compilation.seconds = seconds;
-    return may;
+    return !kinds.empty();
   }
 
   LogicalResult run() {
-    gather = attempt("gather");
+    best = attempt({});
+    gather = {succeeded(best.result), best.stepSeconds, best.arena};
     compilation.origins.pause(true); // they are alike but for the keys
-    ring = attempt("ring");
+    keepIfBetter(attempt(kinds));
+    if (kinds.size() <= kMostKinds)
+      for (int64_t kind : kinds) {
+        std::vector<int64_t> rings = best.rings;
+        auto found = llvm::find(rings, kind);
+        if (found != rings.end())
+          rings.erase(found);
+        else
+          rings.push_back(kind);
+        if (!rings.empty() && rings.size() < kinds.size()) // those are made above
+          keepIfBetter(attempt(rings));
+      }
     compilation.origins.pause(false);
-    Attempt &taken = isRingBetter() ? ring : gather;
-    compilation.program = std::move(taken.program);
-    compilation.seconds = std::move(taken.phases);
-    for (Diagnostic &message : taken.messages)
+    compilation.program = std::move(best.program);
+    compilation.seconds = std::move(best.phases);
+    for (Diagnostic &message : best.messages)
       compilation.mlirContext.getDiagEngine().emit(std::move(message));
-    if (&taken == &ring)
-      explainRing();
-    return taken.result;
+    if (!best.rings.empty())
+      explainRings();
+    return best.result;
   }
 
 private:
   struct Attempt {
+    std::vector<int64_t> rings; ///< the kinds that are rings
     LogicalResult result = failure();
     OwningOpRef<ModuleOp> program;
     std::vector<Diagnostic> messages;
@@ -97,17 +153,18 @@ private:
     int64_t arena = 0;
   };
 
-  Attempt attempt(StringRef way) {
+  Attempt attempt(const std::vector<int64_t> &rings) {
     Attempt made;
+    made.rings = rings;
     ScopedDiagnosticHandler handler(&compilation.mlirContext, [&](Diagnostic &message) {
       made.messages.push_back(std::move(message));
     });
     PipelineOptions options = wish;
-    options.attentionSequence = way.str();
+    options.attentionSequence = rings.empty() ? "gather" : "ring";
+    options.rings = rings;
     compilation.program = program->clone();
     compilation.seconds = seconds;
-    if (wish.overlaps && wish.search.mode.empty() && !wish.search.memoryBudget &&
-        succeeded(gather.result)) {
+    if (wish.overlaps && wish.search.mode.empty() && !wish.search.memoryBudget && gather.fits) {
       // Blocks that arrive early may take what the gathered keys would.
       options.search.memoryBudget = static_cast<double>(gather.arena) / (1024.0 * 1024 * 1024);
       made.result = compilation.runPhases(options, start, Phase::scheduled);
@@ -131,25 +188,29 @@ private:
     return success();
   }
 
-  bool isRingBetter() const {
-    if (failed(ring.result) || failed(gather.result))
-      return succeeded(ring.result);
-    if (!wish.search.mode.empty() && wish.search.minimise == "memory")
-      return ring.arena < gather.arena;
-    return ring.stepSeconds < gather.stepSeconds * (1 - kNoGain);
+  void keepIfBetter(Attempt made) {
+    bool isBetter = failed(best.result);
+    if (succeeded(best.result))
+      isBetter = !wish.search.mode.empty() && wish.search.minimise == "memory"
+                     ? made.arena < best.arena
+                     : made.stepSeconds < best.stepSeconds * (1 - kNoGain);
+    if (succeeded(made.result) && isBetter)
+      best = std::move(made);
   }
 
-  /// Says in the report why the ring was taken.
-  void explainRing() {
-    std::string why =
-        failed(gather.result)
-            ? std::string("keys and values gathered do not fit into the memory budget")
-            : llvm::formatv("{0:F2} us modelled, {1:F2} us with keys and values gathered; {2} "
-                            "instead of {3} of memory",
-                            ring.stepSeconds * 1e6, gather.stepSeconds * 1e6,
-                            exactBytesText(static_cast<double>(ring.arena)),
-                            exactBytesText(static_cast<double>(gather.arena)))
-                  .str();
+  /// Says in the report why rings were taken.
+  void explainRings() {
+    std::string why;
+    if (best.rings.size() < kinds.size())
+      why = llvm::formatv("{0} of {1} kinds of attentions; ", best.rings.size(), kinds.size());
+    why += !gather.fits
+               ? std::string("keys and values gathered do not fit into the memory budget")
+               : llvm::formatv("{0:F2} us modelled, {1:F2} us with keys and values gathered; {2} "
+                               "instead of {3} of memory",
+                               best.stepSeconds * 1e6, gather.stepSeconds * 1e6,
+                               exactBytesText(static_cast<double>(best.arena)),
+                               exactBytesText(static_cast<double>(gather.arena)))
+                     .str();
     SmallVector<Attribute> names;
     Builder builder(&compilation.mlirContext);
     if (auto before = (*compilation.program)->getAttrOfType<ArrayAttr>(dist::kParallelisms))
@@ -163,14 +224,25 @@ private:
   Phase start;
   OwningOpRef<ModuleOp> program;
   std::vector<std::pair<std::string, double>> seconds;
-  Attempt gather, ring;
+  std::vector<int64_t> kinds; ///< of attentions that may be rings
+  struct {
+    bool fits;
+    double stepSeconds;
+    int64_t arena;
+  } gather = {false, 0, 0}; ///< without rings
+  Attempt best;
 };
 
 } // namespace tessera
 
 LogicalResult Compilation::chooseAttention(PipelineOptions pipeline, Phase from) {
   bool hasDevices = !program->getOps<dist::ProcessMeshOp>().empty() || pipeline.search.devices > 1;
+  bool onlyBalanced =
+      !pipeline.overlaps && !pipeline.search.memoryBudget && pipeline.search.mode.empty();
+  if (!hasDevices ||
+      (onlyBalanced && (pipeline.objective != "time" || !mayHaveManyScores(*program))))
+    return compile(pipeline, from, Phase::scheduled);
   AttentionChooser chooser(*this, pipeline, from);
-  return hasDevices && chooser.mayBeRing() ? chooser.run()
-                                           : compile(pipeline, from, Phase::scheduled);
+  return chooser.mayBeRing(onlyBalanced) ? chooser.run()
+                                         : compile(pipeline, from, Phase::scheduled);
 }

@@ -196,8 +196,8 @@ LogicalResult Compilation::runPhases(Phase to) {
   pipeline.remarks = options.remarks;
   pipeline.search = options.search;
   if (options.attentionSequence == "auto" && to == Phase::scheduled && *from < Phase::propagated &&
-      (pipeline.overlaps || search.memoryBudget ||
-       (!search.mode.empty() && search.minimise == "memory")))
+      (pipeline.overlaps || search.memoryBudget || search.mode.empty() ||
+       search.minimise == "memory"))
     return chooseAttention(pipeline, *from);
   return compile(pipeline, *from, to);
 }

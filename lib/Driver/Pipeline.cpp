@@ -126,6 +126,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   if (leadsTo(Phase::propagated) && options.attentionSequence == "ring") {
     dist::DistRingAttentionOptions ring;
     ring.remarks = options.remarks;
+    ring.kinds.assign(options.rings.begin(), options.rings.end());
     manager.addPass(dist::createDistRingAttention(ring));
   }
   if (leadsTo(Phase::propagated) && !options.search.mode.empty()) {
@@ -144,6 +145,13 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     dist::DistPropagateOptions propagate;
     propagate.topology = options.topology;
     manager.addPass(dist::createDistPropagate(propagate));
+  }
+  if (leadsTo(Phase::propagated) && options.attentionSequence == "ring" &&
+      options.objective == "time") { // balance takes more bytes
+    dist::DistBalanceRingsOptions balance;
+    balance.topology = options.topology;
+    balance.remarks = options.remarks;
+    manager.addPass(dist::createDistBalanceRings(balance));
   }
   if (leadsTo(Phase::resharded)) {
     manager.addPass(dist::createDistSinkSlices());

@@ -4,6 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ring attention, forward and with gradients: JAX's values, the bytes of gathered keys and values, less memory."""
 
+import json
+import os
+import tempfile
 import unittest
 
 import jax
@@ -55,12 +58,12 @@ class Rings(JaxCase):
             outs = jax.tree.map(lambda _: cut, jax.eval_shape(both, *avals))
             yield both, avals, tessera.from_jax(both, avals, cuts, outs, mesh=mesh)
 
-    def compare(self, fn, *, length, keys=None, heads=3, kv_heads=3, dtype=jnp.float32, bias=(), cut=PartitionSpec(None, "s"), **mesh):
+    def compare(self, fn, *, length, keys=None, heads=3, kv_heads=3, dtype=jnp.float32, bias=(), cut=PartitionSpec(None, "s"), options=RING, **mesh):
         q, k = array(2, length, heads, D, dtype=dtype), array(2, keys or length, kv_heads, D, dtype=dtype)
         for both, avals, program in self.programs(fn, q, k, cut, bias, mesh_of(**mesh)):
-            self.assertTrue(in_turn(program.explain(**RING)), (length, mesh))
+            self.assertTrue(in_turn(program.explain(**options)), (length, mesh))
             values = self.values(avals, 0)
-            got = tessera.load(program.compile(**RING))(*map(np.asarray, values))
+            got = tessera.load(program.compile(**options))(*map(np.asarray, values))
             for found, wanted in zip(jax.tree.leaves(got), jax.tree.leaves(jax.jit(both)(*values))):
                 found, wanted = np.asarray(found, "f"), np.asarray(wanted, "f")
                 least = 2e-2 if dtype == jnp.bfloat16 else 2e-5
@@ -115,6 +118,26 @@ class Rings(JaxCase):
     def test_bf16(self):
         for sees in None, causal:
             self.compare(attention(sees), length=24, dtype=jnp.bfloat16, s=4)
+
+    def test_balanced(self):
+        """On a machine that computes slowly, causal rings are balanced: more messages, the same values."""
+        with tempfile.TemporaryDirectory() as folder:
+            slow = {**RING, "topology": os.path.join(folder, "slow.json")}
+            with open(slow["topology"], "w") as file:
+                json.dump({"version": 1, "name": "slow", "links": [{"name": "all", "devices": 8, "alpha": 1e-6, "rate": 1e9}],
+                           "device": {"kind": "gpu", "flops": {"f32": 1e3}, "memory_rate": 1e12, "memory": 1e9}}, file)
+            q = array(2, 24, 3, D)
+            for _, _, program in self.programs(attention(causal), q, q, PartitionSpec(None, "s"), (), mesh_of(s=4)):
+                plain, balanced = program.explain(**RING), program.explain(**slow)
+                self.assertGreater(len(balanced["collectives"]), len(plain["collectives"]))
+            for devices in 2, 3, 4, 8:
+                self.compare(attention(causal), length=21 if devices == 3 else 48, options=slow, s=devices)
+            self.compare(attention(causal), length=21, options=slow, s=4)
+            self.compare(attention(causal), length=32, cut=PartitionSpec(None, ("t", "s")), options=slow, t=2, s=4)
+            self.compare(attention(causal), length=32, cut=PartitionSpec(None, "s", "t"), heads=2, kv_heads=2, options=slow, t=2, s=4)
+            self.compare(attention(causal), length=40, heads=6, kv_heads=2, options=slow, s=4)
+            self.compare(attention(causal), length=26, bias=(array(26, 26),), options=slow, s=4)
+            self.compare(attention(causal), length=32, dtype=jnp.bfloat16, options=slow, s=4)
 
     def test_bytes_and_memory(self):
         """The bytes of gathered keys and values, and of their gradients. A causal mask leaves out no block of the last device."""

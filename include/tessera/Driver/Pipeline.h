@@ -41,6 +41,7 @@ struct PipelineOptions {
   std::string objective = "time"; ///< of reshard plans: time or bytes
   bool narrowReductions = false;  ///< 16-bit contributions are rounded before they are added
   std::string attentionSequence = "auto"; ///< gather, ring; auto: gather, the driver tries both
+  std::vector<int64_t> rings;             ///< kinds of attentions (dist-ring-attention); empty: all
   std::string schedule;                   ///< of a pipeline's micro-batches, empty: the program's
   bool overlaps = false;                  ///< computes while collectives are under way
   std::string topology;                   ///< file of the machine, empty for the default

@@ -53,7 +53,7 @@ struct Segment {
 /// How one dimension of a tensor is made of factors. A dimension of one factor may be a window of
 /// it: iteration i reads the indices [i * stride + shift, i * stride + shift + extent). It is one
 /// also where each iteration reads its own index but the dimension has another extent than the
-/// factor.
+/// factor. One of another extent that is no window has parts of its own size: keys of a ring.
 struct DimRule {
   std::vector<int64_t> factors; ///< major first; empty for a dimension of extent 1
   int64_t stride = 1;

@@ -72,10 +72,28 @@ def DistRingAttention : Dist_Pass<"dist-ring-attention"> {
     attends to the block of one device after the other, which arrives in turn. The bytes are those of gathering keys and
     values, but no device holds all of them, and with `--overlap` a block is sent while another is computed. Blocks that
     a mask of indices hides from all devices are not sent. Attentions with a window of keys are left alone, they exchange
-    halos. The loop over queries is the one with as many positions as there are keys, otherwise the longest.
+    halos. The loop over queries is the one with as many positions as there are keys, otherwise the longest. Attentions
+    of the same loops are of one kind, with their derivatives; kinds are numbered from 0 in the order of the program.
   }];
   let options = [
+    ListOption<"kinds", "kinds", "int64_t", "Kinds of attentions to mark; default all">,
     Option<"remarks", "remarks", "bool", "false", "Emit a remark for each attention that cannot be a ring">,
+  ];
+  let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect"];
+}
+
+def DistBalanceRings : Dist_Pass<"dist-balance-rings"> {
+  let summary = "Choose the rings of causal attention to be balanced";
+  let description = [{
+    With a causal mask the last device of a ring sees all blocks of keys, the first one its own, and all compute them all.
+    Marks an `ext.attention` or `ext.attention_backward` with `ring`, a causal mask and as many queries as keys with
+    `balanced` where the modelled time on the machine of `topology` is less: of 2n chunks of the sequence, device i of n
+    then computes chunks i and 2n - 1 - i, which is half the work, and exchanges what has an element a position before
+    and after. Values keep their shardings.
+  }];
+  let options = [
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
+    Option<"remarks", "remarks", "bool", "false", "Emit a remark for each causal ring with both times">,
   ];
   let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect"];
 }

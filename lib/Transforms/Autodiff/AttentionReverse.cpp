@@ -28,7 +28,7 @@ ext::AttentionOp dist::addLogsumexp(ext::AttentionOp op) {
       b, op.getLoc(),
       TypeRange{op.getOutput().getType(), RankedTensorType::get(shape, parts.scoreType())},
       op.getQuery(), op.getKey(), op.getValue(), op.getExtras(), b.getAffineMapArrayAttr(maps),
-      op.getRing());
+      op.getRing(), op.getBalanced());
   IRMapping mapping;
   op.getScore().cloneInto(&made.getScore(), mapping);
   op.getOutput().replaceAllUsesWith(made.getOutput());
@@ -136,7 +136,7 @@ DerivedAttention dist::deriveAttention(OpBuilder &b, ext::AttentionOp op, Value 
   maps.append(parts.maps.begin(), parts.maps.begin() + 3);
   auto made = ext::AttentionBackwardOp::create(
       b, op.getLoc(), types, op.getQuery(), op.getKey(), op.getValue(), gradient, op.getLogsumexp(),
-      delta, op.getExtras(), b.getAffineMapArrayAttr(maps), op.getRing());
+      delta, op.getExtras(), b.getAffineMapArrayAttr(maps), op.getRing(), op.getBalanced());
   IRMapping mapping;
   op.getScore().cloneInto(&made.getScore(), mapping);
   made.getDerivative().takeBody(derivative);

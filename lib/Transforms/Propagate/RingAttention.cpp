@@ -29,10 +29,14 @@ struct DistRingAttention : dist::impl::DistRingAttentionBase<DistRingAttention> 
   using DistRingAttentionBase::DistRingAttentionBase;
 
   void runOnOperation() override {
+    ext::AttentionKinds all;
     getOperation().walk([&](Operation *op) {
       if (!isa<ext::AttentionOp, ext::AttentionBackwardOp>(op))
         return;
       ext::AttentionParts parts = ext::partsOf(op);
+      int64_t kind = all.numberOf(parts);
+      if (!kinds.empty() && !llvm::is_contained(kinds, kind))
+        return;
       if (ext::ringCandidateOf(parts))
         op->setAttr("ring", UnitAttr::get(op->getContext()));
       else if (remarks && !ext::keyBandOf(parts))

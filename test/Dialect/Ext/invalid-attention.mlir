@@ -87,3 +87,37 @@ func.func @ring(%q: tensor<1x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
   } -> tensor<1x2xf32>
   return
 }
+
+// -----
+
+#q = affine_map<(m, n, f, g) -> (m, f)>
+#k = affine_map<(m, n, f, g) -> (n, f)>
+#v = affine_map<(m, n, f, g) -> (n, g)>
+#o = affine_map<(m, n, f, g) -> (m, g)>
+
+// (E11)
+func.func @no_ring(%q: tensor<4x3xf32>, %k: tensor<4x3xf32>, %v: tensor<4x2xf32>) {
+  // expected-error@+1 {{'ext.attention' op has 'balanced' and not 'ring'; keys of a balanced ring arrive in turn; add 'ring'}}
+  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x2xf32>) attributes {balanced} {
+  ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
+    ext.yield %p : f32
+  } -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+#q = affine_map<(m, n, f, g) -> (m, f)>
+#k = affine_map<(m, n, f, g) -> (n, f)>
+#v = affine_map<(m, n, f, g) -> (n, g)>
+#o = affine_map<(m, n, f, g) -> (m, g)>
+
+// (E11)
+func.func @no_mask(%q: tensor<4x3xf32>, %k: tensor<4x3xf32>, %v: tensor<4x2xf32>) {
+  // expected-error@+1 {{'ext.attention' op has 'balanced' without a causal mask of as many queries as keys; a query of a balanced ring sees the keys up to its own; remove 'balanced'}}
+  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x2xf32>) attributes {balanced, ring} {
+  ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
+    ext.yield %p : f32
+  } -> tensor<4x2xf32>
+  return
+}

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "VerifyRegion.h"
+#include "tessera/Dialect/Ext/IR/AttentionRing.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 
 using namespace mlir;
@@ -178,10 +179,15 @@ static LogicalResult verifyRoles(Operation *op, ArrayRef<AffineMap> maps, Affine
   return success();
 }
 
-/// Checks (E10): a ring has blocks of queries.
+/// Checks (E10): a ring has blocks of queries, a balanced one has a causal mask.
 static LogicalResult verifyRing(Operation *op) {
-  if (!op->hasAttr("ring"))
+  if (!op->hasAttr("ring")) {
+    if (op->hasAttr("balanced"))
+      return op->emitOpError()
+             << "has 'balanced' and not 'ring'; keys of a balanced ring arrive in "
+             << "turn; add 'ring'";
     return success();
+  }
   AttentionDomain domain = partsOf(op).domain;
   if (llvm::all_of(domain.query, [&](unsigned loop) { return domain.extents[loop] <= 1; }))
     return op->emitOpError() << "has 'ring' and one query; a ring cuts a loop over queries along "
@@ -247,12 +253,27 @@ static LogicalResult verifyScores(Operation *op, Region &region, unsigned more) 
   return success();
 }
 
+/// Checks (E11): a balanced ring has a causal mask.
+static LogicalResult verifyBalance(Operation *op) {
+  if (!op->hasAttr("balanced"))
+    return success();
+  AttentionParts parts = partsOf(op);
+  std::optional<unsigned> query = ringQueryOf(parts);
+  if (query && mayBeBalanced(parts, *query))
+    return success();
+  return op->emitOpError() << "has 'balanced' without a causal mask of as many queries as keys; a "
+                           << "query of a balanced ring sees the keys up to its own; remove "
+                           << "'balanced'";
+}
+
 LogicalResult AttentionOp::verify() {
   return verifyAttention(*this);
 }
 
 LogicalResult AttentionOp::verifyRegions() {
-  return verifyScores(*this, getScore(), 0);
+  if (failed(verifyScores(*this, getScore(), 0)))
+    return failure();
+  return verifyBalance(*this);
 }
 
 LogicalResult AttentionBackwardOp::verify() {
@@ -262,5 +283,7 @@ LogicalResult AttentionBackwardOp::verify() {
 LogicalResult AttentionBackwardOp::verifyRegions() {
   if (failed(verifyScores(*this, getScore(), 0)))
     return failure();
-  return verifyScores(*this, getDerivative(), 1);
+  if (failed(verifyScores(*this, getDerivative(), 1)))
+    return failure();
+  return verifyBalance(*this);
 }

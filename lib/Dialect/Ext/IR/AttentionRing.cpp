@@ -48,6 +48,21 @@ std::optional<unsigned> ext::ringQueryOf(const AttentionParts &parts) {
   return parts.op->hasAttr("ring") ? ringCandidateOf(parts) : std::nullopt;
 }
 
+int64_t AttentionKinds::numberOf(const AttentionParts &parts) {
+  // The maps of query, key and value say which loop an extent belongs to.
+  SmallVector<int64_t> kind(parts.domain.extents);
+  for (AffineMap map : ArrayRef(parts.maps).take_front(3)) {
+    kind.push_back(-1);
+    for (AffineExpr expr : map.getResults())
+      kind.push_back(cast<AffineDimExpr>(expr).getPosition());
+  }
+  const auto *found = llvm::find(known, kind);
+  int64_t number = found - known.begin();
+  if (found == known.end())
+    known.push_back(kind);
+  return number;
+}
+
 namespace {
 
 /// Devices from `first` to `last`.
@@ -100,37 +115,128 @@ BlockMove::BlockMove(ArrayRef<int64_t> shape, const TensorSharding &source, unsi
   target.windows.push_back({dim, block, blocks * block, block});
 }
 
-double ext::ringSeconds(Operation *op, const sharding::ShardingRule &rule,
-                        const sharding::FactorAxes &axes, const sharding::Mesh &mesh,
-                        sharding::ReshardPlanner &planner) {
+bool ext::mayBeBalanced(const AttentionParts &parts, unsigned query) {
+  int64_t keys = parts.domain.extents[parts.domain.key];
+  if (parts.domain.extents[query] != keys)
+    return false;
+  std::optional<KeyBand> visible = visibleKeysOf(parts, query);
+  return visible && visible->first <= 1 - keys && visible->last <= 0;
+}
+
+TensorSharding RingChunks::of(const TensorSharding &blocks, unsigned dim, bool isTail) const {
+  TensorSharding result = blocks;
+  result.windows.push_back(
+      {dim, isTail ? -size : size, isTail ? (2 * devices - 1) * size : 0, size});
+  return result;
+}
+
+ChunkMove RingChunks::home(ArrayRef<int64_t> shape, const TensorSharding &blocks, unsigned dim,
+                           int64_t block, bool isTail) const {
+  ChunkMove move{shape.vec(), blocks, blocks};
+  move.shape[dim] = devices * size;
+  if (isTail)
+    move.source.windows.push_back({dim, -size, (devices - 1) * size, size});
+  move.target.windows.push_back({dim, block, isTail ? -devices * size : 0, block});
+  return move;
+}
+
+namespace {
+
+/// Adds up what a ring moves.
+class RingPrice {
+public:
+  RingPrice(Operation *op, const sharding::ShardingRule &rule, const sharding::FactorAxes &axes,
+            const sharding::Mesh &mesh, sharding::ReshardPlanner &planner, unsigned query)
+      : op(op), parts(partsOf(op)), rule(rule), axes(axes), mesh(mesh), planner(planner),
+        query(query), key(parts.domain.key), keys(parts.domain.extents[key]),
+        devices(sharding::sizeOf(axes[parts.factors()[query]])) {}
+
+  RingCost plain() {
+    int64_t block = sharding::ceilDiv(keys, devices);
+    SmallVector<RingTurn> turns = ringTurnsOf(parts, query, devices);
+    for (const RingTurn &turn : turns)
+      // The two of a turn go at once, to different devices; the nearer one stands for both.
+      addTurn(turn.behind ? -turn.distance : devices - turn.distance, block);
+    return {seconds, static_cast<double>(block * (1 + static_cast<int64_t>(turns.size())))};
+  }
+
+  RingCost balanced() {
+    RingChunks chunks(keys, devices);
+    for (int64_t distance = 1; distance < devices; ++distance) {
+      addTurn(-distance, chunks.size);
+      addTurn(devices - distance, chunks.size);
+    }
+    for (unsigned index = 0; index < op->getNumOperands(); ++index)
+      if (index == 1 || index == 2 || hasLoop(parts.maps[index], query)) {
+        auto type = cast<RankedTensorType>(op->getOperand(index).getType());
+        TensorSharding source = sharding::operandSharding(rule, index, axes);
+        unsigned dim = dimOf(index, index == 1 || index == 2 ? key : query);
+        for (bool isTail : {false, true})
+          add(type.getShape(), type.getElementType(), source, chunks.of(source, dim, isTail));
+      }
+    for (unsigned result = 0; result < op->getNumResults(); ++result) {
+      auto type = cast<RankedTensorType>(op->getResult(result).getType());
+      unsigned map = op->getNumOperands() + result;
+      unsigned dim = dimOf(map, hasLoop(parts.maps[map], query) ? query : key);
+      for (bool isTail : {false, true}) {
+        ChunkMove move = chunks.home(type.getShape(), sharding::resultSharding(rule, result, axes),
+                                     dim, sharding::ceilDiv(keys, devices), isTail);
+        add(move.shape, type.getElementType(), move.source, move.target);
+      }
+    }
+    // 2n + 1 pairs of chunks, for two chunks of queries.
+    return {seconds, static_cast<double>(chunks.size * (2 * devices + 1)) / 2};
+  }
+
+private:
+  unsigned dimOf(unsigned map, unsigned loop) const {
+    return *parts.maps[map].getResultPosition(getAffineDimExpr(loop, op->getContext()));
+  }
+
+  void add(ArrayRef<int64_t> shape, Type element, const TensorSharding &source,
+           const TensorSharding &target) {
+    seconds += planner
+                   .plan({mesh, shape.vec(), dist::bytesPerElement(element),
+                          sharding::canonical(source), sharding::canonical(target)})
+                   .seconds;
+  }
+
+  /// Keys and values go so many blocks on, and backward their gradients as many back.
+  void addTurn(int64_t blocks, int64_t size) {
+    for (unsigned index : {1, 2}) {
+      auto type = cast<RankedTensorType>(op->getOperand(index).getType());
+      SmallVector<int64_t> shape(type.getShape());
+      unsigned dim = dimOf(index, key);
+      shape[dim] = devices * size;
+      BlockMove move(shape, sharding::operandSharding(rule, index, axes), dim, size, blocks);
+      add(shape, type.getElementType(), move.source, move.target);
+      if (!isa<AttentionBackwardOp>(op))
+        continue;
+      BlockMove back(shape, sharding::resultSharding(rule, index, axes), dim, size, -blocks);
+      add(shape, parts.scoreType(), back.source, back.target);
+    }
+  }
+
+  Operation *op;
+  AttentionParts parts;
+  const sharding::ShardingRule &rule;
+  const sharding::FactorAxes &axes;
+  const sharding::Mesh &mesh;
+  sharding::ReshardPlanner &planner;
+  unsigned query, key;
+  int64_t keys, devices;
+  double seconds = 0;
+};
+
+} // namespace
+
+RingCost ext::costOfRing(Operation *op, const sharding::ShardingRule &rule,
+                         const sharding::FactorAxes &axes, const sharding::Mesh &mesh,
+                         sharding::ReshardPlanner &planner, bool isBalanced) {
   AttentionParts parts = partsOf(op);
   std::optional<unsigned> query = ringQueryOf(parts);
   if (!query || axes[parts.factors()[*query]].empty())
-    return 0;
-  unsigned key = parts.domain.key;
-  int64_t devices = sharding::sizeOf(axes[parts.factors()[*query]]);
-  int64_t block = sharding::ceilDiv(parts.domain.extents[key], devices);
-  double seconds = 0;
-  auto add = [&](Type type, Type element, AffineMap map, const TensorSharding &sharding,
-                 int64_t blocks) {
-    unsigned dim = *map.getResultPosition(getAffineDimExpr(key, op->getContext()));
-    BlockMove move(cast<RankedTensorType>(type).getShape(), sharding, dim, block, blocks);
-    move.shape[dim] = devices * block;
-    seconds += planner
-                   .plan({mesh, move.shape, dist::bytesPerElement(element),
-                          sharding::canonical(move.source), sharding::canonical(move.target)})
-                   .seconds;
-  };
-  for (const RingTurn &turn : ringTurnsOf(parts, *query, devices))
-    for (unsigned index : {1, 2}) {
-      // The two of a turn go at once, to different devices; the nearer one stands for both.
-      int64_t blocks = turn.behind ? -turn.distance : devices - turn.distance;
-      Type type = op->getOperand(index).getType();
-      add(type, getElementTypeOrSelf(type), parts.maps[index],
-          sharding::operandSharding(rule, index, axes), blocks);
-      if (isa<AttentionBackwardOp>(op))
-        add(type, parts.scoreType(), parts.maps[index], sharding::resultSharding(rule, index, axes),
-            -blocks);
-    }
-  return seconds;
+    return {};
+  RingPrice price(op, rule, axes, mesh, planner, *query);
+  return isBalanced ? price.balanced() : price.plain();
 }

@@ -299,7 +299,7 @@ double AttentionBackwardOp::getCommunicationSeconds(const sharding::FactorAxes &
   AttentionParts parts = partsOf(*this);
   std::optional<KeyBand> band = keyBandOf(parts);
   if (!band)
-    return ringSeconds(*this, ruleOf(*this), axes, mesh, planner);
+    return costOfRing(*this, ruleOf(*this), axes, mesh, planner, getBalanced()).seconds;
   if (axes[parts.factors()[band->query]].empty())
     return 0;
   sharding::ShardingRule rule = ruleOf(*this);
@@ -335,7 +335,7 @@ double AttentionOp::getCommunicationSeconds(const sharding::FactorAxes &axes,
     shape.push_back(parts.domain.extents[loop]);
     whole.dims[dim] = axes[factors[loop]];
   }
-  double seconds = ringSeconds(*this, ruleOf(*this), axes, mesh, planner);
+  double seconds = costOfRing(*this, ruleOf(*this), axes, mesh, planner, getBalanced()).seconds;
   if (!cut.empty())
     for (ReduceKind kind : {ReduceKind::max, ReduceKind::sum}) {
       TensorSharding contributed = whole;
@@ -376,7 +376,7 @@ static std::optional<SmallVector<Value>> wholePart(Part &part, dist::PartitionCo
 FailureOr<SmallVector<Value>> AttentionOp::partition(dist::PartitionContext &context) {
   Part part(context);
   if (part.ring)
-    return writeRing(part, *this);
+    return getBalanced() ? writeBalancedRing(part, *this) : writeRing(part, *this);
   unsigned key = part.parts.domain.key;
   bool isKeyCut = !context.getFactorAxes()[part.parts.factors()[key]].empty();
   if (!isKeyCut)
@@ -395,7 +395,7 @@ FailureOr<SmallVector<Value>> AttentionOp::partition(dist::PartitionContext &con
 FailureOr<SmallVector<Value>> AttentionBackwardOp::partition(dist::PartitionContext &context) {
   Part part(context);
   if (part.ring)
-    return writeRing(part, *this);
+    return getBalanced() ? writeBalancedRing(part, *this) : writeRing(part, *this);
   if (std::optional<SmallVector<Value>> whole = wholePart(part, context))
     return *whole;
   SmallVector<Value> results =

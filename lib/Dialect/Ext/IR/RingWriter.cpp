@@ -27,28 +27,16 @@ using sharding::TensorSharding;
 
 namespace {
 
-/// What both directions need: blocks of keys as they arrive.
-class RingWriter {
-public:
-  RingWriter(const Part &part, Operation *op)
-      : part(part), op(op), context(part.context), b(context.builder), loc(op->getLoc()),
-        write{b, loc}, parts(part.parts), key(parts.domain.key), keys(parts.domain.extents[key]),
-        axes(context.getFactorAxes()[parts.factors()[*part.ring]]), devices(sharding::sizeOf(axes)),
-        block(sharding::ceilDiv(keys, devices)), isUneven(keys % devices != 0),
-        device(context.getDeviceIndex(axes)),
-        turns(ringTurnsOf(parts, *part.ring, devices)) {}
-
+/// Blocks of keys as they arrive.
+class PlainRing : public RingWriter {
 protected:
-  /// The operands of one turn, and where its keys begin.
-  struct Block {
-    SmallVector<Value> operands;
-    Value begin;
-    SmallVector<std::pair<unsigned, int64_t>> limits;
-  };
+  PlainRing(const Part &part, Operation *op)
+      : RingWriter(part, op), block(sharding::ceilDiv(keys, devices)),
+        isUneven(keys % devices != 0), turns(ringTurnsOf(parts, *part.ring, devices)) {}
 
   Block own() {
     Block made{part.operands, times(device, block), part.limits};
-    finish(made, isUneven);
+    complete(made, isUneven);
     return made;
   }
 
@@ -58,22 +46,15 @@ protected:
     Value isBehind = isAtLeast(device, turn.distance);
     Block made{part.operands, {}, part.limits};
     for (unsigned index : {1, 2}) {
-      auto move = [&](int64_t blocks) {
-        auto global = cast<RankedTensorType>(op->getOperand(index).getType());
-        BlockMove moved(global.getShape(), context.getOperandSharding(index), keyDim(index), block,
-                        blocks);
-        return context.reshard(part.operands[index], global, moved.source, moved.target);
-      };
+      auto global = cast<RankedTensorType>(op->getOperand(index).getType());
       made.operands[index] = choose(turn, isBehind, [&](bool behind) {
-        return move(behind ? -turn.distance : devices - turn.distance);
+        return moveBlocks(part.operands[index], global, context.getOperandSharding(index),
+                          keyDim(index), block, behind ? -turn.distance : devices - turn.distance);
       });
     }
-    Value chosen = turn.behind && turn.ahead
-                       ? arith::SelectOp::create(b, loc, isBehind, number, wrapped).getResult()
-                   : turn.behind ? number
-                                 : wrapped;
+    Value chosen = choose(turn, isBehind, [&](bool behind) { return behind ? number : wrapped; });
     made.begin = times(chosen, block);
-    finish(made, isUneven || !turn.behind || !turn.ahead);
+    complete(made, isUneven || !turn.behind || !turn.ahead);
     return made;
   }
 
@@ -86,115 +67,32 @@ protected:
     };
   }
 
-  /// What `make` gives for the turn: of two blocks, each device has the one that is there.
-  Value choose(const RingTurn &turn, Value isBehind, llvm::function_ref<Value(bool)> make) {
-    if (!turn.behind || !turn.ahead)
-      return make(turn.behind);
-    Value behind = make(true), ahead = make(false);
-    return pointwise({behind, ahead}, [&](OpBuilder &b, ValueRange in) -> Value {
-      return arith::SelectOp::create(b, loc, isBehind, in[0], in[1]);
-    });
-  }
-
-  Value isAtLeast(Value index, int64_t least) {
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, index, write.index(least));
-  }
-  Value times(Value index, int64_t factor) {
-    return arith::MulIOp::create(b, loc, index, write.index(factor));
-  }
-  unsigned keyDim(unsigned map) const { return dimOf(parts.maps[map], key); }
-
-  /// Elements of tensors of one shape, all of the type of the first.
-  Value pointwise(ValueRange inputs, llvm::function_ref<Value(OpBuilder &, ValueRange)> body,
-                  Type element = {}) {
-    auto type = cast<RankedTensorType>(inputs.front().getType());
-    SmallVector<AffineMap> maps(inputs.size(), b.getMultiDimIdentityMap(type.getRank()));
-    return write.pointwise(
-        inputs, maps, type.getShape(), {element ? element : type.getElementType()},
-        [&](OpBuilder &b, ValueRange in) { return SmallVector<Value>{body(b, in)}; })[0];
-  }
-  Value convert(Value x, Type element) {
-    if (getElementTypeOrSelf(x.getType()) == element)
-      return x;
-    return pointwise(
-        x, [&](OpBuilder &b, ValueRange in) { return convertFloat(b, loc, in[0], element); },
-        element);
-  }
-
-  const Part &part;
-  Operation *op;
-  dist::PartitionContext &context;
-  OpBuilder &b;
-  Location loc;
-  Local write;
-  const AttentionParts &parts;
-  unsigned key;
-  int64_t keys;
-  const sharding::AxisList &axes;
-  int64_t devices, block;
+  int64_t block;
   bool isUneven;
-  Value device;
   SmallVector<RingTurn> turns;
 
 private:
   /// Takes the keys of the block from the extras, and zeroes what lies beyond the keys.
-  void finish(Block &made, bool mayLieBeyond) {
+  void complete(Block &made, bool mayLieBeyond) {
     if (mayLieBeyond) {
       made.limits.push_back({key, keys});
       for (unsigned index : {1, 2})
         made.operands[index] =
             write.zeroOutside(made.operands[index], keyDim(index), made.begin, keys);
     }
-    Value begin;
-    for (unsigned extra = parts.firstExtra; extra < made.operands.size(); ++extra)
-      if (hasLoop(parts.maps[extra], key)) {
-        if (!begin)
-          begin = clamp(made.begin);
-        made.operands[extra] =
-            write.slice(padded(made.operands[extra], keyDim(extra)), keyDim(extra), begin, block);
-      }
-  }
-
-  Value clamp(Value begin) {
-    Value least = arith::MaxSIOp::create(b, loc, begin, write.index(0));
-    return arith::MinSIOp::create(b, loc, least, write.index((devices - 1) * block));
-  }
-
-  /// An extra with room for all blocks along a dimension over keys.
-  Value padded(Value extra, unsigned dim) {
-    if (!isUneven)
-      return extra;
-    auto type = cast<RankedTensorType>(extra.getType());
-    SmallVector<int64_t> shape(type.getShape());
-    shape[dim] = devices * block;
-    SmallVector<OpFoldResult> low(type.getRank(), b.getIndexAttr(0)), high(low);
-    high[dim] = b.getIndexAttr(devices * block - keys);
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-    return tensor::PadOp::create(b, loc, type.clone(shape), extra, low, high, zero);
+    sliceExtras(made, block, devices * block);
   }
 };
 
-class ForwardRing : public RingWriter {
+class ForwardRing : public PlainRing {
 public:
-  ForwardRing(const Part &part, AttentionOp op) : RingWriter(part, op), attention(op) {}
+  ForwardRing(const Part &part, AttentionOp op) : PlainRing(part, op), attention(op) {}
 
   SmallVector<Value> run() {
     SmallVector<Value> rows = attend(own(), {});
     for (const RingTurn &turn : turns)
       rows = attend(arrive(turn), rows);
-    Value output = rows[0], largest = rows[1], sum = rows[2];
-    SmallVector<Value> results{divide(output, sum)};
-    if (attention.getLogsumexp()) {
-      Type element = context.getLocalType(1).getElementType();
-      results.push_back(pointwise(
-          {largest, sum},
-          [&](OpBuilder &b, ValueRange in) -> Value {
-            Value log = math::LogOp::create(b, loc, in[1]);
-            return convertFloat(b, loc, arith::AddFOp::create(b, loc, in[0], log), element);
-          },
-          element));
-    }
-    return results;
+    return finish(rows);
   }
 
 private:
@@ -203,31 +101,14 @@ private:
     return writeTurn(b, attention, keys.operands, before, keys.limits, indices(keys));
   }
 
-  /// The output divided by the sum of its row.
-  Value divide(Value output, Value sum) {
-    auto type = cast<RankedTensorType>(output.getType());
-    auto rank = static_cast<unsigned>(type.getRank());
-    SmallVector<AffineExpr> row;
-    for (unsigned loop : parts.rows)
-      row.push_back(b.getAffineDimExpr(dimOf(parts.output, loop)));
-    Type element = context.getLocalType(0).getElementType();
-    return write.pointwise(
-        {output, sum},
-        {b.getMultiDimIdentityMap(rank), AffineMap::get(rank, 0, row, b.getContext())},
-        type.getShape(), {element}, [&](OpBuilder &b, ValueRange in) {
-          Value share = arith::DivFOp::create(b, loc, in[0], in[1]);
-          return SmallVector<Value>{convertFloat(b, loc, share, element)};
-        })[0];
-  }
-
   AttentionOp attention;
 };
 
 /// The gradients by keys and values are sums of what all devices that see a block have of it.
-class BackwardRing : public RingWriter {
+class BackwardRing : public PlainRing {
 public:
   BackwardRing(const Part &part, AttentionBackwardOp op)
-      : RingWriter(part, op), attention(op), type(parts.scoreType()) {}
+      : PlainRing(part, op), attention(op), type(parts.scoreType()) {}
 
   SmallVector<Value> run() {
     SmallVector<Value> sums = differentiate(own(), {});
@@ -257,8 +138,7 @@ private:
                                              write.index(devices - turn.distance));
     Value received = choose(turn, isFollowed, [&](bool behind) {
       int64_t blocks = behind ? turn.distance : turn.distance - devices;
-      BlockMove move(shape, sharding, dim, block, blocks);
-      return context.reshard(seen, RankedTensorType::get(shape, type), move.source, move.target);
+      return moveBlocks(seen, RankedTensorType::get(shape, type), sharding, dim, block, blocks);
     });
     bool isAlways = turn.behind && turn.ahead;
     return inLoop(sum, received, [&](OpBuilder &b, ValueRange in) -> Value {
@@ -268,34 +148,6 @@ private:
       return turn.behind ? arith::SelectOp::create(b, loc, isFollowed, both, in[0])
                          : arith::SelectOp::create(b, loc, isFollowed, in[0], both);
     });
-  }
-
-  /// Elements of two tensors, in a loop over parts: a kernel of its own. Kernels that are joined
-  /// with those of later turns would keep what arrived until then.
-  Value inLoop(Value sum, Value received, llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
-    auto shape = cast<RankedTensorType>(sum.getType()).getShape();
-    auto dim = llvm::find_if(shape, [](int64_t extent) { return extent > 1; }) - shape.begin();
-    if (dim == static_cast<int64_t>(shape.size()))
-      return pointwise({sum, received}, body);
-    int64_t count = 2; // the least divisor
-    while (shape[dim] % count != 0)
-      ++count;
-    int64_t size = shape[dim] / count;
-    auto loop =
-        scf::ForOp::create(b, loc, write.index(0), write.index(shape[dim]), write.index(size), sum);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(loop.getBody());
-    Value begin = loop.getInductionVar(), carry = loop.getRegionIterArg(0);
-    Value part = pointwise(
-        {write.slice(carry, dim, begin, size), write.slice(received, dim, begin, size)}, body);
-    auto type = cast<RankedTensorType>(part.getType());
-    SmallVector<OpFoldResult> at(type.getRank(), b.getIndexAttr(0));
-    SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
-    at[dim] = begin;
-    Value next = tensor::InsertSliceOp::create(
-        b, loc, part, carry, at, getAsIndexOpFoldResult(b.getContext(), type.getShape()), strides);
-    scf::YieldOp::create(b, loc, next);
-    return loop.getResult(0);
   }
 
   AttentionBackwardOp attention;

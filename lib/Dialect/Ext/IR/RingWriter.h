@@ -15,6 +15,62 @@ namespace tessera::ext {
 /// Writes a part of an attention whose keys are cut like its queries, `part.ring`.
 llvm::SmallVector<mlir::Value> writeRing(const Part &part, AttentionOp op);
 llvm::SmallVector<mlir::Value> writeRing(const Part &part, AttentionBackwardOp op);
+/// The same of an op with `balanced`.
+llvm::SmallVector<mlir::Value> writeBalancedRing(const Part &part, AttentionOp op);
+llvm::SmallVector<mlir::Value> writeBalancedRing(const Part &part, AttentionBackwardOp op);
+
+/// What rings need, in both directions, balanced or not.
+class RingWriter {
+protected:
+  RingWriter(const Part &part, mlir::Operation *op);
+
+  /// The operands of one turn, and where its keys begin.
+  struct Block {
+    llvm::SmallVector<mlir::Value> operands;
+    mlir::Value begin;
+    llvm::SmallVector<std::pair<unsigned, int64_t>> limits;
+  };
+  /// Slices the extras at the `size` keys of a block; blocks end at `room` at most.
+  void sliceExtras(Block &made, int64_t size, int64_t room);
+
+  /// Moves blocks of keys, or of what has an element a key. `global` is the type of all of them.
+  mlir::Value moveBlocks(mlir::Value blocks, mlir::RankedTensorType global,
+                         const sharding::TensorSharding &sharding, unsigned dim, int64_t size,
+                         int64_t distance);
+  /// What `make` gives for the turn: of two blocks, each device has the one that is there.
+  mlir::Value choose(const RingTurn &turn, mlir::Value isBehind,
+                     llvm::function_ref<mlir::Value(bool)> make);
+  mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
+
+  mlir::Value isAtLeast(mlir::Value index, int64_t least);
+  mlir::Value times(mlir::Value index, int64_t factor);
+  unsigned keyDim(unsigned map) const { return dimOf(parts.maps[map], key); }
+
+  using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>;
+  /// Elements of tensors of one shape, all of the type of the first.
+  mlir::Value pointwise(mlir::ValueRange inputs, Body body, mlir::Type element = {});
+  mlir::Value add(mlir::Value a, mlir::Value b);
+  mlir::Value convert(mlir::Value x, mlir::Type element);
+  /// Elements of two tensors, in a loop over parts: a kernel of its own. Kernels that are joined
+  /// with those of later turns would keep what arrived until then.
+  mlir::Value inLoop(mlir::Value sum, mlir::Value received, Body body);
+  /// Output and log-sum-exp, as the op has them, from sum_n exp(score - largest) * value, the
+  /// largest score and sum_n exp(score - largest).
+  llvm::SmallVector<mlir::Value> finish(llvm::ArrayRef<mlir::Value> accumulators);
+
+  const Part &part;
+  mlir::Operation *op;
+  dist::PartitionContext &context;
+  mlir::OpBuilder &b;
+  mlir::Location loc;
+  Local write;
+  const AttentionParts &parts;
+  unsigned key;
+  int64_t keys;
+  const sharding::AxisList &axes;
+  int64_t devices;
+  mlir::Value device;
+};
 
 } // namespace tessera::ext
 

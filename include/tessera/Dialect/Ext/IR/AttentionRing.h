@@ -28,6 +28,18 @@ std::optional<unsigned> ringCandidateOf(const AttentionParts &parts);
 /// The same of an op that has the attribute `ring`.
 std::optional<unsigned> ringQueryOf(const AttentionParts &parts);
 
+/// Tells attentions apart that may be rings or not: those of one kind have loops of the same extents,
+/// forward and backward.
+class AttentionKinds {
+public:
+  /// The number of the kind of an attention; kinds count from 0 in the order in which they are asked
+  /// for.
+  int64_t numberOf(const AttentionParts &parts);
+
+private:
+  llvm::SmallVector<llvm::SmallVector<int64_t>> known;
+};
+
 /// One turn of a ring: block i of the queries meets the block of keys `distance` before its own,
 /// or, where there is none, the one as far from the end (the ring closes).
 struct RingTurn {
@@ -51,10 +63,46 @@ struct BlockMove {
             int64_t block, int64_t blocks);
 };
 
-/// Modelled seconds of what a ring moves; 0 where the queries are not cut.
-double ringSeconds(mlir::Operation *op, const sharding::ShardingRule &rule,
-                   const sharding::FactorAxes &axes, const sharding::Mesh &mesh,
-                   sharding::ReshardPlanner &planner);
+/// Whether a ring can be balanced: there are as many keys as queries, and a query sees those up to
+/// its own and no other.
+bool mayBeBalanced(const AttentionParts &parts, unsigned query);
+
+/// How chunks of a tensor go home.
+struct ChunkMove {
+  std::vector<int64_t> shape; ///< of the chunks, in the order of the sequence
+  sharding::TensorSharding source, target;
+};
+
+/// The chunks of a balanced ring: of 2n, device i of n has chunk i, its head, and 2n - 1 - i, its
+/// tail. Of device i of a causal mask, a block of queries sees i + 1 blocks of keys, but head and
+/// tail together 2n + 1 chunks of keys, whatever i is.
+///
+///   4 devices   0: 0, 7   1: 1, 6   2: 2, 5   3: 3, 4
+struct RingChunks {
+  int64_t devices, size; ///< positions of a chunk
+
+  RingChunks(int64_t positions, int64_t devices)
+      : devices(devices), size(sharding::ceilDiv(positions, 2 * devices)) {}
+
+  int64_t positions() const { return 2 * devices * size; }
+  bool isUneven(int64_t extent) const { return positions() != extent; }
+  /// A tensor that `blocks` cuts along `dim`, in chunks of it.
+  sharding::TensorSharding of(const sharding::TensorSharding &blocks, unsigned dim,
+                              bool isTail) const;
+  /// From chunks to blocks of `block` positions; heads are before the middle, tails behind it.
+  ChunkMove home(llvm::ArrayRef<int64_t> shape, const sharding::TensorSharding &blocks,
+                 unsigned dim, int64_t block, bool isTail) const;
+};
+
+/// Modelled seconds of what a ring moves, and the scores that a device computes in place of each
+/// one of its queries; 0 where the queries are not cut.
+struct RingCost {
+  double seconds = 0;
+  double scoresPerQuery = 0;
+};
+RingCost costOfRing(mlir::Operation *op, const sharding::ShardingRule &rule,
+                    const sharding::FactorAxes &axes, const sharding::Mesh &mesh,
+                    sharding::ReshardPlanner &planner, bool isBalanced);
 
 } // namespace tessera::ext
 

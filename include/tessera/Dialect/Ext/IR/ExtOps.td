@@ -175,16 +175,20 @@ def Ext_AttentionOp : Ext_Op<"attention",
 
     With `attributes {ring}` (`dist-ring-attention`) keys and values are cut over the axes that cut the queries, of which
     there may be more or fewer: a device attends to its own block of keys, then to one block of another device after the
-    other, and merges the rows. No device holds all keys. Of the derivative, what a device contributes to the keys of a block goes to its owner in the same turn.
+    other, and merges the rows. No device holds all keys. Of the derivative, what a device contributes to the keys of a
+    block goes to its owner in the same turn. With `balanced` (`dist-balance-rings`), for causal masks, device i of n
+    computes chunks i and 2n - 1 - i of 2n, which are exchanged inside the op; operands and results are blocks in order.
 
     (E7) Each operand and result has an indexing map, a projected permutation with one result per dimension, and the
     extents of a loop agree. (E8) Every loop is of a kind in the table; extras and the log-sum-exp have no feature
     loops, and the log-sum-exp has every other loop but the key position. (E9) The region takes the product, an element
     of each extra and one index per loop, of which those of features are unused, and yields one float. Its ops satisfy
-    (E3). (E10) In a ring a loop over queries has several positions.
+    (E3). (E10) In a ring a loop over queries has several positions. (E11) A balanced ring has
+    as many queries as keys, and a mask of indices by which a query sees the keys up to its own.
   }];
   let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,
-                       Variadic<AnyStaticShapeTensor>:$extras, AffineMapArrayAttr:$indexing_maps, UnitAttr:$ring);
+                       Variadic<AnyStaticShapeTensor>:$extras, AffineMapArrayAttr:$indexing_maps, UnitAttr:$ring,
+                       UnitAttr:$balanced);
   let results = (outs AnyStaticShapeTensor:$output, Optional<AnyStaticShapeTensor>:$logsumexp);
   let regions = (region SizedRegion<1>:$score);
   let assemblyFormat = [{
@@ -220,7 +224,8 @@ def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
   }];
   let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,
                        AnyStaticShapeTensor:$gradient, AnyStaticShapeTensor:$logsumexp, AnyStaticShapeTensor:$delta,
-                       Variadic<AnyStaticShapeTensor>:$extras, AffineMapArrayAttr:$indexing_maps, UnitAttr:$ring);
+                       Variadic<AnyStaticShapeTensor>:$extras, AffineMapArrayAttr:$indexing_maps, UnitAttr:$ring,
+                       UnitAttr:$balanced);
   let results = (outs AnyStaticShapeTensor:$query_gradient, AnyStaticShapeTensor:$key_gradient,
                       AnyStaticShapeTensor:$value_gradient);
   let regions = (region SizedRegion<1>:$score, SizedRegion<1>:$derivative);
