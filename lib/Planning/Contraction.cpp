@@ -138,6 +138,16 @@ static bool isWorthIt(ArrayRef<int64_t> extents, ArrayRef<StridedView> views) {
   return m >= kFewest && n >= kFewest && k >= kFewest && m * n * k >= kFewestProducts;
 }
 
+/// Whether one product of few rows or columns is repeated for many images, as a 1 x 1 convolution
+/// of a small image is: C[b] = A · B[b] with few columns each. Packed together they fill the tiles.
+static bool repeatsSmallProduct(const GemmForm &form) {
+  constexpr int64_t kSmall = 32;
+  bool repeatsA = form.stride[0] == 0 && form.stride[1] != 0;
+  bool repeatsB = form.stride[1] == 0 && form.stride[0] != 0;
+  return form.batch > 1 && form.starts.size() == 1 &&
+         ((repeatsA && form.n < kSmall) || (repeatsB && form.m < kSmall));
+}
+
 /// See ContractionForm::slice.
 static tensor::ExtractSliceOp onlySliceOf(linalg::LinalgOp op) {
   if (!op->hasOneUse())
@@ -153,7 +163,9 @@ static tensor::ExtractSliceOp onlySliceOf(linalg::LinalgOp op) {
 }
 
 std::optional<ContractionForm> dist::matchContraction(linalg::LinalgOp op) {
-  if (!isSumOfProducts(op) || matchGemm(op))
+  if (!isSumOfProducts(op))
+    return std::nullopt;
+  if (std::optional<GemmForm> gemm = matchGemm(op); gemm && !repeatsSmallProduct(*gemm))
     return std::nullopt;
   ContractionForm form{op.getStaticLoopRanges(), {}, {}};
   if (llvm::is_contained(form.extents, 0))

@@ -77,3 +77,40 @@ func.func @depthwise(%x: tensor<2x512x66xf32>, %w: tensor<512x3xf32>, %zero: ten
   } -> tensor<2x512x64xf32>
   return %y : tensor<2x512x64xf32>
 }
+
+// -----
+
+// A 1 x 1 convolution of small images is one product of all images, that of larger ones one for each image.
+
+// CHECK-LABEL: func.func @small_images(
+// CHECK: rt.contraction %{{.*}} extents [8, 96, 4, 64] strides [256, 0, 1, 4], [0, 64, 0, 1], [384, 4, 1, 0]
+// CHECK-NOT: linalg.generic
+// CHECK-LABEL: func.func @larger_images(
+// CHECK-NOT: rt.contraction
+// CHECK: linalg.generic
+#x = affine_map<(n, o, p, c) -> (n, c, p)>
+#k = affine_map<(n, o, p, c) -> (o, c)>
+#y = affine_map<(n, o, p, c) -> (n, o, p)>
+func.func @small_images(%x: tensor<8x64x4xf32>, %w: tensor<96x64xf32>, %zero: tensor<8x96x4xf32>) -> tensor<8x96x4xf32>
+    attributes {dist.view = "local"} {
+  %y = linalg.generic {indexing_maps = [#x, #k, #y], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<8x64x4xf32>, tensor<96x64xf32>) outs(%zero : tensor<8x96x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x96x4xf32>
+  return %y : tensor<8x96x4xf32>
+}
+
+func.func @larger_images(%x: tensor<8x64x100xf32>, %w: tensor<96x64xf32>, %zero: tensor<8x96x100xf32>) -> tensor<8x96x100xf32>
+    attributes {dist.view = "local"} {
+  %y = linalg.generic {indexing_maps = [#x, #k, #y], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<8x64x100xf32>, tensor<96x64xf32>) outs(%zero : tensor<8x96x100xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x96x100xf32>
+  return %y : tensor<8x96x100xf32>
+}

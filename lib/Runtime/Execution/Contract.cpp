@@ -7,6 +7,7 @@
 
 #include "tessera/Runtime/Execution/Contract.h"
 
+#include "ContractBlock.h"
 #include "ContractKernels.h"
 #include "TransposeFour.h"
 #include "WorkerMemory.h"
@@ -15,7 +16,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <type_traits>
+#include <tuple>
 
 namespace tessera::runtime {
 
@@ -39,13 +40,14 @@ Contraction::Offsets Contraction::offsetsOf(const std::vector<ContractLoop> &loo
   Offsets all{{0}, {0}};
   for (const ContractLoop &loop : sorted) {
     Offsets next;
-    next.x.reserve(all.x.size() * loop.extent);
-    next.y.reserve(all.y.size() * loop.extent);
-    for (int64_t outer = 0; outer < all.size(); ++outer)
-      for (int64_t i = 0; i < loop.extent; ++i) {
-        next.x.push_back(all.x[outer] + i * loop.strides[x]);
-        next.y.push_back(all.y[outer] + i * loop.strides[y]);
-      }
+    for (auto [from, to, stride] : {std::tuple(&all.x, &next.x, loop.strides[x]),
+                                    std::tuple(&all.y, &next.y, loop.strides[y])}) {
+      to->resize(from->size() * loop.extent);
+      int64_t *at = to->data();
+      for (int64_t outer : *from)
+        for (int64_t i = 0; i < loop.extent; ++i)
+          *at++ = outer + i * stride;
+    }
     all = std::move(next);
   }
   return all;
@@ -58,35 +60,78 @@ static double countOf(const std::vector<ContractLoop> &loops) {
   return count;
 }
 
-/// Neighbours along columns that lie together in an operand.
-static double runOf(const std::vector<ContractLoop> &loops, int operand) {
-  std::vector<ContractLoop> sorted = loops;
-  std::stable_sort(sorted.begin(), sorted.end(), [&](const auto &left, const auto &right) {
+/// Iterations whose elements of an operand lie together.
+static double runOf(std::vector<ContractLoop> loops, int operand) {
+  std::stable_sort(loops.begin(), loops.end(), [&](const auto &left, const auto &right) {
     return std::abs(left.strides[operand]) < std::abs(right.strides[operand]);
   });
   int64_t run = 1;
-  for (const ContractLoop &loop : sorted)
-    if (loop.strides[operand] == run)
+  for (const ContractLoop &loop : loops)
+    if (std::abs(loop.strides[operand]) == run)
       run *= loop.extent;
   return static_cast<double>(run);
 }
 
+/// A tile of so many vectors, less one, takes so many times the cycles of its multiply-adds.
+static constexpr double kOfVectors[kMostVectors] = {1.4, 1.03, 1};
+
+/// Vectors of the tile that is fastest for so many columns, of which it pads the last ones.
+static int64_t vectorsFor(double columns) {
+  const auto lanes = static_cast<double>(tileKernels().lanes);
+  int64_t best = kMostVectors;
+  double least = 0;
+  for (int64_t tried = kMostVectors; tried >= 1; --tried) {
+    double width = static_cast<double>(tried) * lanes;
+    double cost = std::ceil(columns / width) * width * kOfVectors[tried - 1];
+    if (tried == kMostVectors || cost < least) {
+      best = tried;
+      least = cost;
+    }
+  }
+  return best;
+}
+
+/// Cycles to bring the elements of all iterations, `run` of which are read together, from memory.
+static double fetching(const std::vector<ContractLoop> &loops, int operand, double run) {
+  constexpr double kInCache = 1 << 18, kStream = 64, kLine = 16;
+  double span = 1; // windows overlap
+  for (const ContractLoop &loop : loops)
+    span += static_cast<double>((loop.extent - 1) * std::abs(loop.strides[operand]));
+  double elements = std::min(countOf(loops), span);
+  if (elements <= kInCache)
+    return 0;
+  return elements * (run >= kStream ? 1 : 40 / std::min(run, kLine));
+}
+
 /// Cycles of a product with rows m and columns n, whose packed operand is `right`: of the tiles, of
-/// packing, and of writing tiles.
+/// packing, of reading the other operand, and of writing tiles. As measured with AVX-512.
 double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vector<ContractLoop> &n,
-                             double k, int right) const {
+                             const std::vector<ContractLoop> &k, int right) {
   const TileKernels &set = tileKernels();
   auto up = [](double x, int64_t to) {
     return std::ceil(x / static_cast<double>(to)) * static_cast<double>(to);
   };
-  double rowCount = countOf(m), columnCount = countOf(n);
-  double tiles = up(rowCount, set.rows) * up(columnCount, set.lanes) * k / 16;
-  // Columns are copied in pieces of a power of two.
+  double rowCount = countOf(m), columnCount = countOf(n), depth = countOf(k);
+  int64_t vectors = vectorsFor(columnCount);
+  double tiles = up(rowCount, set.rows) * up(columnCount, vectors * set.lanes) * depth / 16 *
+                 kOfVectors[vectors - 1];
+  auto joined = [](std::vector<ContractLoop> x, const std::vector<ContractLoop> &y) {
+    x.insert(x.end(), y.begin(), y.end());
+    return x;
+  };
+  // Columns are copied in pieces of a power of two; windows meet the ends of lines.
   auto run = static_cast<int64_t>(runOf(n, right));
-  double packing = columnCount * k * std::max(0.15, 1.2 / static_cast<double>(run & -run));
-  double each = runOf(n, 2) > 1 ? std::max(0.15, 1 / runOf(n, 2)) : runOf(m, 2) > 1 ? 1.0 : 1.5;
-  double writing = rowCount * columnCount * std::ceil(k / kDepth) * each;
-  return tiles + packing + writing;
+  double packing =
+      columnCount * depth * (run >= 64 ? 0.2 : 0.8 + 0.7 / static_cast<double>(run & -run)) +
+      fetching(joined(n, k), right, std::max(runOf(n, right), runOf(k, right)));
+  // What the rows of a tile read.
+  std::vector<ContractLoop> ofTile = m;
+  for (ContractLoop &loop : ofTile)
+    loop.extent = std::min(loop.extent, set.rows);
+  double reading = fetching(joined(m, k), 1 - right, runOf(joined(k, ofTile), 1 - right));
+  double each = runOf(n, 2) > 1 ? std::max(0.15, 1 / runOf(n, 2)) : runOf(m, 2) > 1 ? 2.5 : 3;
+  double writing = rowCount * columnCount * std::ceil(depth / kDepth) * each;
+  return tiles + packing + reading + writing;
 }
 
 Contraction::Contraction(const ContractStep &step)
@@ -101,8 +146,7 @@ Contraction::Contraction(const ContractStep &step)
     else
       (a ? m : n).push_back(loop);
   }
-  double depth = countOf(k);
-  swapped = estimate(n, m, depth, 0) < estimate(m, n, depth, 1);
+  swapped = estimate(n, m, k, 0) < estimate(m, n, k, 1);
   int left = 0, right = 1;
   if (swapped) {
     std::swap(m, n);
@@ -115,15 +159,8 @@ Contraction::Contraction(const ContractStep &step)
   for (int64_t i = 0; i < begin.size(); ++i)
     batches.push_back({step.starts[left] + begin.x[i], step.starts[right] + other.x[i],
                        step.starts[2] + begin.y[i]});
-  // The width that pads the columns least, the widest of equal ones.
-  int64_t lanes = tileKernels().lanes, least = 0;
-  for (int64_t tried = kMostVectors; tried >= 1; --tried) {
-    int64_t width = tried * lanes, padded = (columns.size() + width - 1) / width * width;
-    if (tried == kMostVectors || padded < least) {
-      vectors = tried;
-      least = padded;
-    }
-  }
+  vectors = vectorsFor(static_cast<double>(columns.size()));
+  classifyStrips();
 }
 
 double Contraction::products() const {
@@ -148,144 +185,24 @@ int64_t Contraction::split(int64_t most) {
 // A piece of it
 //===----------------------------------------------------------------------===//
 
-/// Rows and columns of one batch.
-struct Contraction::Block {
-  const char *a, *b;
-  float *c;
-  int64_t rowBegin, rowEnd, columnBegin, columnEnd;
-};
-
-namespace {
-float widened(const float *from) {
-  return *from;
-}
-struct Half {
-  uint16_t bits;
-};
-struct Bfloat {
-  uint16_t bits;
-};
-float widened(const Half *from) {
-  return halfToFloat(from->bits);
-}
-float widened(const Bfloat *from) {
-  return bfloatToFloat(from->bits);
-}
-
-/// Calls with a null pointer of the element type.
-template <typename Function> void withElement(DType dtype, Function function) {
-  if (dtype == DType::bf16)
-    function(static_cast<const Bfloat *>(nullptr));
-  else if (dtype == DType::f16)
-    function(static_cast<const Half *>(nullptr));
-  else
-    function(static_cast<const float *>(nullptr));
-}
-
-constexpr int64_t kStrip = 16; ///< columns that are packed together
-
-/// Columns in pieces of G that lie S elements apart, one place of the sum a row of `to`.
-template <int G, int S, typename T>
-void packStrip(const T *from, const int64_t *columns, int64_t count, const int64_t *sums,
-               int64_t depth, int64_t width, float *to) {
-  int64_t pieces = count / G;
-  int64_t starts[kStrip / G];
-  for (int64_t i = 0; i < pieces; ++i)
-    starts[i] = columns[i * G];
-  auto copy = [&](int64_t n) {
-    for (int64_t k = 0; k < depth; ++k) {
-      const T *base = from + sums[k];
-      float *row = to + k * width;
-      for (int64_t i = 0; i < n; ++i)
-        for (int64_t g = 0; g < G; ++g)
-          row[i * G + g] = widened(base + starts[i] + g * S);
+/// Writes four rows of a tile that lie together in C, where columns do not: transposes 4 x 4.
+static void writeFourRows(float *to, const int64_t *columnAt, int64_t count, const float *tile,
+                          int64_t width, bool add) {
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) {
+    float columns[16];
+    transposeFour(loadFour(tile + j), loadFour(tile + width + j), loadFour(tile + 2 * width + j),
+                  loadFour(tile + 3 * width + j), columns, 4);
+    for (int64_t i = 0; i < 4; ++i) {
+      auto *out = reinterpret_cast<Four *>(to + columnAt[j + i]);
+      *out = add ? *out + loadFour(columns + 4 * i) : loadFour(columns + 4 * i);
     }
-  };
-  if (pieces == kStrip / G)
-    copy(kStrip / G); // unrolled
-  else
-    copy(pieces);
-}
-
-/// Four columns whose summands lie together, four summands after the other: transposes 4 x 4.
-void packTransposed(const float *from, const int64_t *columns, int64_t count, const int64_t *sums,
-                    int64_t depth, int64_t width, float *to) {
-  for (int64_t k = 0; k < depth;) {
-    const float *base = from + sums[k];
-    float *row = to + k * width;
-    if (k + 3 >= depth || sums[k + 3] != sums[k] + 3 || sums[k + 1] != sums[k] + 1) {
-      for (int64_t i = 0; i < count; ++i)
-        row[i] = base[columns[i]];
-      ++k;
-      continue;
-    }
-    int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-      transposeFour(loadFour(base + columns[i]), loadFour(base + columns[i + 1]),
-                    loadFour(base + columns[i + 2]), loadFour(base + columns[i + 3]), row + i,
-                    width);
-    }
-    for (; i < count; ++i)
-      for (int64_t j = 0; j < 4; ++j)
-        row[j * width + i] = base[columns[i] + j];
-    k += 4;
   }
-}
-
-/// The largest power of two up to kStrip in pieces of which columns lie `step` elements apart.
-int64_t pieceOf(const int64_t *columns, int64_t count, int64_t step) {
-  int64_t piece = kStrip;
-  while (piece > 1) {
-    bool whole = count % piece == 0;
-    for (int64_t i = 0; i < count && whole; ++i)
-      whole = i % piece == 0 || columns[i] == columns[i - 1] + step;
-    if (whole)
-      break;
-    piece /= 2;
-  }
-  return piece;
-}
-} // namespace
-
-/// Packs rows [kBegin, kEnd) of B, panel behind panel of a tile's width. Columns beyond the end
-/// keep what was there; nothing reads the sums that they are in.
-void Contraction::pack(const Block &block, int64_t kBegin, int64_t kEnd, float *packed) const {
-  const int64_t width = vectors * tileKernels().lanes, depth = kEnd - kBegin;
-  withElement(dtype, [&](auto *element) {
-    auto *from = reinterpret_cast<decltype(element)>(block.b);
-    for (int64_t begin = block.columnBegin; begin < block.columnEnd; begin += width) {
-      float *panel = packed + (begin - block.columnBegin) * depth;
-      int64_t end = std::min(begin + width, block.columnEnd);
-      for (int64_t strip = begin; strip < end; strip += kStrip) {
-        int64_t count = std::min(kStrip, end - strip);
-        const int64_t *offsets = columns.x.data() + strip;
-        auto call = [&](auto function) {
-          function(from, offsets, count, sums.y.data() + kBegin, depth, width,
-                   panel + (strip - begin));
-        };
-        using T = std::remove_const_t<std::remove_pointer_t<decltype(element)>>;
-        int64_t dense = pieceOf(offsets, count, 1), apart = pieceOf(offsets, count, 2);
-        if (dense == 16)
-          call(packStrip<16, 1, T>);
-        else if (apart == 16)
-          call(packStrip<16, 2, T>);
-        else if (dense == 8)
-          call(packStrip<8, 1, T>);
-        else if (apart == 8)
-          call(packStrip<8, 2, T>);
-        else if (dense == 4)
-          call(packStrip<4, 1, T>);
-        else if (apart == 4)
-          call(packStrip<4, 2, T>);
-        else if (dense == 2)
-          call(packStrip<2, 1, T>);
-        else if constexpr (std::is_same_v<T, float>)
-          call(packTransposed);
-        else
-          call(packStrip<1, 1, T>);
-      }
+  for (; j < count; ++j)
+    for (int64_t i = 0; i < 4; ++i) {
+      float &out = to[columnAt[j] + i];
+      out = add ? out + tile[i * width + j] : tile[i * width + j];
     }
-  });
 }
 
 /// Writes the part of a tile that is inside of the block.
@@ -305,9 +222,18 @@ void Contraction::write(const Block &block, const float *tile, int64_t row, int6
         to[i] = from[i * step];
   };
   bool columnsTogether = count > 1 && columnAt[1] == columnAt[0] + 1;
-  if (!columnsTogether && height > 1 && rowAt[height - 1] == rowAt[0] + height - 1) {
-    for (int64_t j = 0; j < count; ++j)
-      store(block.c + rowAt[0] + columnAt[j], tile + j, height, width);
+  bool rowsTogether = height > 1 && rowAt[1] == rowAt[0] + 1;
+  if (!columnsTogether && rowsTogether) {
+    for (int64_t begin = 0, end = 0; begin < height; begin = end) {
+      for (end = begin + 1; end < height && rowAt[end] == rowAt[end - 1] + 1;)
+        ++end;
+      int64_t at = begin;
+      for (; at + 4 <= end; at += 4)
+        writeFourRows(block.c + rowAt[at], columnAt, count, tile + at * width, width, add);
+      if (at < end)
+        for (int64_t j = 0; j < count; ++j)
+          store(block.c + rowAt[at] + columnAt[j], tile + at * width + j, end - at, width);
+    }
     return;
   }
   for (int64_t begin = 0, end = 0; begin < count; begin = end) {

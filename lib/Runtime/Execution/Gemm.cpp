@@ -178,13 +178,15 @@ GemmCut cutGemm(const GemmStep &step, int64_t most) {
 
 GemmCut cutGemm(const GemmStep &step) {
   constexpr double kOperationsOfPiece = 1 << 25, kOperationsOfMore = 1 << 29;
-  constexpr double kPieces = 16, kMostPieces = 64;
+  constexpr double kOperationsOfFew = 1 << 22; // what waking a worker is worth
+  constexpr double kFewPieces = 4, kPieces = 16, kMostPieces = 64;
   constexpr int64_t kReused = 16; // fewer rows wait for memory
   double operations = 2.0 * static_cast<double>(step.batch) *
                       static_cast<double>(std::max(step.m, kReused)) * static_cast<double>(step.n) *
                       static_cast<double>(step.k);
-  double pieces = std::max(std::min(operations / kOperationsOfPiece, kPieces),
-                           std::min(operations / kOperationsOfMore, kMostPieces));
+  double pieces = std::max({std::min(operations / kOperationsOfFew, kFewPieces),
+                            std::min(operations / kOperationsOfPiece, kPieces),
+                            std::min(operations / kOperationsOfMore, kMostPieces)});
   return cutGemm(step, std::max<int64_t>(1, static_cast<int64_t>(pieces)));
 }
 

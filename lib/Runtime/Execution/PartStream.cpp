@@ -7,7 +7,6 @@
 
 #include "PartStream.h"
 
-#include "tessera/Runtime/Execution/Contract.h"
 #include "tessera/Runtime/Execution/Gemm.h"
 
 #include <algorithm>
@@ -124,17 +123,29 @@ void PartStream::gemm(const GemmStep &step) {
       run(task);
 }
 
-void PartStream::contract(const ContractStep &step) {
+const PartStream::Contracting &PartStream::contractionOf(const ContractStep &step) {
+  // What one costs in memory must be little beside its operands.
+  constexpr int64_t kMostKept = 1 << 15;
   constexpr double kProductsPerTask = 1 << 22;
-  Contraction contraction(step);
+  auto known = contractions.find(&step);
+  if (known != contractions.end())
+    return known->second;
+  Contracting made{Contraction(step), 1};
+  auto most = static_cast<int64_t>(std::min(made.contraction.products() / kProductsPerTask,
+                                            4.0 * static_cast<double>(processor->pool.size())));
+  made.pieces = made.contraction.split(processor->splits ? most : 1);
+  if (made.contraction.tableSize() <= kMostKept)
+    return contractions.emplace(&step, std::move(made)).first->second;
+  contracting = std::move(made);
+  return *contracting;
+}
+
+void PartStream::contract(const ContractStep &step) {
+  const Contracting &made = contractionOf(step);
   auto *c = reinterpret_cast<float *>(at(step.c));
-  WorkerPool &pool = processor->pool;
-  auto most = static_cast<int64_t>(
-      std::min(contraction.products() / kProductsPerTask, 4.0 * static_cast<double>(pool.size())));
-  int64_t pieces = contraction.split(processor->splits ? most : 1);
-  auto run = [&](int64_t piece) { contraction.run(piece, at(step.a), at(step.b), c); };
-  if (pieces > 1)
-    pool.parallelFor(pieces, run);
+  auto run = [&](int64_t piece) { made.contraction.run(piece, at(step.a), at(step.b), c); };
+  if (made.pieces > 1)
+    processor->pool.parallelFor(made.pieces, run);
   else
     run(0);
 }

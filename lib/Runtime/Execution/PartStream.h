@@ -17,6 +17,10 @@
 #include "KernelLibrary.h"
 #include "Recorder.h"
 #include "WorkerPool.h"
+#include "tessera/Runtime/Execution/Contract.h"
+
+#include <optional>
+#include <unordered_map>
 
 namespace tessera::runtime {
 
@@ -61,6 +65,12 @@ private:
   void launch(const LaunchStep &step);
   void gemm(const GemmStep &step);
   void contract(const ContractStep &step);
+  /// A step's tables, and in how many pieces it is computed.
+  struct Contracting {
+    Contraction contraction;
+    int64_t pieces;
+  };
+  const Contracting &contractionOf(const ContractStep &step);
   void copy(const CopyStep &step) const;
   Status beginLoop(const Instruction &instruction);
   int64_t valueOf(int64_t slot) const;
@@ -74,6 +84,8 @@ private:
   size_t next = 0;      ///< the next `place`
   int64_t beganNs = -1; ///< when the step at `place` was first tried; -1 before
   std::vector<LoopState> loops;
+  std::unordered_map<const ContractStep *, Contracting> contractions; ///< those with small tables
+  std::optional<Contracting> contracting; ///< the last one with large tables
 };
 
 /// Advances the first of a device's streams that can, in the merged order of their steps; waiting

@@ -181,6 +181,35 @@ TEST(Contract, SumsLongerThanABlock) {
   }
 }
 
+TEST(Contract, ProductsOfSmallImages) {
+  std::mt19937 random(6);
+  constexpr int64_t kBatch = 5, kIn = 400, kOut = 53; // longer than a block, no multiple of a tile
+  for (int64_t places : {1, 4, 6, 70})
+    for (bool transposed : {false, true}) {
+      ContractStep step;
+      step.accumulate = transposed;
+      step.loops = {{kBatch, {kIn * places, 0, kOut * places}},
+                    {places, {1, 0, 1}},
+                    {kOut, {0, transposed ? 1 : kIn, places}},
+                    {kIn, {places, transposed ? kOut : 1, 0}}};
+      SCOPED_TRACE(places);
+      Trial(step, random).check();
+    }
+}
+
+TEST(Contract, LongWindowsBackwards) {
+  std::mt19937 random(7);
+  for (int64_t images : {1, 30}) {
+    ContractStep step;
+    step.loops = {{images, {45 * 7, 0, 37 * 19}},
+                  {37, {1, 0, 1}},
+                  {19, {0, 63, 37}},
+                  {7, {45, 9, 0}},
+                  {9, {1, -1, 0}}};
+    Trial(step, random).check();
+  }
+}
+
 TEST(Contract, NoLoops) {
   std::mt19937 random(4);
   Trial(ContractStep(), random).check();

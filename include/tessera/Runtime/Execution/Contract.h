@@ -35,6 +35,8 @@ public:
 
   /// Multiplications, of all batches.
   double products() const;
+  /// Elements of its tables.
+  int64_t tableSize() const { return 2 * (rows.size() + columns.size() + sums.size()); }
 
 private:
   /// The offsets of a group of loops in two operands.
@@ -42,12 +44,18 @@ private:
     std::vector<int64_t> x, y;
     int64_t size() const { return static_cast<int64_t>(x.size()); }
   };
-  struct Shape;
+  /// How columns that are packed together lie in memory: in pieces of `piece`, whose neighbours are
+  /// 1 element apart, or 2.
+  struct StripKind {
+    int8_t piece;
+    bool isApart;
+  };
   struct Block;
 
   static Offsets offsetsOf(const std::vector<ContractLoop> &loops, int x, int y, int order);
-  double estimate(const std::vector<ContractLoop> &m, const std::vector<ContractLoop> &n, double k,
-                  int right) const;
+  static double estimate(const std::vector<ContractLoop> &m, const std::vector<ContractLoop> &n,
+                         const std::vector<ContractLoop> &k, int right);
+  void classifyStrips();
   void multiply(const Block &block) const;
   void pack(const Block &block, int64_t kBegin, int64_t kEnd, float *packed) const;
   void write(const Block &block, const float *tile, int64_t row, int64_t column,
@@ -61,6 +69,7 @@ private:
   Offsets columns;                             ///< in B and C
   Offsets sums;                                ///< in A and B
   int64_t vectors = 1;                         ///< of a tile's width
+  std::vector<StripKind> strips;               ///< of all columns, panel by panel
   int64_t byBatch = 1, byRows = 1, byColumns = 1;
 };
 

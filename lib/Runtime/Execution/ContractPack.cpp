@@ -1,0 +1,165 @@
+//===- ContractPack.cpp - Packed panels of a contraction ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Columns are packed in strips of 16. What is near each other in memory is read
+// together: columns that lie along memory for a few summands at a time, all
+// strips, before the next summands; columns across memory strip by strip,
+// their summands four by four.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ContractBlock.h"
+#include "ContractKernels.h"
+#include "TransposeFour.h"
+
+#include <algorithm>
+#include <type_traits>
+
+namespace tessera::runtime {
+
+static constexpr int64_t kStrip = 16;   ///< columns that are packed together
+static constexpr int64_t kTogether = 8; ///< summands of all strips, before the next
+
+namespace {
+/// Columns of one strip, and the summands of each.
+struct Strip {
+  const int64_t *columns;
+  int64_t count;
+  const int64_t *sums;
+  int64_t depth;
+  int64_t following; ///< summands behind these, which are packed next
+};
+} // namespace
+
+/// Columns in pieces of G that lie S elements apart, one place of the sum a row of `to`.
+template <int G, int S, typename T>
+static void packStrip(const T *from, const Strip &strip, int64_t width, float *to) {
+  int64_t pieces = strip.count / G;
+  int64_t starts[kStrip / G];
+  for (int64_t i = 0; i < pieces; ++i)
+    starts[i] = strip.columns[i * G];
+  const int64_t fetched = std::min(strip.depth, strip.following);
+  auto copy = [&](int64_t n) {
+    for (int64_t k = 0; k < strip.depth; ++k) {
+      const T *base = from + strip.sums[k];
+      float *row = to + k * width;
+      if (G == kStrip && k < fetched)
+        __builtin_prefetch(from + strip.sums[k + strip.depth] + starts[0]);
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t g = 0; g < G; ++g)
+          row[i * G + g] = widened(base + starts[i] + g * S);
+    }
+  };
+  if (pieces == kStrip / G)
+    copy(kStrip / G); // unrolled
+  else
+    copy(pieces);
+}
+
+/// Columns whose summands lie together, in either direction: transposes 4 x 4.
+static void packTransposed(const float *from, const Strip &strip, int64_t width, float *to) {
+  const int64_t *sums = strip.sums, *columns = strip.columns;
+  for (int64_t k = 0; k < strip.depth;) {
+    float *row = to + k * width;
+    int64_t step = k + 3 < strip.depth ? sums[k + 1] - sums[k] : 0;
+    if ((step != 1 && step != -1) || sums[k + 3] != sums[k] + 3 * step) {
+      for (int64_t i = 0; i < strip.count; ++i)
+        row[i] = from[sums[k] + columns[i]];
+      ++k;
+      continue;
+    }
+    const float *base = from + std::min(sums[k], sums[k + 3]);
+    float *first = step > 0 ? row : row + 3 * width; // where the lowest summand goes
+    int64_t i = 0;
+    for (; i + 4 <= strip.count; i += 4)
+      transposeFour(loadFour(base + columns[i]), loadFour(base + columns[i + 1]),
+                    loadFour(base + columns[i + 2]), loadFour(base + columns[i + 3]), first + i,
+                    step * width);
+    for (; i < strip.count; ++i)
+      for (int64_t j = 0; j < 4; ++j)
+        row[j * width + i] = from[sums[k + j] + columns[i]];
+    k += 4;
+  }
+}
+
+/// The largest power of two up to kStrip in pieces of which columns lie `step` elements apart.
+static int64_t pieceOf(const int64_t *columns, int64_t count, int64_t step) {
+  int64_t piece = kStrip;
+  while (piece > 1) {
+    bool whole = count % piece == 0;
+    for (int64_t i = 0; i < count && whole; ++i)
+      whole = i % piece == 0 || columns[i] == columns[i - 1] + step;
+    if (whole)
+      break;
+    piece /= 2;
+  }
+  return piece;
+}
+
+void Contraction::classifyStrips() {
+  const int64_t width = vectors * tileKernels().lanes;
+  for (int64_t begin = 0; begin < columns.size(); begin += width)
+    for (int64_t strip = begin, end = std::min(begin + width, columns.size()); strip < end;
+         strip += kStrip) {
+      const int64_t *offsets = columns.x.data() + strip, count = std::min(kStrip, end - strip);
+      int64_t dense = pieceOf(offsets, count, 1), apart = pieceOf(offsets, count, 2);
+      bool isApart = apart > dense && apart > 2;
+      strips.push_back({static_cast<int8_t>(isApart ? apart : dense), isApart});
+    }
+}
+
+/// Packs rows [kBegin, kEnd) of B, panel behind panel of a tile's width. Columns beyond the end
+/// keep what was there; nothing reads the sums that they are in.
+void Contraction::pack(const Block &block, int64_t kBegin, int64_t kEnd, float *packed) const {
+  const int64_t width = vectors * tileKernels().lanes, depth = kEnd - kBegin;
+  const int64_t stripsOfPanel = (width + kStrip - 1) / kStrip;
+  auto forStrips = [&](auto function) {
+    for (int64_t begin = block.columnBegin; begin < block.columnEnd; begin += width) {
+      float *panel = packed + (begin - block.columnBegin) * depth;
+      int64_t end = std::min(begin + width, block.columnEnd);
+      for (int64_t strip = begin; strip < end; strip += kStrip)
+        function(strip, std::min(kStrip, end - strip), panel + (strip - begin),
+                 strips[begin / width * stripsOfPanel + (strip - begin) / kStrip]);
+    }
+  };
+  withElement(dtype, [&](auto *element) {
+    using T = std::remove_const_t<std::remove_pointer_t<decltype(element)>>;
+    auto *from = reinterpret_cast<const T *>(block.b);
+    bool areAcross = false;
+    for (int64_t k = 0; k < depth; k += kTogether) {
+      int64_t count = std::min(kTogether, depth - k);
+      forStrips([&](int64_t strip, int64_t columnCount, float *to, StripKind kind) {
+        Strip one{columns.x.data() + strip, columnCount, sums.y.data() + kBegin + k, count,
+                  depth - k - count};
+        auto call = [&](auto function) { function(from, one, width, to + k * width); };
+        if (kind.piece == 16)
+          call(kind.isApart ? packStrip<16, 2, T> : packStrip<16, 1, T>);
+        else if (kind.piece == 8)
+          call(kind.isApart ? packStrip<8, 2, T> : packStrip<8, 1, T>);
+        else if (kind.piece == 4)
+          call(kind.isApart ? packStrip<4, 2, T> : packStrip<4, 1, T>);
+        else
+          areAcross = true;
+      });
+    }
+    if (!areAcross)
+      return;
+    forStrips([&](int64_t strip, int64_t columnCount, float *to, StripKind kind) {
+      Strip one{columns.x.data() + strip, columnCount, sums.y.data() + kBegin, depth, 0};
+      if (kind.piece > 2)
+        return;
+      if (kind.piece == 2)
+        packStrip<2, 1, T>(from, one, width, to);
+      else if constexpr (std::is_same_v<T, float>)
+        packTransposed(from, one, width, to);
+      else
+        packStrip<1, 1, T>(from, one, width, to);
+    });
+  });
+}
+
+} // namespace tessera::runtime
