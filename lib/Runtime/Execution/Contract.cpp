@@ -93,14 +93,14 @@ static int64_t vectorsFor(double columns) {
 
 /// Cycles to bring the elements of all iterations, `run` of which are read together, from memory.
 static double fetching(const std::vector<ContractLoop> &loops, int operand, double run) {
-  constexpr double kInCache = 1 << 18, kStream = 64, kLine = 16;
+  constexpr double kInCache = 1 << 18, kStream = 256, kLine = 16;
   double span = 1; // windows overlap
   for (const ContractLoop &loop : loops)
     span += static_cast<double>((loop.extent - 1) * std::abs(loop.strides[operand]));
   double elements = std::min(countOf(loops), span);
   if (elements <= kInCache)
     return 0;
-  return elements * (run >= kStream ? 1 : 40 / std::min(run, kLine));
+  return elements * (run >= kStream ? 1 : 56 / std::min(run, kLine));
 }
 
 /// Cycles of a product with rows m and columns n, whose packed operand is `right`: of the tiles, of
@@ -122,8 +122,8 @@ double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vect
   // Columns are copied in pieces of a power of two; windows meet the ends of lines.
   auto run = static_cast<int64_t>(runOf(n, right));
   double packing =
-      columnCount * depth * (run >= 64 ? 0.2 : 0.8 + 0.7 / static_cast<double>(run & -run)) +
-      fetching(joined(n, k), right, std::max(runOf(n, right), runOf(k, right)));
+      columnCount * depth * (run >= 64 ? 0.2 : 0.8 + 0.5 / static_cast<double>(run & -run)) +
+      fetching(joined(n, k), right, runOf(joined(n, k), right));
   // What the rows of a tile read.
   std::vector<ContractLoop> ofTile = m;
   for (ContractLoop &loop : ofTile)
@@ -249,7 +249,9 @@ void Contraction::multiply(const Block &block) const {
   const TileKernels &set = tileKernels();
   const int64_t width = vectors * set.lanes;
   const int64_t blocks = std::max<int64_t>(1, (sums.size() + kDepth - 1) / kDepth);
-  const int64_t depth = (sums.size() + blocks - 1) / blocks;
+  int64_t depth = (sums.size() + blocks - 1) / blocks;
+  if (sumRun < 64) // whole windows
+    depth = (depth + sumRun - 1) / sumRun * sumRun;
   TileKernel kernel = set.kernels[vectors - 1];
   alignas(64) float tile[8 * 16 * kMostVectors];
   const float *rowAt[8];
@@ -303,7 +305,10 @@ void Contraction::run(int64_t piece, const void *a, const void *b, float *c) con
   auto count = static_cast<int64_t>(batches.size());
   int64_t columnBegin = part(columns.size(), width, column, byColumns);
   int64_t columnEnd = part(columns.size(), width, column + 1, byColumns);
-  int64_t most = std::max<int64_t>(1, kPackedElements / kDepth / width) * width;
+  // Blocks of equal width: each reads all of A.
+  int64_t wide = columnEnd - columnBegin, most = kPackedElements / kDepth;
+  int64_t blocks = std::max<int64_t>(1, (wide + most - 1) / most);
+  most = std::max<int64_t>(1, ((wide + blocks - 1) / blocks + width - 1) / width) * width;
   for (int64_t i = count * batch / byBatch; i < count * (batch + 1) / byBatch; ++i)
     for (int64_t begin = columnBegin; begin < columnEnd; begin += most) {
       Block block;

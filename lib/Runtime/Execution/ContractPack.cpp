@@ -17,12 +17,14 @@
 #include "TransposeFour.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <type_traits>
 
 namespace tessera::runtime {
 
 static constexpr int64_t kStrip = 16;   ///< columns that are packed together
 static constexpr int64_t kTogether = 8; ///< summands of all strips, before the next
+static constexpr int64_t kStream = 64;  ///< neighbours that the processor reads ahead by itself
 
 namespace {
 /// Columns of one strip, and the summands of each.
@@ -63,6 +65,9 @@ static void packStrip(const T *from, const Strip &strip, int64_t width, float *t
 /// Columns whose summands lie together, in either direction: transposes 4 x 4.
 static void packTransposed(const float *from, const Strip &strip, int64_t width, float *to) {
   const int64_t *sums = strip.sums, *columns = strip.columns;
+  if (strip.following > 0)
+    for (int64_t i = 0; i < strip.count; ++i)
+      __builtin_prefetch(from + sums[strip.depth] + columns[i]);
   for (int64_t k = 0; k < strip.depth;) {
     float *row = to + k * width;
     int64_t step = k + 3 < strip.depth ? sums[k + 1] - sums[k] : 0;
@@ -86,6 +91,24 @@ static void packTransposed(const float *from, const Strip &strip, int64_t width,
   }
 }
 
+template <typename T>
+static void packStripOf(int64_t piece, bool isApart, const T *from, const Strip &strip,
+                        int64_t width, float *to) {
+  auto call = [&](auto function) { function(from, strip, width, to); };
+  if (piece == 16)
+    call(isApart ? packStrip<16, 2, T> : packStrip<16, 1, T>);
+  else if (piece == 8)
+    call(isApart ? packStrip<8, 2, T> : packStrip<8, 1, T>);
+  else if (piece == 4)
+    call(isApart ? packStrip<4, 2, T> : packStrip<4, 1, T>);
+  else if (piece == 2)
+    call(packStrip<2, 1, T>);
+  else if constexpr (std::is_same_v<T, float>)
+    call(packTransposed);
+  else
+    call(packStrip<1, 1, T>);
+}
+
 /// The largest power of two up to kStrip in pieces of which columns lie `step` elements apart.
 static int64_t pieceOf(const int64_t *columns, int64_t count, int64_t step) {
   int64_t piece = kStrip;
@@ -101,6 +124,10 @@ static int64_t pieceOf(const int64_t *columns, int64_t count, int64_t step) {
 }
 
 void Contraction::classifyStrips() {
+  const std::vector<int64_t> &places = sums.y;
+  while (sumRun < sums.size() && std::abs(places[sumRun] - places[sumRun - 1]) == 1 &&
+         places[sumRun] - places[sumRun - 1] == places[1] - places[0])
+    ++sumRun;
   const int64_t width = vectors * tileKernels().lanes;
   for (int64_t begin = 0; begin < columns.size(); begin += width)
     for (int64_t strip = begin, end = std::min(begin + width, columns.size()); strip < end;
@@ -129,36 +156,26 @@ void Contraction::pack(const Block &block, int64_t kBegin, int64_t kEnd, float *
   withElement(dtype, [&](auto *element) {
     using T = std::remove_const_t<std::remove_pointer_t<decltype(element)>>;
     auto *from = reinterpret_cast<const T *>(block.b);
-    bool areAcross = false;
-    for (int64_t k = 0; k < depth; k += kTogether) {
-      int64_t count = std::min(kTogether, depth - k);
-      forStrips([&](int64_t strip, int64_t columnCount, float *to, StripKind kind) {
-        Strip one{columns.x.data() + strip, columnCount, sums.y.data() + kBegin + k, count,
-                  depth - k - count};
-        auto call = [&](auto function) { function(from, one, width, to + k * width); };
-        if (kind.piece == 16)
-          call(kind.isApart ? packStrip<16, 2, T> : packStrip<16, 1, T>);
-        else if (kind.piece == 8)
-          call(kind.isApart ? packStrip<8, 2, T> : packStrip<8, 1, T>);
-        else if (kind.piece == 4)
-          call(kind.isApart ? packStrip<4, 2, T> : packStrip<4, 1, T>);
-        else
-          areAcross = true;
-      });
-    }
-    if (!areAcross)
-      return;
-    forStrips([&](int64_t strip, int64_t columnCount, float *to, StripKind kind) {
-      Strip one{columns.x.data() + strip, columnCount, sums.y.data() + kBegin, depth, 0};
-      if (kind.piece > 2)
-        return;
-      if (kind.piece == 2)
-        packStrip<2, 1, T>(from, one, width, to);
-      else if constexpr (std::is_same_v<T, float>)
-        packTransposed(from, one, width, to);
-      else
-        packStrip<1, 1, T>(from, one, width, to);
-    });
+    // In `isAlong` strips a summand of all columns is one piece of memory; in others a column is,
+    // for as long as its summands lie together.
+    auto packAll = [&](bool isAlong, int64_t together) {
+      bool found = false;
+      for (int64_t k = 0; k < depth; k += together) {
+        int64_t count = std::min(together, depth - k);
+        forStrips([&](int64_t strip, int64_t columnCount, float *to, StripKind kind) {
+          Strip one{columns.x.data() + strip, columnCount, sums.y.data() + kBegin + k, count,
+                    depth - k - count};
+          if ((kind.piece > 2) != isAlong)
+            return;
+          found = true;
+          packStripOf(kind.piece, kind.isApart, from, one, width, to + k * width);
+        });
+        if (!found)
+          return;
+      }
+    };
+    packAll(true, kTogether);
+    packAll(false, sumRun < kStream ? sumRun * ((kTogether + sumRun - 1) / sumRun) : depth);
   });
 }
 

@@ -151,8 +151,19 @@ void PartStream::contract(const ContractStep &step) {
 }
 
 void PartStream::copy(const CopyStep &step) const {
+  constexpr int64_t kPiece = 1 << 19;
+  std::byte *to = at(step.dst), *from = at(step.src);
+  int64_t pieces = processor->splits ? step.bytes / kPiece : 1;
   // Slots may overlap where a planner shifts a buffer.
-  std::memmove(at(step.dst), at(step.src), static_cast<size_t>(step.bytes));
+  if (pieces <= 1 || (to < from + step.bytes && from < to + step.bytes)) {
+    std::memmove(to, from, static_cast<size_t>(step.bytes));
+    return;
+  }
+  pieces = std::min(pieces, 4 * processor->pool.size());
+  processor->pool.parallelFor(pieces, [&](int64_t piece) {
+    int64_t begin = step.bytes * piece / pieces, end = step.bytes * (piece + 1) / pieces;
+    std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin));
+  });
 }
 
 int64_t PartStream::valueOf(int64_t slot) const {

@@ -72,6 +72,26 @@ TEST(Kernels, LaunchesInOneOrManyTasks) {
     }
 }
 
+TEST(Kernels, CopiesInOneOrManyPieces) {
+  for (int64_t cores : {1, 4})
+    for (int64_t elements : {5, (3 << 20) / 4 + 1}) {
+      ProgramBuilder b;
+      int64_t m = b.mesh(makeMesh({1})), p = b.part(m);
+      int64_t x = b.slot(p, DType::f32, Shape{elements}),
+              y = b.slot(p, DType::f32, Shape{elements});
+      b.add(p, CopyStep{x, y, elements * 4});
+      auto executor = openWithKernels(b.program, {}, cores);
+      ASSERT_TRUE(executor);
+      for (int64_t i = 0; i < elements; ++i) {
+        (&floatAt(*executor, p, 0, x))[i] = static_cast<float>(i);
+        (&floatAt(*executor, p, 0, y))[i] = -1;
+      }
+      ASSERT_TRUE(executor->run().ok());
+      for (int64_t i = 0; i < elements; ++i)
+        ASSERT_EQ((&floatAt(*executor, p, 0, y))[i], static_cast<float>(i));
+    }
+}
+
 TEST(Kernels, CoordinatesAndConstants) {
   ProgramBuilder b;
   int64_t m = b.mesh(makeMesh({2, 3})), p = b.part(m);

@@ -69,6 +69,7 @@ private:
   Offsets columns;                             ///< in B and C
   Offsets sums;                                ///< in A and B
   int64_t vectors = 1;                         ///< of a tile's width
+  int64_t sumRun = 1;                          ///< summands of B that lie together
   std::vector<StripKind> strips;               ///< of all columns, panel by panel
   int64_t byBatch = 1, byRows = 1, byColumns = 1;
 };
