@@ -85,7 +85,7 @@ class Recorded:
             trace.builder.op("func.return", values, [])
         self._finish(frame, values)
         # What was recorded is not needed any more, only how many there are and of which type.
-        self._structure = returned
+        self._structure, self._returns_tensor = returned, tree.is_array(returned)
         self._program: Program | None = None
         self._lock = threading.RLock()
         self._session = None
@@ -217,20 +217,21 @@ class Recorded:
     def _run(self, arguments: Arguments):
         given, session = [*arguments.tensors(), *self.hidden], self.session
         steps, last, values, drawn = self._steps, self._last, {}, {}
-        stay, checked = steps.in_place(given), {i for i, _ in self.trace.checks}
-        passed = [given[i] for i in stay]
-        on_devices = []
+        stay, checks, on_devices = steps.in_place(given), self.trace.checks, []
+        checked, passed = {i for i, _ in checks} if checks else (), [given[i] for i in stay] if stay else ()
         for i, tensor in enumerate(given):
             if i in stay or tensor is last.get(i):
                 continue
             source = tensor._source
-            if session.resident and i not in checked and isinstance(source, (OnDevices, OnGpu)):
+            if source is None:
+                values[i] = self._value(tensor, self._name(i))
+            elif session.resident and i not in checked and isinstance(source, (OnDevices, OnGpu)):
                 on_devices.append(i)
-            elif tensor._data is None and source is not None and source.is_drawn(session.arguments[i].home):
+            elif tensor._data is None and source.is_drawn(session.arguments[i].home):
                 drawn[i] = source  # one at a time, and not kept
             else:
                 values[i] = self._value(tensor, self._name(i))
-        for i, check in self.trace.checks:
+        for i, check in checks:
             if i in values:
                 check(values[i], self._eager)
         steps.keep(passed)
@@ -251,7 +252,7 @@ class Recorded:
         tensors = [self._result(k, r) for k, r in enumerate(self.results)]
         if self.changed:
             arguments.assign({leaf: tensors[result] for leaf, result in self.changed})
-        return tree.rebuild(self._structure, tensors[:self.outputs])
+        return tensors[0] if self._returns_tensor else tree.rebuild(self._structure, tensors[:self.outputs])
 
     def _name(self, index: int) -> str:
         return self.names[index] if index < len(self.names) else "captured"

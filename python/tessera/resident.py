@@ -38,7 +38,7 @@ class Steps:
 
     def in_place(self, given: Collection[Tensor]) -> set[int]:
         """The arguments whose value is already where the next step takes it from."""
-        return {i for i, t in enumerate(given) if isinstance(t._source, OnDevices) and t._source.feeds(self, i)}
+        return {i for i, t in enumerate(given) if t._source is not None and isinstance(t._source, OnDevices) and t._source.feeds(self, i)}
 
     def keep(self, passed: Collection[Tensor] = ()) -> None:
         """Before a step: what the last one left and somebody still has. `passed`: what stays, and is overwritten."""

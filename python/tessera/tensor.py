@@ -319,6 +319,8 @@ def from_dlpack(data) -> Tensor:
 
 def asarray(data, dtype=None) -> Tensor:
     """The data as a Tensor; a Tensor of that dtype is returned unchanged."""
+    if dtype is None and type(data) is np.ndarray:
+        return from_array(data, dtypes.dtype(data.dtype))
     if isinstance(data, Tensor) and dtype is None:
         return data
     if isinstance(data, Tensor):
