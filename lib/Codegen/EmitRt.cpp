@@ -193,15 +193,13 @@ void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipeline
   CodegenPrepareOptions prepare;
   prepare.parallel = options.gpu;
   manager.addNestedPass<func::FuncOp>(createCodegenPrepare(prepare));
-  if (!options.gpu)
-    manager.addNestedPass<func::FuncOp>(createCodegenFormPhases());
+  manager.addNestedPass<func::FuncOp>(createCodegenFormPhases());
   manager.addNestedPass<func::FuncOp>(createCodegenFormGemms());
   if (options.gpu)
     manager.addNestedPass<func::FuncOp>(createCodegenFormEpilogues());
-  else
-    manager.addNestedPass<func::FuncOp>(createCodegenFormContractions());
+  manager.addNestedPass<func::FuncOp>(createCodegenFormContractions());
   CodegenFuseOptions fuse;
-  fuse.sums = options.gpu;
+  fuse.sums = fuse.contractions = fuse.recompute = options.gpu;
   manager.addNestedPass<func::FuncOp>(createCodegenFuse(fuse));
   manager.addPass(createCodegenOutlineKernels());
   manager.addPass(createCodegenEmitRt());

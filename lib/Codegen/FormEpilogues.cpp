@@ -105,7 +105,8 @@ std::optional<EpilogueChain::Found> EpilogueChain::match(Value result) {
   // Constants are written in the element type, and rounded to it.
   double exact = isHalf ? 0x1p-6 : 0x1p-20;
   if (all->isClose(sum, exact))
-    return bias ? std::optional<Found>({result, bias, ""}) : std::nullopt;
+    // Or it is rounded, to the type of the operands.
+    return bias || type != before ? std::optional<Found>({result, bias, ""}) : std::nullopt;
   for (auto [index, function] : llvm::enumerate(functions)) {
     Polynomial value = Polynomial::atom(kFirstFunction + index);
     if (function.first == kRelu && function.second.isClose(sum, exact) && all->isClose(value, 0))

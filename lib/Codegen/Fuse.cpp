@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelNames.h"
+#include "Recompute.h"
 #include "StepOps.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
@@ -60,6 +61,11 @@ static SmallVector<Value> resultsOf(ArrayRef<Operation *> members) {
   return results;
 }
 
+/// What a contraction multiplies is in memory.
+static bool isFactor(OpOperand &operand) {
+  return isa<rt::ContractionOp>(operand.getOwner()) && operand.getOperandNumber() < 2;
+}
+
 GroupBuilder::GroupBuilder(ArrayRef<Operation *> members, Operation *before)
     : members(members), copies(before->getContext()) {
   OpBuilder builder(before);
@@ -101,7 +107,8 @@ void GroupBuilder::build() {
   copies.setInsertionPointToStart(&group.getBody().front());
   group.getBody().walk([&](Operation *op) {
     for (OpOperand &operand : op->getOpOperands())
-      operand.set(inside(operand.get()));
+      if (!isFactor(operand))
+        operand.set(inside(operand.get()));
   });
   for (auto [result, made] : llvm::zip_equal(group.getResults(), yield->getOperands()))
     made.replaceUsesWithIf(result,
@@ -137,6 +144,25 @@ static void groupFills(Block &block) {
   }
 }
 
+/// Makes kernels of contractions. Those that write to one result in turn (phases) are one kernel.
+static void groupContractions(Block &block) {
+  SmallVector<SmallVector<Operation *>> chains;
+  llvm::SmallDenseMap<Operation *, size_t> chainOf;
+  for (auto op : block.getOps<rt::ContractionOp>()) {
+    Operation *before = op.getInit().getDefiningOp();
+    auto known = chainOf.find(before);
+    bool continues = known != chainOf.end() && before->hasOneUse() &&
+                     op.getA().getDefiningOp() != before && op.getB().getDefiningOp() != before;
+    if (!continues)
+      chains.emplace_back();
+    size_t chain = continues ? known->second : chains.size() - 1;
+    chains[chain].push_back(op);
+    chainOf[op] = chain;
+  }
+  for (const SmallVector<Operation *> &chain : chains)
+    GroupBuilder(chain, chain.back()).build();
+}
+
 static void eraseUnused(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (isOpTriviallyDead(&op))
@@ -154,23 +180,28 @@ static dist::FuseKind fuseKindOf(Operation *op) {
   return communicates ? dist::FuseKind::ordered : dist::FuseKind::alone;
 }
 
-static void fuseBlock(Block &block, unsigned maxOps, bool fuse, bool sums) {
+static void fuseBlock(Block &block, const CodegenFuseOptions &options) {
   for (Operation &op : block)
     if (!isa<rt::GroupOp, linalg::LinalgOp>(op))
       for (Region &region : op.getRegions())
         for (Block &inner : region)
           if (!isa<dist::StartOp>(op))
-            fuseBlock(inner, maxOps, fuse, sums);
+            fuseBlock(inner, options);
   eraseUnused(block);
+  if (options.contractions)
+    groupContractions(block);
   for (auto group : block.getOps<rt::GroupOp>()) // its constants may be outside
     GroupBuilder(group).build();
-  dist::FuseGraph graph(block, maxOps, fuseKindOf);
-  if (fuse)
+  dist::FuseGraph graph(block, options.maxOps, fuseKindOf);
+  if (options.fuse)
     graph.fuse();
-  if (fuse && sums)
+  if (options.fuse && options.sums)
     graph.joinSums();
   Operation *terminator = block.getTerminator();
-  for (const std::vector<Operation *> &members : graph.order()) {
+  std::vector<std::vector<Operation *>> groups = graph.order();
+  if (options.fuse && options.recompute)
+    recomputeAcrossGroups(groups);
+  for (const std::vector<Operation *> &members : groups) {
     if (classify(members.front()) == StepKind::compute)
       GroupBuilder(members, terminator).build();
     else
@@ -186,7 +217,7 @@ struct CodegenFuse : codegen::impl::CodegenFuseBase<CodegenFuse> {
   using CodegenFuseBase::CodegenFuseBase;
   void runOnOperation() override {
     if (dist::isLocalView(getOperation()))
-      fuseBlock(getOperation().front(), maxOps, fuse, sums);
+      fuseBlock(getOperation().front(), {maxOps, fuse, sums, contractions, recompute});
   }
 };
 } // namespace

@@ -7,6 +7,8 @@
 
 #include "KernelNames.h"
 
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -68,6 +70,8 @@ static void addWords(Operation *op, SmallVectorImpl<std::string> &words) {
       add(moveOf(generic));
     return;
   }
+  if (isa<rt::ContractionOp>(op))
+    return add("contract");
   if (isa<tensor::InsertSliceOp>(op))
     return add("insert");
   if (isa<tensor::ExtractSliceOp>(op))

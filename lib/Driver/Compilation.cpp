@@ -143,14 +143,6 @@ LogicalResult Compilation::checkCanSearch() {
   return failure();
 }
 
-/// A GPU computes attention by kernels that keep the scores in registers.
-static void markAttention(ModuleOp program) {
-  program.walk([](Operation *op) {
-    if (isa<ext::AttentionOp, ext::AttentionBackwardOp>(op) && ext::isFusedOnGpu(op))
-      op->setAttr(ext::kFusedAttention, UnitAttr::get(op->getContext()));
-  });
-}
-
 LogicalResult Compilation::runPhases(Phase to) {
   PipelineOptions pipeline;
   std::optional<Phase> from = parsePhase(options.compileFrom);
@@ -234,7 +226,7 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
       pipeline::setRolledPipelines(*program, pipeline::findRolledPipelines(*program));
     }
     if (keepsAttention && pipeline.from >= Phase::normalized)
-      markAttention(*program);
+      ext::markFusedAttention(*program);
     PassManager manager(&mlirContext, ModuleOp::getOperationName());
     manager.enableVerifier(true);
     if (failed(buildPipeline(manager, pipeline)))

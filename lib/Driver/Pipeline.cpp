@@ -10,6 +10,7 @@
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
+#include "tessera/Dialect/Ext/IR/FusedAttention.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/Passes.h"
@@ -218,7 +219,14 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> solver{*this, "solver", llvm::cl::desc("HiGHS library or cbc program")};
   Option<std::string> fusion{*this, "comm-fusion",
                              llvm::cl::desc("Options of dist-fuse-collectives, in braces")};
+  Option<bool> gpu{*this, "gpu", llvm::cl::desc("GPUs have kernels for attention: it stays whole"),
+                   llvm::cl::init(false)};
   Option<bool> remarks{*this, "remarks", llvm::cl::desc("Emit remarks with decisions and reasons")};
+};
+/// A GPU computes attention by kernels that keep the scores in registers.
+struct MarkFusedAttention : PassWrapper<MarkFusedAttention, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkFusedAttention)
+  void runOnOperation() override { ext::markFusedAttention(getOperation()); }
 };
 } // namespace
 
@@ -250,8 +258,19 @@ void tessera::registerPipeline() {
         options.search.solver = text.solver;
         options.fusion = text.fusion;
         options.remarks = text.remarks;
-        if (failed(buildPipeline(manager, options))) // it has said why
-          std::exit(1);
+        auto build = [&] {
+          if (failed(buildPipeline(manager, options))) // it has said why
+            std::exit(1);
+        };
+        if (text.gpu && *to >= Phase::normalized) {
+          options.to = Phase::normalized;
+          if (*from < Phase::normalized)
+            build();
+          manager.addPass(std::make_unique<MarkFusedAttention>());
+          options.from = std::max(*from, Phase::normalized);
+          options.to = *to;
+        }
+        build();
       });
 }
 

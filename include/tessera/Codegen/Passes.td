@@ -44,7 +44,7 @@ def CodegenFormPhases : CodegenPass<"codegen-form-phases", "::mlir::func::FuncOp
     kernel padded to whole phases: most of their products are by zeros. The results of each phase, whose positions are equal
     modulo s, become an `rt.contraction` of their own over the taps that meet elements ("sub-pixel convolution"), which
     overwrites its elements of the result. What a slice behind it drops is not computed. Products of one tap, too,
-    so the pass precedes `codegen-form-gemms`. For CPUs.
+    so the pass precedes `codegen-form-gemms`.
   }];
 }
 
@@ -64,7 +64,7 @@ def CodegenFormContractions : CodegenPass<"codegen-form-contractions", "::mlir::
     A sum of products of two tensors that no gemm expresses, since an operand is read in windows (`stride * i +
     dilation * k`), becomes an `rt.contraction`, where it has enough rows, columns and products that the packed product of
     the runtime is faster than a kernel. Copies that only flip, transpose, split, merge or cut an operand go into its
-    strides. Depthwise convolutions and those of few channels stay kernels. For CPUs.
+    strides. Depthwise convolutions and those of few channels stay kernels.
   }];
 }
 
@@ -73,7 +73,7 @@ def CodegenFormEpilogues : CodegenPass<"codegen-form-epilogues", "::mlir::func::
   let description = [{
     What GPU libraries do to a product before it is stored: `rt.product` takes the place of a contraction and of the
     elementwise ops behind it that nobody else reads, where together they are, as polynomials in the product and in
-    functions of it, product + bias, max(that, 0), or gelu(that) as the libraries define it,
+    functions of it, product + bias, the product rounded to 16 bits, max(that, 0), or gelu(that) as the libraries define it,
     x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The bias is a vector along the rows of the matrix that the gemm
     writes. The sum is rounded once. gelu is taken of 16-bit results only: how exact the libraries' tanh is they do not
     say; the gelu of erf never is.
@@ -92,6 +92,10 @@ def CodegenFuse : CodegenPass<"codegen-fuse", "::mlir::func::FuncOp"> {
     Option<"fuse", "fuse", "bool", /*default=*/"true", "false: every op is a group of its own">,
     Option<"sums", "sums", "bool", /*default=*/"false",
            "sums over all rows join the group that goes over them: for GPUs">,
+    Option<"contractions", "contractions", "bool", /*default=*/"false",
+           "contractions with strided operands are kernels, not steps: for GPUs">,
+    Option<"recompute", "recompute", "bool", /*default=*/"false",
+           "kernels compute large elementwise values again instead of reading them: for GPUs">,
   ];
 }
 

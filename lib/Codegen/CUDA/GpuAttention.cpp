@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuAttention.h"
+#include "GpuTileKernel.h"
 
 #include "tessera/Dialect/Ext/IR/AttentionBand.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
@@ -93,52 +94,17 @@ std::optional<KeyRange> visibleKeys(const AttentionTiles &tiles) {
 void emitAttention(func::FuncOp kernel, const AttentionKernel &attention, ModuleOp launches,
                    StringRef symbol, ArrayRef<bool> mayAlias, runtime::GpuKernel &result,
                    GpuKernelInfo &info) {
-  // The kernel's arguments, as buffers.
-  SmallVector<Type> types;
-  for (Type type : kernel.getArgumentTypes()) {
-    auto tensor = cast<RankedTensorType>(type);
-    types.push_back(MemRefType::get(tensor.getShape(), tensor.getElementType()));
-    info.argumentBytes += tensor.getNumElements() * bytesOf(tensor.getElementType());
-  }
-  OpBuilder b(kernel.getContext());
-  OwningOpRef<func::FuncOp> buffers =
-      func::FuncOp::create(kernel.getLoc(), "buffers", b.getFunctionType(types, {}));
-  Block *entry = buffers->addEntryBlock();
-  auto rootsOf = [&](ArrayRef<unsigned> arguments) {
-    return llvm::map_to_vector(
-        arguments, [&](unsigned number) -> Value { return entry->getArgument(number); });
-  };
+  TileKernel tileKernel(kernel, launches, symbol, mayAlias, result, info);
   ext::AttentionParts parts = ext::partsOf(attention.op);
   auto launchOf = [&](function_ref<GpuShape(AttentionTiles &)> emit) {
-    std::string name = (symbol + "_" + Twine(result.launches.size())).str();
-    GpuLaunchBuilder builder(launches, name, attention.op->getLoc());
-    GpuLaunchInfo launchInfo;
-    launchInfo.scheme = GpuScheme::attention;
-    AttentionTiles tiles(builder, parts, rootsOf(attention.operands), launchInfo);
-    GpuShape shape = emit(tiles);
-    builder.finish(shape.threads);
-    runtime::GpuLaunch launch;
-    launch.symbol = name;
-    launch.grid = {shape.blocks, 1, 1};
-    launch.block = {shape.threads, 1, 1};
-    launch.sharedBytes = builder.sharedBytes;
-    for (auto [place, buffer] : llvm::enumerate(builder.buffers)) {
-      auto type = cast<MemRefType>(buffer.root.getType());
-      runtime::GpuArgument argument;
-      argument.slot = cast<BlockArgument>(buffer.root).getArgNumber();
-      argument.bytes = type.getNumElements() * bytesOf(type.getElementType());
-      argument.writes = buffer.written;
-      if (!mayAlias[argument.slot])
-        builder.function.setArgAttr(place, LLVM::LLVMDialect::getNoAliasAttrName(),
-                                    b.getUnitAttr());
-      builder.function.setArgAttr(place, LLVM::LLVMDialect::getAlignAttrName(),
-                                  b.getI64IntegerAttr(64));
-      launch.arguments.push_back(argument);
-    }
-    result.launches.push_back(std::move(launch));
-    info.launches.push_back(launchInfo);
+    tileKernel.launch(attention.op->getLoc(), GpuScheme::attention,
+                      [&](GpuLaunchBuilder &builder, GpuLaunchInfo &launchInfo) {
+                        AttentionTiles tiles(builder, parts, tileKernel.roots(attention.operands),
+                                             launchInfo);
+                        return emit(tiles);
+                      });
   };
-  SmallVector<Value> results = rootsOf(attention.results);
+  SmallVector<Value> results = tileKernel.roots(attention.results);
   if (isa<ext::AttentionOp>(attention.op)) {
     launchOf([&](AttentionTiles &tiles) { return emitAttentionForward(tiles, results); });
     return;

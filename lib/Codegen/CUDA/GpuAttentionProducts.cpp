@@ -27,64 +27,9 @@ static constexpr int64_t kMostKept = 64;
 /// Elements of f32 that a thread reads at once.
 static constexpr int64_t kStep = 4;
 
-Value AttentionTiles::loadVector(const SharedTile &tile, Value row, Value column, int64_t width) {
-  return vector::LoadOp::create(b, loc, VectorType::get(width, tile.element), tile.memory,
-                                ValueRange{add(multiply(row, tile.pitch), column)},
-                                /*nontemporal=*/false,
-                                llvm::MaybeAlign(width * bytesOf(tile.element)));
-}
-
-Fragments AttentionTiles::zeros(int64_t columns) {
-  Value zero = real(0);
-  return Fragments(columns / kColumns, Fragment{zero, zero, zero, zero});
-}
-
 //===----------------------------------------------------------------------===//
 // Tensor cores
 //===----------------------------------------------------------------------===//
-
-/// A register of the tensor cores is a word of two elements.
-static Value toWord(OpBuilder &b, Location loc, Value pair) {
-  Value words = vector::BitCastOp::create(b, loc, VectorType::get(1, b.getI32Type()), pair);
-  return vector::ExtractOp::create(b, loc, words, 0);
-}
-
-SmallVector<Value> AttentionTiles::matrices(const SharedTile &tile, Value row, Value column,
-                                            bool transposed) {
-  constexpr int64_t kCount = 4;
-  Value offset = add(multiply(row, tile.pitch), column);
-  Value loaded = nvgpu::LdMatrixOp::create(b, loc, VectorType::get({kCount, 2}, tile.element),
-                                           tile.memory, ValueRange{offset}, transposed, kCount);
-  SmallVector<Value> words;
-  for (int64_t i = 0; i < kCount; ++i)
-    words.push_back(toWord(b, loc, vector::ExtractOp::create(b, loc, loaded, i)));
-  return words;
-}
-
-Fragment AttentionTiles::mma(ValueRange left, ValueRange right, const Fragment &sum) {
-  Type f32 = b.getF32Type();
-  bool isBf16 = element().isBF16();
-  // f16 comes as pairs, bf16 as words.
-  auto typed = [&](ValueRange words) {
-    return llvm::map_to_vector(words, [&](Value word) -> Value {
-      if (isBf16)
-        return word;
-      Value one = vector::FromElementsOp::create(b, loc, VectorType::get(1, b.getI32Type()), word);
-      return vector::BitCastOp::create(b, loc, VectorType::get(2, b.getF16Type()), one);
-    });
-  };
-  NVVM::MMATypes type = isBf16 ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
-  auto result = LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
-  Value made = NVVM::MmaOp::create(
-      b, loc, result, typed(left), typed(right), ValueRange(ArrayRef<Value>(sum)),
-      ArrayRef<int64_t>{kRows, kColumns, kDepth}, std::nullopt, std::nullopt,
-      std::array<NVVM::MMATypes, 2>{type, type},
-      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row, NVVM::MMALayout::col});
-  Fragment next;
-  for (auto [i, value] : llvm::enumerate(next))
-    value = LLVM::ExtractValueOp::create(b, loc, made, static_cast<int64_t>(i));
-  return next;
-}
 
 SmallVector<Value> AttentionTiles::leftOf(const SharedTile &tile, int64_t step) {
   // Of the four matrices two are above one another, and two to their right.
@@ -113,7 +58,7 @@ Fragments AttentionTiles::multiplyByMma(const SharedTile &left, const LeftFragme
       SmallVector<Value> other = matrices(right, add(row, static_cast<int64_t>(j) * kColumns),
                                           add(column, step * kDepth), /*transposed=*/false);
       for (size_t i : {0, 1})
-        sums[j + i] = mma(words, ArrayRef(other).slice(2 * i, 2), sums[j + i]);
+        sums[j + i] = mma(words, ArrayRef(other).slice(2 * i, 2), sums[j + i], element());
     }
   }
   return sums;
@@ -125,13 +70,12 @@ void AttentionTiles::accumulateByMma(Fragments &sums, ArrayRef<Fragment> weights
   auto narrow = VectorType::get(2, element());
   auto word = [&](Value first, Value second) {
     if (element().isBF16()) // the first operand becomes the upper half
-      return toWord(b, loc,
-                    LLVM::CallIntrinsicOp::create(b, loc, narrow,
+      return toWord(LLVM::CallIntrinsicOp::create(b, loc, narrow,
                                                   b.getStringAttr(kPackBf16Intrinsic),
                                                   ValueRange{second, first})
                         .getResult(0));
     Value both = vector::FromElementsOp::create(b, loc, pair, ValueRange{first, second});
-    return toWord(b, loc, arith::TruncFOp::create(b, loc, narrow, both));
+    return toWord(arith::TruncFOp::create(b, loc, narrow, both));
   };
   Value row = remainder(lane, kDepth), column = multiply(divide(lane, kDepth), kColumns);
   for (size_t step = 0; 2 * step < weights.size(); ++step) {
@@ -144,7 +88,7 @@ void AttentionTiles::accumulateByMma(Fragments &sums, ArrayRef<Fragment> weights
           matrices(right, add(row, static_cast<int64_t>(step) * kDepth),
                    add(column, static_cast<int64_t>(j) * kColumns), /*transposed=*/true);
       for (size_t i : {0, 1})
-        sums[j + i] = mma(left, ArrayRef(other).slice(2 * i, 2), sums[j + i]);
+        sums[j + i] = mma(left, ArrayRef(other).slice(2 * i, 2), sums[j + i], element());
     }
   }
 }

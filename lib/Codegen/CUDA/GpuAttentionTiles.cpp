@@ -20,16 +20,10 @@ namespace tessera::codegen {
 
 AttentionTiles::AttentionTiles(GpuLaunchBuilder &launch, const ext::AttentionParts &parts,
                                ArrayRef<Value> roots, GpuLaunchInfo &info)
-    : launch(launch), b(launch.b), loc(launch.loc), parts(parts), roots(roots), info(info),
-      fixed(parts.domain.extents.size()) {
+    : TileWriter(launch, info), parts(parts), roots(roots), fixed(parts.domain.extents.size()) {
   for (unsigned loop : parts.domain.query)
     if (!query || extent(loop) > extent(query))
       query = loop;
-  Value thread = launch.threadIndex();
-  lane = remainder(thread, kWarp);
-  warp = divide(thread, kWarp);
-  group = divide(lane, 4);
-  quad = remainder(lane, 4);
 }
 
 void AttentionTiles::setWarps(int64_t count) {
@@ -55,81 +49,6 @@ void AttentionTiles::fixDigits(ArrayRef<unsigned> loops, Value number) {
     if (!isFirst)
       number = divide(number, extent(loop));
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Arithmetic
-//===----------------------------------------------------------------------===//
-
-Value AttentionTiles::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(b, loc, value);
-}
-
-Value AttentionTiles::real(double value) {
-  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(value)));
-}
-
-Value AttentionTiles::add(Value left, Value right) {
-  if (!left || !right)
-    return left ? left : right;
-  return arith::AddIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
-}
-
-Value AttentionTiles::add(Value left, int64_t right) {
-  return right == 0 ? left : add(left, constant(right));
-}
-
-Value AttentionTiles::multiply(Value left, int64_t right) {
-  if (right == 1)
-    return left;
-  return arith::MulIOp::create(b, loc, left, constant(right), arith::IntegerOverflowFlags::nsw);
-}
-
-/// What is divided counts blocks or threads, and fits 32 bits.
-Value AttentionTiles::divide(Value left, int64_t right) {
-  if (right == 1)
-    return left;
-  Type i32 = b.getI32Type();
-  Value quotient = arith::DivUIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, i32, left),
-                                          arith::ConstantIntOp::create(b, loc, right, 32));
-  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), quotient);
-}
-
-Value AttentionTiles::remainder(Value left, int64_t right) {
-  if (right == 1)
-    return constant(0);
-  Type i32 = b.getI32Type();
-  Value rest = arith::RemUIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, i32, left),
-                                      arith::ConstantIntOp::create(b, loc, right, 32));
-  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), rest);
-}
-
-Value AttentionTiles::less(Value left, Value right) {
-  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, left, right);
-}
-
-Value AttentionTiles::least(Value left, Value right) {
-  return arith::MinSIOp::create(b, loc, left, right);
-}
-
-Value AttentionTiles::greatest(Value left, Value right) {
-  return arith::MaxSIOp::create(b, loc, left, right);
-}
-
-Value AttentionTiles::select(Value condition, Value left, Value right) {
-  return arith::SelectOp::create(b, loc, condition, left, right);
-}
-
-SmallVector<Value> AttentionTiles::loop(Value begin, Value end, int64_t step, ValueRange carried,
-                                        function_ref<SmallVector<Value>(Value, ValueRange)> body) {
-  auto made = scf::ForOp::create(b, loc, begin, end, constant(step), carried);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(made.getBody());
-  SmallVector<Value> next = body(made.getInductionVar(), made.getRegionIterArgs());
-  // A loop that carries nothing has its terminator already.
-  if (!carried.empty())
-    scf::YieldOp::create(b, loc, next);
-  return llvm::to_vector(ValueRange(made.getResults()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -170,25 +89,6 @@ Value AttentionTiles::loadElement(unsigned operand, std::optional<unsigned> loop
   return memref::LoadOp::create(b, loc, memory, offsetOf(parts.maps[operand], root, loop, index));
 }
 
-void AttentionTiles::note(Value root, bool store, int64_t bytes, StringRef why) {
-  std::string text = ((store ? "writes argument " : "reads argument ") +
-                      Twine(cast<BlockArgument>(root).getArgNumber()) + " by " + Twine(8 * bytes) +
-                      " bits: " + why)
-                         .str();
-  if (!llvm::is_contained(info.narrow, text))
-    info.narrow.push_back(text);
-}
-
-void AttentionTiles::count(Value root, bool store, int64_t times) {
-  auto type = cast<MemRefType>(root.getType());
-  (store ? info.writtenBytes : info.readBytes) +=
-      times * type.getNumElements() * bytesOf(type.getElementType());
-}
-
-void AttentionTiles::barrier() {
-  gpu::BarrierOp::create(b, loc);
-}
-
 SharedTile AttentionTiles::makeTile(Type element, int64_t rows, int64_t depth) {
   SharedTile tile{{}, element, rows, static_cast<int64_t>(llvm::alignTo(depth, kDepth))};
   // An odd number of 16-byte words: eight rows of a matrix are then in different banks.
@@ -213,25 +113,6 @@ int64_t AttentionTiles::widthOf(AffineMap map, Value root, std::optional<unsigne
     note(root, store, width * bytes,
          "rows of " + std::to_string(type.getShape().back()) + " elements");
   return width;
-}
-
-/// A vector, or a scalar where the width is one.
-static Value load(OpBuilder &b, Location loc, Value memory, Value offset, Type element,
-                  int64_t width) {
-  if (width == 1)
-    return memref::LoadOp::create(b, loc, memory, offset);
-  return vector::LoadOp::create(b, loc, VectorType::get(width, element), memory, ValueRange{offset},
-                                /*nontemporal=*/false, llvm::MaybeAlign(width * bytesOf(element)));
-}
-
-static void store(OpBuilder &b, Location loc, Value value, Value memory, Value offset) {
-  auto type = dyn_cast<VectorType>(value.getType());
-  if (!type)
-    memref::StoreOp::create(b, loc, value, memory, offset);
-  else
-    vector::StoreOp::create(
-        b, loc, value, memory, ValueRange{offset}, /*nontemporal=*/false,
-        llvm::MaybeAlign(type.getNumElements() * bytesOf(type.getElementType())));
 }
 
 SmallVector<Value> AttentionTiles::fetch(const SharedTile &tile, unsigned operand,
@@ -260,7 +141,7 @@ SmallVector<Value> AttentionTiles::fetch(const SharedTile &tile, unsigned operan
     Value offset =
         add(offsetOf(map, root, loop, row, /*clamp=*/rows % tile.rows != 0 || total % threads != 0),
             column);
-    Value value = load(b, loc, memory, offset, tile.element, width);
+    Value value = load(memory, offset, tile.element, width);
     fetched.push_back(inside ? select(inside, value, zero) : value);
   }
   return fetched;
@@ -280,7 +161,7 @@ void AttentionTiles::put(const SharedTile &tile, ValueRange fetched) {
     }
     Value offset = add(multiply(divide(number, chunks), tile.pitch),
                        multiply(remainder(number, chunks), width));
-    codegen::store(b, loc, value, tile.memory, offset);
+    TileWriter::put(value, tile.memory, offset);
   }
 }
 
@@ -299,8 +180,7 @@ void AttentionTiles::store(SharedTile tile, ArrayRef<Fragment> fragments, Value 
       for (unsigned column : {0, 1})
         both.push_back(convert(fragment[2 * which + column], tile.element));
       Value offset = add(multiply(rowOf(which), tile.pitch), columnOf(number, 0));
-      codegen::store(b, loc, vector::FromElementsOp::create(b, loc, pair, both), tile.memory,
-                     offset);
+      TileWriter::put(vector::FromElementsOp::create(b, loc, pair, both), tile.memory, offset);
     }
   barrier();
   int64_t width = widthOf(map, root, loop, /*store=*/true);
@@ -323,10 +203,8 @@ void AttentionTiles::store(SharedTile tile, ArrayRef<Fragment> fragments, Value 
       auto branch = scf::IfOp::create(b, loc, inside, /*withElse=*/false);
       b.setInsertionPointToStart(branch.thenBlock());
     }
-    Value value =
-        load(b, loc, tile.memory, add(multiply(line, tile.pitch), column), tile.element, width);
-    codegen::store(b, loc, value, memory,
-                   add(offsetOf(map, root, loop, row, /*clamp=*/false), column));
+    Value value = load(tile.memory, add(multiply(line, tile.pitch), column), tile.element, width);
+    TileWriter::put(value, memory, add(offsetOf(map, root, loop, row, /*clamp=*/false), column));
   }
 }
 
@@ -399,14 +277,6 @@ Value AttentionTiles::exponential(Value x) {
   return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(), b.getStringAttr(kExp2Intrinsic),
                                        ValueRange{scaled})
       .getResult(0);
-}
-
-Value AttentionTiles::rowOf(unsigned which) {
-  return add(add(multiply(warp, kRows), group), 8 * which);
-}
-
-Value AttentionTiles::columnOf(size_t fragment, unsigned which) {
-  return add(multiply(quad, 2), static_cast<int64_t>(fragment) * kColumns + which);
 }
 
 } // namespace tessera::codegen

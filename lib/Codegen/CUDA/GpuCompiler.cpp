@@ -37,6 +37,8 @@ llvm::StringRef toString(GpuScheme scheme) {
     return "permute";
   case GpuScheme::attention:
     return "attention";
+  case GpuScheme::contraction:
+    return "contraction";
   case GpuScheme::loops:
     return "loops";
   case GpuScheme::serial:

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuAttention.h"
+#include "GpuContraction.h"
 #include "GpuLimits.h"
 #include "GpuStages.h"
 
@@ -53,6 +54,11 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
   SmallVector<bool> mayAlias = mayAliasOf(kernel);
   if (std::optional<AttentionKernel> attention = matchAttention(kernel); attention && schemes) {
     emitAttention(kernel, *attention, launches, symbol, mayAlias, unit.kernel, unit.info);
+    return success();
+  }
+  if (std::optional<ContractionKernel> contraction = matchContractionKernel(kernel);
+      contraction && schemes) {
+    emitContractions(kernel, *contraction, launches, symbol, mayAlias, unit.kernel, unit.info);
     return success();
   }
   if (failed(prepareKernel(kernel)))

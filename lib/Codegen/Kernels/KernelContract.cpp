@@ -9,6 +9,7 @@
 
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Codegen/Kernels/TaskLoop.h"
+#include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,7 +34,7 @@ namespace tessera::codegen {
 
 void registerKernelDialects(DialectRegistry &registry) {
   registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
-                  ext::ExtDialect, cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect,
+                  ext::ExtDialect, rt::RtDialect, cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect,
                   LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
                   tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
   arith::registerBufferizableOpInterfaceExternalModels(registry);
@@ -80,7 +81,7 @@ LogicalResult checkKernel(func::FuncOp kernel) {
         dialect &&
         isa<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
             scf::SCFDialect, tensor::TensorDialect, affine::AffineDialect, ub::UBDialect>(dialect);
-    known |= isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::YieldOp>(op);
+    known |= isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::YieldOp, rt::ContractionOp>(op);
     if (!known || isa<func::CallOp, func::CallIndirectOp, func::FuncOp>(op)) {
       op->emitError("'") << op->getName() << "' is not allowed in a kernel";
       return WalkResult::interrupt();

@@ -12,6 +12,8 @@
 #include "tessera/Planning/InPlace.h"
 
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "tessera/Dialect/Rt/IR/Rt.h"
+
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
@@ -158,6 +160,7 @@ static void splitStridedReduction(tensor::InsertSliceOp op) {
 }
 
 LogicalResult prepareKernel(func::FuncOp kernel) {
+  lowerContractions(kernel);
   kernel.walk([](OffsetSizeAndStrideOpInterface slice) { dropUnusedStrides(slice); });
   kernel.walk([](tensor::ExtractSliceOp slice) { splitStridedReduction(slice); });
   kernel.walk([](tensor::InsertSliceOp slice) { splitStridedReduction(slice); });
@@ -271,6 +274,9 @@ bool canRunInPlace(func::FuncOp kernel, unsigned input, unsigned output) {
   auto readsAttr = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr);
   if (!readsAttr || kernel.isExternal() || input >= readsAttr.getInt() ||
       output < readsAttr.getInt() || output >= kernel.getNumArguments())
+    return false;
+  // An element of the result is made of many.
+  if (!kernel.getBody().getOps<rt::ContractionOp>().empty())
     return false;
   Value source = kernel.getArgument(input), destination = kernel.getArgument(output);
   if (source.getType() != destination.getType())

@@ -52,6 +52,8 @@ mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel);
 /// Parts of it: sums that are written at indices become loops in order (LowerScatters.cpp); the two
 /// that define results (DefineScalars.cpp, ClampIndices.cpp).
 void lowerScatters(mlir::func::FuncOp kernel);
+/// Contractions with strided operands become loops, which add products up in order.
+void lowerContractions(mlir::func::FuncOp kernel);
 void defineScalars(mlir::func::FuncOp kernel);
 void clampIndices(mlir::func::FuncOp kernel);
 

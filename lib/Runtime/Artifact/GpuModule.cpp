@@ -43,6 +43,26 @@ Json write(const GpuLaunch &launch) {
           {"arguments", arguments}};
 }
 
+Json write(const GpuConvolution::Operand &operand) {
+  return {{"slot", operand.slot},
+          {"offset", operand.offset},
+          {"shape", operand.shape},
+          {"strides", operand.strides}};
+}
+
+constexpr const char *kConvolutionKinds[] = {"forward", "by_input", "by_weights"};
+
+Json write(const GpuConvolution &convolution) {
+  return {{"kind", kConvolutionKinds[static_cast<size_t>(convolution.kind)]},
+          {"dtype", toString(convolution.dtype)},
+          {"x", write(convolution.x)},
+          {"w", write(convolution.w)},
+          {"y", write(convolution.y)},
+          {"padding", convolution.padding},
+          {"strides", convolution.strides},
+          {"dilations", convolution.dilations}};
+}
+
 /// Everything but the code; `offsets` are those of the images.
 std::string header(const GpuModule &module, const std::vector<size_t> &offsets) {
   Json kernels = Json::array(), images = Json::array();
@@ -51,6 +71,8 @@ std::string header(const GpuModule &module, const std::vector<size_t> &offsets) 
     for (const GpuLaunch &launch : kernel.launches)
       launches.push_back(write(launch));
     kernels.push_back({{"launches", launches}, {"workspace_bytes", kernel.workspaceBytes}});
+    if (kernel.convolution)
+      kernels.back()["convolution"] = write(*kernel.convolution);
   }
   for (size_t i = 0; i < module.images.size(); ++i)
     images.push_back({{"arch", module.images[i].arch},
@@ -80,6 +102,28 @@ GpuLaunch readLaunch(const Node &node) {
   return launch;
 }
 
+GpuConvolution::Operand readOperand(const Node &node) {
+  return {node["slot"].integer(), node["offset"].integer(), node["shape"].integers(),
+          node["strides"].integers()};
+}
+
+GpuConvolution readConvolution(const Node &node) {
+  GpuConvolution convolution;
+  std::string kind = node["kind"].text();
+  const auto *known = std::find(std::begin(kConvolutionKinds), std::end(kConvolutionKinds), kind);
+  if (known == std::end(kConvolutionKinds))
+    node["kind"].fail("'" + kind + "' is not a kind of convolution");
+  convolution.kind = static_cast<GpuConvolution::Kind>(known - std::begin(kConvolutionKinds));
+  convolution.dtype = node["dtype"].dtype();
+  convolution.x = readOperand(node["x"]);
+  convolution.w = readOperand(node["w"]);
+  convolution.y = readOperand(node["y"]);
+  convolution.padding = node["padding"].integers();
+  convolution.strides = node["strides"].integers();
+  convolution.dilations = node["dilations"].integers();
+  return convolution;
+}
+
 GpuModule readModule(const Node &node, const std::byte *data, size_t size) {
   if (int64_t version = node["version"].integer(); version != kGpuVersion)
     node["version"].fail("version " + std::to_string(version) + ", this program reads version " +
@@ -88,6 +132,8 @@ GpuModule readModule(const Node &node, const std::byte *data, size_t size) {
   for (const Node &kernel : node["kernels"].list()) {
     GpuKernel &read = module.kernels.emplace_back();
     read.workspaceBytes = kernel["workspace_bytes"].integer();
+    if (kernel.has("convolution"))
+      read.convolution = readConvolution(kernel["convolution"]);
     for (const Node &launch : kernel["launches"].list())
       read.launches.push_back(readLaunch(launch));
   }

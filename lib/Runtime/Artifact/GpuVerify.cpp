@@ -56,6 +56,50 @@ Status checkWorkspace(const GpuKernel &kernel, const GpuArgument &argument) {
   return {};
 }
 
+/// Whether a library that computes the convolution stays within what the launches touch.
+Status checkConvolution(const GpuKernel &kernel) {
+  const GpuConvolution &convolution = *kernel.convolution;
+  using Kind = GpuConvolution::Kind;
+  size_t dimensions = convolution.strides.size();
+  if (convolution.dtype != DType::f32 && !isHalf(convolution.dtype))
+    return Status::error("of " + std::string(toString(convolution.dtype)) +
+                         "; f32, f16 and bf16 are convolved");
+  if (dimensions < 2 || dimensions > 3 || convolution.padding.size() != dimensions ||
+      convolution.dilations.size() != dimensions)
+    return Status::error("positions have 2 or 3 dimensions, each with padding, stride, dilation");
+  for (size_t d = 0; d < dimensions; ++d)
+    if (convolution.padding[d] < 0 || convolution.padding[d] > kHuge ||
+        convolution.strides[d] < 1 || convolution.dilations[d] < 1)
+      return Status::error("a padding is 0 or more, a stride and a dilation 1 or more");
+  for (auto [operand, computes] :
+       {std::pair(&convolution.x, Kind::byInput), std::pair(&convolution.w, Kind::byWeights),
+        std::pair(&convolution.y, Kind::forward)}) {
+    if (operand->shape.size() != dimensions + 2 || operand->strides.size() != dimensions + 2)
+      return Status::error("an operand has two dimensions beside those of positions");
+    if (operand->offset < 0 || operand->offset > kHuge)
+      return Status::error("an operand begins within its slot");
+    int64_t touched = -1, last = operand->offset;
+    for (size_t d = 0; d < dimensions + 2; ++d) {
+      int64_t extent = operand->shape[d], stride = operand->strides[d];
+      if (extent < 1 || stride < 1 || extent > kHuge || stride > kHuge ||
+          (extent - 1) > (kHuge - last) / stride)
+        return Status::error("extent " + text(extent) + " of stride " + text(stride));
+      last += (extent - 1) * stride;
+    }
+    bool isWritten = convolution.kind == computes;
+    for (const GpuLaunch &launch : kernel.launches)
+      for (const GpuArgument &argument : launch.arguments)
+        if (argument.slot == operand->slot && argument.slot >= 0 && (argument.writes || !isWritten))
+          touched = std::max(touched, argument.bytes);
+    DType dtype = isWritten ? DType::f32 : convolution.dtype;
+    if (last >= touched / sizeOf(dtype))
+      return Status::error("element " + text(last) + " of argument " + text(operand->slot) +
+                           ", of which the launches touch " + text(std::max<int64_t>(touched, 0)) +
+                           " bytes");
+  }
+  return {};
+}
+
 Status checkKernel(const GpuKernel &kernel) {
   if (kernel.workspaceBytes < 0 || kernel.workspaceBytes > kHuge)
     return Status::error("a workspace of " + text(kernel.workspaceBytes) + " bytes");
@@ -75,7 +119,7 @@ Status checkKernel(const GpuKernel &kernel) {
         return Status::error("an offset within a slot is 0").in(where);
     }
   }
-  return {};
+  return kernel.convolution ? checkConvolution(kernel).in("convolution") : Status();
 }
 
 /// Whether the kernel stays within the slots that a step gives it.

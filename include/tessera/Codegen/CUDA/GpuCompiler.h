@@ -47,13 +47,14 @@ struct GpuOptions {
 
 /// How a launch does its work.
 enum class GpuScheme {
-  pointwise, ///< a thread for 16 bytes of every contiguous operand
-  plain,     ///< a thread for some results, which walks the reduced loops
-  rows,      ///< a team of threads for a row, which is kept in registers
-  permute,   ///< tiles that change their order in shared memory
-  attention, ///< a block for a tile of queries or keys, scores in registers
-  loops,     ///< a thread an iteration, scalar, for bodies that have no vector form
-  serial     ///< one thread
+  pointwise,   ///< a thread for 16 bytes of every contiguous operand
+  plain,       ///< a thread for some results, which walks the reduced loops
+  rows,        ///< a team of threads for a row, which is kept in registers
+  permute,     ///< tiles that change their order in shared memory
+  attention,   ///< a block for a tile of queries or keys, scores in registers
+  contraction, ///< a block for a tile of a product whose operands are read with strides
+  loops,       ///< a thread an iteration, scalar, for bodies that have no vector form
+  serial       ///< one thread
 };
 llvm::StringRef toString(GpuScheme scheme);
 

@@ -17,6 +17,7 @@
 #include "tessera/Runtime/Artifact/Program.h"
 
 #include <array>
+#include <optional>
 
 namespace tessera::runtime {
 
@@ -37,11 +38,28 @@ struct GpuLaunch {
   std::vector<GpuArgument> arguments;
 };
 
+/// What a kernel computes, for a library that has it: y = x * w over windows, or one of its
+/// derivatives. Sums are f32; what is computed (y, dx or dw) is f32 in memory.
+struct GpuConvolution {
+  enum class Kind { forward, byInput, byWeights };
+  /// Images, channels and positions; of weights results, channels of a group and positions.
+  /// Channels of x over those of w are the number of groups.
+  struct Operand {
+    int64_t slot = 0, offset = 0; ///< where it begins, in elements
+    std::vector<int64_t> shape, strides;
+  };
+  Kind kind = Kind::forward;
+  DType dtype = DType::f32; ///< of what is multiplied
+  Operand x, w, y;
+  std::vector<int64_t> padding, strides, dilations; ///< by dimension of the positions
+};
+
 /// What a kernel of Program::kernels is on a GPU: launches that run one after the other on one
 /// stream, over a workspace whose contents matter only from the first to the last of them.
 struct GpuKernel {
-  std::vector<GpuLaunch> launches; ///< may be empty: a kernel that computes nothing
-  int64_t workspaceBytes = 0;      ///< aligned to 256 bytes
+  std::vector<GpuLaunch> launches;           ///< may be empty: a kernel that computes nothing
+  int64_t workspaceBytes = 0;                ///< aligned to 256 bytes
+  std::optional<GpuConvolution> convolution; ///< the launches compute it where no library does
 };
 
 /// Code for one architecture: "sm_80", "sm_90a" (a cubin), "compute_80" (PTX text), "stub" (a

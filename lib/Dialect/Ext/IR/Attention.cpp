@@ -8,6 +8,7 @@
 #include "VerifyRegion.h"
 #include "tessera/Dialect/Ext/IR/AttentionRing.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
+#include "tessera/Dialect/Ext/IR/FusedAttention.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -97,6 +98,13 @@ bool ext::isFusedOnGpu(Operation *op) {
            Type each = getElementTypeOrSelf(type);
            return each.isF32() || each.isF16() || each.isBF16();
          });
+}
+
+void ext::markFusedAttention(Operation *program) {
+  program->walk([](Operation *op) {
+    if (isa<AttentionOp, AttentionBackwardOp>(op) && isFusedOnGpu(op))
+      op->setAttr(kFusedAttention, UnitAttr::get(op->getContext()));
+  });
 }
 
 SmallVector<int64_t> AttentionParts::factors() const {

@@ -8,7 +8,7 @@
 #ifndef TESSERA_DIALECT_EXT_IR_FUSEDATTENTION_H
 #define TESSERA_DIALECT_EXT_IR_FUSEDATTENTION_H
 
-#include "llvm/ADT/StringRef.h"
+#include "mlir/IR/Operation.h"
 
 namespace tessera::ext {
 
@@ -16,6 +16,8 @@ namespace tessera::ext {
 /// in the local view, and becomes a kernel of its own. Partitioning removes it where the part
 /// cannot: keys are cut, or the region reads an index of a loop that is cut.
 inline constexpr llvm::StringLiteral kFusedAttention = "ext.fused";
+/// Marks all that a GPU has kernels for.
+void markFusedAttention(mlir::Operation *program);
 
 } // namespace tessera::ext
 

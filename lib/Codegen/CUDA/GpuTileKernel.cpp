@@ -1,0 +1,75 @@
+//===- GpuTileKernel.cpp - Kernels of launches with tiles -----------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuTileKernel.h"
+#include "GpuAccess.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+TileKernel::TileKernel(func::FuncOp kernel, ModuleOp launches, StringRef symbol,
+                       ArrayRef<bool> mayAlias, runtime::GpuKernel &result, GpuKernelInfo &info)
+    : launches(launches), symbol(symbol), mayAlias(mayAlias), result(result), info(info) {
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes()) {
+    auto tensor = cast<RankedTensorType>(type);
+    types.push_back(MemRefType::get(tensor.getShape(), tensor.getElementType()));
+    info.argumentBytes += tensor.getNumElements() * bytesOf(tensor.getElementType());
+  }
+  OpBuilder b(kernel.getContext());
+  buffers = func::FuncOp::create(kernel.getLoc(), "buffers", b.getFunctionType(types, {}));
+  buffers->addEntryBlock();
+}
+
+SmallVector<Value> TileKernel::roots(ArrayRef<unsigned> arguments) {
+  return llvm::map_to_vector(arguments, [&](unsigned number) { return root(number); });
+}
+
+Value TileKernel::workspace(Type element, int64_t elements) {
+  unsigned at = buffers->getNumArguments();
+  (void)buffers->insertArgument(at, MemRefType::get({elements}, element), {}, buffers->getLoc());
+  result.workspaceBytes = std::max(
+      result.workspaceBytes, static_cast<int64_t>(llvm::alignTo(elements * bytesOf(element), 256)));
+  return buffers->getArgument(at);
+}
+
+void TileKernel::launch(Location loc, GpuScheme scheme,
+                        function_ref<GpuShape(GpuLaunchBuilder &, GpuLaunchInfo &)> emit) {
+  std::string name = (symbol + "_" + Twine(result.launches.size())).str();
+  GpuLaunchBuilder builder(launches, name, loc);
+  GpuLaunchInfo launchInfo;
+  launchInfo.scheme = scheme;
+  GpuShape shape = emit(builder, launchInfo);
+  builder.finish(shape.threads);
+  runtime::GpuLaunch launch;
+  launch.symbol = name;
+  launch.grid = {shape.blocks, 1, 1};
+  launch.block = {shape.threads, 1, 1};
+  launch.sharedBytes = builder.sharedBytes;
+  OpBuilder b(launches.getContext());
+  for (auto [place, buffer] : llvm::enumerate(builder.buffers)) {
+    auto type = cast<MemRefType>(buffer.root.getType());
+    unsigned number = cast<BlockArgument>(buffer.root).getArgNumber();
+    bool isWorkspace = number >= mayAlias.size();
+    runtime::GpuArgument argument;
+    argument.slot = isWorkspace ? -1 : static_cast<int64_t>(number);
+    argument.bytes = type.getNumElements() * bytesOf(type.getElementType());
+    argument.writes = buffer.written;
+    if (isWorkspace || !mayAlias[number])
+      builder.function.setArgAttr(place, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+    builder.function.setArgAttr(place, LLVM::LLVMDialect::getAlignAttrName(),
+                                b.getI64IntegerAttr(64));
+    launch.arguments.push_back(argument);
+  }
+  result.launches.push_back(std::move(launch));
+  info.launches.push_back(launchInfo);
+}
+
+} // namespace tessera::codegen

@@ -1,0 +1,196 @@
+//===- GpuTileWriter.cpp - Products of tiles ------------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GpuTileWriter.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+
+using namespace mlir;
+
+namespace tessera::codegen {
+
+TileWriter::TileWriter(GpuLaunchBuilder &launch, GpuLaunchInfo &info)
+    : launch(launch), b(launch.b), loc(launch.loc), info(info) {
+  Value thread = launch.threadIndex();
+  lane = remainder(thread, kWarp);
+  warp = divide(thread, kWarp);
+  group = divide(lane, 4);
+  quad = remainder(lane, 4);
+}
+
+Value TileWriter::constant(int64_t value) {
+  return arith::ConstantIndexOp::create(b, loc, value);
+}
+
+Value TileWriter::real(double value) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(value)));
+}
+
+Value TileWriter::add(Value left, Value right) {
+  if (!left || !right)
+    return left ? left : right;
+  return arith::AddIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
+}
+
+Value TileWriter::add(Value left, int64_t right) {
+  return right == 0 ? left : add(left, constant(right));
+}
+
+Value TileWriter::multiply(Value left, int64_t right) {
+  if (right == 1)
+    return left;
+  return arith::MulIOp::create(b, loc, left, constant(right), arith::IntegerOverflowFlags::nsw);
+}
+
+/// What is divided counts blocks or threads, and fits 32 bits.
+Value TileWriter::divide(Value left, int64_t right) {
+  if (right == 1)
+    return left;
+  Type i32 = b.getI32Type();
+  Value quotient = arith::DivUIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, i32, left),
+                                          arith::ConstantIntOp::create(b, loc, right, 32));
+  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), quotient);
+}
+
+Value TileWriter::remainder(Value left, int64_t right) {
+  if (right == 1)
+    return constant(0);
+  Type i32 = b.getI32Type();
+  Value rest = arith::RemUIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, i32, left),
+                                      arith::ConstantIntOp::create(b, loc, right, 32));
+  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), rest);
+}
+
+Value TileWriter::less(Value left, Value right) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, left, right);
+}
+
+Value TileWriter::least(Value left, Value right) {
+  return arith::MinSIOp::create(b, loc, left, right);
+}
+
+Value TileWriter::greatest(Value left, Value right) {
+  return arith::MaxSIOp::create(b, loc, left, right);
+}
+
+Value TileWriter::select(Value condition, Value left, Value right) {
+  return arith::SelectOp::create(b, loc, condition, left, right);
+}
+
+SmallVector<Value> TileWriter::loop(Value begin, Value end, int64_t step, ValueRange carried,
+                                    function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  auto made = scf::ForOp::create(b, loc, begin, end, constant(step), carried);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(made.getBody());
+  SmallVector<Value> next = body(made.getInductionVar(), made.getRegionIterArgs());
+  // A loop that carries nothing has its terminator already.
+  if (!carried.empty())
+    scf::YieldOp::create(b, loc, next);
+  return llvm::to_vector(ValueRange(made.getResults()));
+}
+
+void TileWriter::note(Value root, bool store, int64_t bytes, StringRef why) {
+  std::string text = ((store ? "writes argument " : "reads argument ") +
+                      Twine(cast<BlockArgument>(root).getArgNumber()) + " by " + Twine(8 * bytes) +
+                      " bits: " + why)
+                         .str();
+  if (!llvm::is_contained(info.narrow, text))
+    info.narrow.push_back(text);
+}
+
+void TileWriter::count(Value root, bool store, int64_t times) {
+  auto type = cast<MemRefType>(root.getType());
+  (store ? info.writtenBytes : info.readBytes) +=
+      times * type.getNumElements() * bytesOf(type.getElementType());
+}
+
+void TileWriter::barrier() {
+  gpu::BarrierOp::create(b, loc);
+}
+
+Value TileWriter::load(Value memory, Value offset, Type element, int64_t width) {
+  if (width == 1)
+    return memref::LoadOp::create(b, loc, memory, offset);
+  return vector::LoadOp::create(b, loc, VectorType::get(width, element), memory, ValueRange{offset},
+                                /*nontemporal=*/false, llvm::MaybeAlign(width * bytesOf(element)));
+}
+
+void TileWriter::put(Value value, Value memory, Value offset) {
+  auto type = dyn_cast<VectorType>(value.getType());
+  if (!type)
+    memref::StoreOp::create(b, loc, value, memory, offset);
+  else
+    vector::StoreOp::create(
+        b, loc, value, memory, ValueRange{offset}, /*nontemporal=*/false,
+        llvm::MaybeAlign(type.getNumElements() * bytesOf(type.getElementType())));
+}
+
+Value TileWriter::rowOf(unsigned which) {
+  return add(add(multiply(warp, kRows), group), 8 * which);
+}
+
+Value TileWriter::columnOf(size_t fragment, unsigned which) {
+  return add(multiply(quad, 2), static_cast<int64_t>(fragment) * kColumns + which);
+}
+
+Value TileWriter::loadVector(const SharedTile &tile, Value row, Value column, int64_t width) {
+  return vector::LoadOp::create(b, loc, VectorType::get(width, tile.element), tile.memory,
+                                ValueRange{add(multiply(row, tile.pitch), column)},
+                                /*nontemporal=*/false,
+                                llvm::MaybeAlign(width * bytesOf(tile.element)));
+}
+
+Fragments TileWriter::zeros(int64_t columns) {
+  Value zero = real(0);
+  return Fragments(columns / kColumns, Fragment{zero, zero, zero, zero});
+}
+
+Value TileWriter::toWord(Value pair) {
+  Value words = vector::BitCastOp::create(b, loc, VectorType::get(1, b.getI32Type()), pair);
+  return vector::ExtractOp::create(b, loc, words, 0);
+}
+
+SmallVector<Value> TileWriter::matrices(const SharedTile &tile, Value row, Value column,
+                                        bool transposed) {
+  constexpr int64_t kCount = 4;
+  Value offset = add(multiply(row, tile.pitch), column);
+  Value loaded = nvgpu::LdMatrixOp::create(b, loc, VectorType::get({kCount, 2}, tile.element),
+                                           tile.memory, ValueRange{offset}, transposed, kCount);
+  SmallVector<Value> words;
+  for (int64_t i = 0; i < kCount; ++i)
+    words.push_back(toWord(vector::ExtractOp::create(b, loc, loaded, i)));
+  return words;
+}
+
+Fragment TileWriter::mma(ValueRange left, ValueRange right, const Fragment &sum, Type element) {
+  Type f32 = b.getF32Type();
+  bool isBf16 = element.isBF16();
+  // f16 comes as pairs, bf16 as words.
+  auto typed = [&](ValueRange words) {
+    return llvm::map_to_vector(words, [&](Value word) -> Value {
+      if (isBf16)
+        return word;
+      Value one = vector::FromElementsOp::create(b, loc, VectorType::get(1, b.getI32Type()), word);
+      return vector::BitCastOp::create(b, loc, VectorType::get(2, b.getF16Type()), one);
+    });
+  };
+  NVVM::MMATypes type = isBf16 ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+  auto result = LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
+  Value made = NVVM::MmaOp::create(
+      b, loc, result, typed(left), typed(right), ValueRange(ArrayRef<Value>(sum)),
+      ArrayRef<int64_t>{kRows, kColumns, kDepth}, std::nullopt, std::nullopt,
+      std::array<NVVM::MMATypes, 2>{type, type},
+      std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row, NVVM::MMALayout::col});
+  Fragment next;
+  for (auto [i, value] : llvm::enumerate(next))
+    value = LLVM::ExtractValueOp::create(b, loc, made, static_cast<int64_t>(i));
+  return next;
+}
+
+} // namespace tessera::codegen
