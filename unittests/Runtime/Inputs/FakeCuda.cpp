@@ -10,7 +10,8 @@
 // (fake_cuda_wait) goes on in a thread of its own until it has caught up. As on
 // a GPU, what is copied from the host, or set, without a stream arrives late:
 // when the default stream is waited for, or read from. Of kernels it knows the
-// runtime's own. FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
+// runtime's own; with FAKE_CUDA_KERNELS others exist, too, are named when they are launched and
+// do nothing. FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
 // architecture (90), FAKE_CUDA_MIB
 // the memory that is free, FAKE_CUDA_VERSION the driver's, FAKE_CUDA_LOADS the error of loading
 // code. With FAKE_CUDA_REPORT it says on standard error, when the process ends, what
@@ -42,8 +43,8 @@ struct Operation {
 };
 using Work = std::vector<Operation>;
 Work *captured = nullptr;
-int anything = 0;                       ///< what handles point to
-int moveFunction = 0, gemmFunction = 0; ///< what those of kernels do
+int anything = 0;                                          ///< what handles point to
+int moveFunction = 0, gemmFunction = 0, otherFunction = 0; ///< what those of kernels do
 
 /// Work runs in the thread that issues it, but behind work that may wait, which has a thread.
 class Stream {
@@ -148,6 +149,11 @@ EXPORT int fake_cuda_captures() {
   return captured != nullptr;
 }
 
+/// How many things of all kinds there are.
+EXPORT int fake_cuda_living() {
+  return living.memory + living.pinned + living.streams + living.events + living.graphs +
+         living.modules;
+}
 /// For the other libraries that pretend: their work is captured as that of the driver.
 EXPORT void fake_cuda_issue(void *stream, void (*work)(void *), void *argument) {
   issue(stream, [=] { work(argument); });
@@ -358,6 +364,7 @@ EXPORT int cuModuleUnload(void *) {
 EXPORT int cuModuleGetFunction(void **function, void *, const char *name) {
   *function = std::strcmp(name, "tessera_move") == 0   ? &moveFunction
               : std::strcmp(name, "tessera_gemm") == 0 ? &gemmFunction
+              : std::getenv("FAKE_CUDA_KERNELS")       ? &otherFunction
                                                        : nullptr;
   return *function ? 0 : 500; // not found
 }
@@ -366,6 +373,10 @@ EXPORT int cuFuncSetAttribute(void *, int, int) {
 }
 EXPORT int cuLaunchKernel(void *function, unsigned blocks, unsigned, unsigned, unsigned threads,
                           unsigned, unsigned, unsigned, void *stream, void **parameters, void **) {
+  if (function == &otherFunction) {
+    std::fprintf(stderr, "cuda: a kernel of the program\n");
+    return 0;
+  }
   // Parameters are copied when a kernel is launched.
   long long step = static_cast<long long>(blocks) * threads;
   if (function == &gemmFunction) {

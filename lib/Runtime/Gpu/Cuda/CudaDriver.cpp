@@ -64,6 +64,7 @@ void CudaDriver::release() {
     (void)api.graphExecDestroy(each);
   blas.close();
   batched.close();
+  dnn.close();
   groups.clear();
   tracing.reset();
   for (CuEvent each : events)
@@ -219,6 +220,15 @@ Status CudaDriver::launch(Issue issue, const LaunchStep &step, std::vector<void 
                           std::byte *workspace) {
   const GpuKernel &kernel = loaded->gpu.kernels[step.kernel];
   TESSERA_RETURN_IF_ERROR(beginTimed(issue));
+  if (kernel.convolution) {
+    auto done = dnn.convolve(*kernel.convolution, slots, workspace, cu(issue.stream));
+    if (!done)
+      return done.status();
+    if (*done) {
+      ++counted.launches;
+      return endTimed(issue);
+    }
+  }
   for (size_t i = 0; i < kernel.launches.size(); ++i) {
     const GpuLaunch &each = kernel.launches[i];
     std::vector<void *> pointers, parameters;

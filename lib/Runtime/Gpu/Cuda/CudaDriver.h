@@ -13,6 +13,7 @@
 #include "CublasLt.h"
 #include "CudaApi.h"
 #include "CudaTrace.h"
+#include "Cudnn.h"
 
 #include <functional>
 
@@ -93,8 +94,10 @@ public:
   int capability() const { return major * 10 + minor; }
   /// As CublasLt::useTf32; nothing on a GPU without TF32.
   void useTf32() {
-    if (major >= 8)
+    if (major >= 8) {
       blas.useTf32();
+      dnn.useTf32();
+    }
   }
   const CuUuid &uuid() const { return id; }
   const CudaApi &functions() const { return api; }
@@ -105,6 +108,7 @@ private:
   /// Asks until it is no longer "not ready", looking after other processes meanwhile.
   template <typename Ask> Status waitUntil(Ask ask);
   Status findKernels();
+  void prepareConvolutions(const GpuModule &module);
   template <typename Work> Status timed(const Issue &issue, Work work) {
     TESSERA_RETURN_IF_ERROR(beginTimed(issue));
     TESSERA_RETURN_IF_ERROR(work());
@@ -113,6 +117,7 @@ private:
 
   CudaApi api;
   CublasLt blas;
+  Cudnn dnn;
   Cublas batched;
   bool triedBatched = false;
   /// Memory with the addresses of a group, by its description and first result.

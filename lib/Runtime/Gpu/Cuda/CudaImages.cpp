@@ -12,6 +12,7 @@
 #include "GemmArguments.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 
 namespace tessera::runtime::gpu {
@@ -75,7 +76,41 @@ Status CudaDriver::load(int64_t, const Artifact &artifact) {
                         [](const GemmStep &step) { return CublasLt::multiplies(step.dtype); }))
     TESSERA_RETURN_IF_ERROR(blas.open());
   TESSERA_RETURN_IF_ERROR(loadImages(artifact.gpu));
+  prepareConvolutions(artifact.gpu);
   return findKernels();
+}
+
+static std::string shapeText(const std::vector<int64_t> &shape) {
+  std::string text;
+  for (int64_t extent : shape)
+    text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text;
+}
+
+/// The library is not worth an error: kernels of ours compute what it does not.
+void CudaDriver::prepareConvolutions(const GpuModule &module) {
+  auto isConvolution = [](const GpuKernel &kernel) { return kernel.convolution.has_value(); };
+  if (std::none_of(module.kernels.begin(), module.kernels.end(), isConvolution))
+    return;
+  if (Status opened = dnn.open(); !opened.ok()) {
+    std::fprintf(stderr, "tessera: remark: %s; without it kernels of tessera compute them\n",
+                 opened.message().c_str());
+    return;
+  }
+  for (const GpuKernel &kernel : module.kernels) {
+    if (!kernel.convolution)
+      continue;
+    int status = 0;
+    if (std::optional<int64_t> bytes = dnn.prepare(*kernel.convolution, status)) {
+      workspaceBytes = std::max(workspaceBytes, *bytes);
+      continue;
+    }
+    std::fprintf(stderr,
+                 "tessera: remark: cuDNN has no exact engine for a convolution of %s by %s (status "
+                 "%d); a kernel of tessera computes it\n",
+                 shapeText(kernel.convolution->x.shape).c_str(),
+                 shapeText(kernel.convolution->w.shape).c_str(), status);
+  }
 }
 
 /// What a driver says of code that is newer than itself.
