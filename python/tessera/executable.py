@@ -37,7 +37,7 @@ class Executable:
     def __init__(self, session: Session):
         self._session, self._steps = session, Steps(session, "the program")
         self.arguments, self.results = session.arguments, session.results
-        self._index = {tensor.name: index for index, tensor in enumerate(self.arguments)}
+        self._index, self._closed = {tensor.name: index for index, tensor in enumerate(self.arguments)}, False
 
     @entry
     def __call__(self, *values, **named):
@@ -90,6 +90,25 @@ class Executable:
         if tensor.dtype.element != wanted.dtype or list(tensor.shape) != list(wanted.shape):
             raise refuse(Error, f"argument '{wanted.name}' is {tensor.dtype}{list(tensor.shape)}, the program takes "
                                 f"{of_element(wanted.dtype)}{list(wanted.shape)}")
+
+    @entry
+    def close(self) -> None:
+        """Frees the program: memory, streams, graphs and code on its devices, threads and connections.
+
+        Results on devices that somebody still has are kept, as by the next call. Calls raise tessera.Error from now on; closing
+        again does nothing. As a context manager, an executable is closed at the end of the block. Without `close`, a program is
+        freed with the last reference to it or to one of its results.
+        """
+        if not self._closed:
+            self._steps.keep()
+            self._session.close()
+            self._closed = True
+
+    def __enter__(self) -> Executable:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
 
     def __repr__(self):
         return f"Executable({_list(self.arguments)} -> {_list(self.results)})"

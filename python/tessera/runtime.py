@@ -124,6 +124,11 @@ class Session:
         """A result of the last step as an array."""
         return self._read(index)
 
+    def close(self) -> None:
+        """Frees what the program has: memory, streams, graphs and code of devices, threads, connections. What `keep` returned stays.
+        Nothing else may be called any more."""
+        self._session = _Closed()
+
     # Values that stay on the devices.
 
     def reads_alone(self, index: int) -> bool:
@@ -193,6 +198,13 @@ class Session:
     def wire_bytes(self) -> int:
         """Bytes per device moved by collectives since the session was opened."""
         return self._session.wire_bytes
+
+
+class _Closed:
+    """In place of a session that was closed."""
+
+    def __getattr__(self, name: str):
+        raise Error("the program is closed; load it again")
 
 
 @functools.cache
