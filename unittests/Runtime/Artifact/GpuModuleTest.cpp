@@ -30,7 +30,7 @@ static Artifact gpuArtifact() {
   Artifact artifact{b.program, "", {}, {}};
   GpuLaunch first{"k0_a", {2, 1, 1}, {32, 1, 1}, 0, {{0, 0, 256, false}, {-1, 0, 64, true}}};
   GpuLaunch second{"k0_b", {1, 1, 1}, {16, 2, 1}, 128, {{-1, 0, 64, false}, {1, 0, 256, true}}};
-  artifact.gpu.kernels.push_back({{first, second}, 256});
+  artifact.gpu.kernels.push_back({{first, second}, 256, {}});
   artifact.gpu.images.push_back({"sm_80", {"k0_a"}, Bytes(100, std::byte(1))});
   artifact.gpu.images.push_back({"sm_80", {"k0_b"}, Bytes(10, std::byte(2))});
   artifact.gpu.images.push_back({"compute_80", {"k0_b", "k0_a"}, Bytes(77, std::byte(3))});
@@ -106,6 +106,64 @@ TEST(GpuModule, EveryWrongReferenceIsRefused) {
     Artifact artifact = gpuArtifact();
     ASSERT_TRUE(verify(artifact.gpu, artifact.program).ok());
     row.change(artifact.gpu);
+    Status status = verify(artifact.gpu, artifact.program);
+    EXPECT_NE(status.message().find(row.expected), std::string::npos)
+        << row.expected << ": " << status.message();
+  }
+}
+
+/// Images of 4 x 4 and weights of 3 x 3 lie in the first argument, what is computed in the second.
+static Artifact convolutionArtifact() {
+  Artifact artifact = gpuArtifact();
+  GpuConvolution convolution;
+  convolution.x = {0, 0, {1, 2, 4, 4}, {32, 16, 4, 1}};
+  convolution.w = {0, 32, {1, 2, 3, 3}, {18, 9, 3, 1}};
+  convolution.y = {1, 0, {1, 1, 2, 2}, {4, 4, 2, 1}};
+  convolution.padding = {0, 0};
+  convolution.strides = convolution.dilations = {1, 1};
+  artifact.gpu.kernels[0].convolution = convolution;
+  return artifact;
+}
+
+TEST(GpuModule, ConvolutionsRoundTrip) {
+  Artifact artifact = convolutionArtifact();
+  artifact.gpu.kernels[0].convolution->kind = GpuConvolution::Kind::byWeights;
+  artifact.gpu.kernels[0].convolution->dtype = DType::bf16;
+  Bytes bytes = serialize(artifact.gpu);
+  auto read = parseGpuModule(bytes.data(), bytes.size());
+  ASSERT_TRUE(read) << read.message();
+  EXPECT_EQ(serialize(*read), bytes);
+  const std::optional<GpuConvolution> &convolution = read->kernels[0].convolution;
+  ASSERT_TRUE(convolution);
+  EXPECT_EQ(convolution->kind, GpuConvolution::Kind::byWeights);
+  EXPECT_EQ(convolution->w.offset, 32);
+  EXPECT_EQ(convolution->x.strides, (std::vector<int64_t>{32, 16, 4, 1}));
+}
+
+TEST(GpuModule, ConvolutionsStayWithinTheirArguments) {
+  using Change = void (*)(GpuConvolution &);
+  struct {
+    const char *expected;
+    Change change;
+  } table[] = {
+      {"element 64 of argument 0", [](GpuConvolution &c) { c.w.offset = 47; }},
+      {"element 7 of argument 3", [](GpuConvolution &c) { c.y = {3, 4, c.y.shape, c.y.strides}; }},
+      {"element 3 of argument 0", [](GpuConvolution &c) { c.y.slot = 0; }},
+      {"extent 0", [](GpuConvolution &c) { c.x.shape[2] = 0; }},
+      {"of stride -4", [](GpuConvolution &c) { c.x.strides[2] = -4; }},
+      {"of stride 4611686018427387904",
+       [](GpuConvolution &c) { c.x.strides[0] = int64_t(1) << 62; }},
+      {"two dimensions beside", [](GpuConvolution &c) { c.x.shape.pop_back(); }},
+      {"2 or 3 dimensions", [](GpuConvolution &c) { c.padding.pop_back(); }},
+      {"1 or more", [](GpuConvolution &c) { c.dilations[0] = 0; }},
+      {"begins within", [](GpuConvolution &c) { c.x.offset = -1; }},
+      {"of i32", [](GpuConvolution &c) { c.dtype = DType::i32; }},
+  };
+  for (auto &row : table) {
+    Artifact artifact = convolutionArtifact();
+    Status whole = verify(artifact.gpu, artifact.program);
+    ASSERT_TRUE(whole.ok()) << whole.message();
+    row.change(*artifact.gpu.kernels[0].convolution);
     Status status = verify(artifact.gpu, artifact.program);
     EXPECT_NE(status.message().find(row.expected), std::string::npos)
         << row.expected << ": " << status.message();

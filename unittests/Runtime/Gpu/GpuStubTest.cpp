@@ -254,7 +254,7 @@ TEST(GpuStub, KernelsOfAGpuAreEmulated) {
   artifact->program = b.program;
   GpuLaunch first{"twice", {4, 1, 1}, {16, 1, 1}, 0, {{0, 0, 256, false}, {-1, 64, 256, true}}};
   GpuLaunch second{"twice", {2, 1, 1}, {32, 1, 1}, 0, {{-1, 64, 256, false}, {1, 0, 256, true}}};
-  artifact->gpu.kernels = {{{first, second}, 320}};
+  artifact->gpu.kernels = {{{first, second}, 320, {}}};
   artifact->gpu.images = {{"stub", {"twice"}, *readFile(TEST_STUB_KERNELS)}};
   Status sound = verify(artifact->gpu, artifact->program);
   ASSERT_TRUE(sound.ok()) << sound.message();
