@@ -80,14 +80,14 @@ Storage *PartEmitter::enterCarry(Value init, Value argument, Value result, Opera
   }
   if (!storage) {
     if (result)
-      storage = wanted(result, time);
+      storage = preferredStorage(result, time);
     if (!storage)
       storage = newStorage(argument.getType(), "carry");
     if (!undefined)
       emitCopy(loop->getLoc(), init, storage);
   }
   storage->live(time, lives.end(loop));
-  settle(argument, storage, time);
+  assignStorage(argument, storage, time);
   return storage;
 }
 
@@ -98,7 +98,7 @@ Value PartEmitter::slotOfCounter(scf::ForOp loop) {
   storage->live(lives.start(loop), lives.end(loop));
   for (Operation *user : loop.getInductionVar().getUsers())
     if (auto elements = dyn_cast<tensor::FromElementsOp>(user))
-      settle(elements, storage, lives.start(loop));
+      assignStorage(elements, storage, lives.start(loop));
   return slotOf(storage, 0, type);
 }
 
@@ -121,7 +121,7 @@ LogicalResult PartEmitter::emitFor(scf::ForOp loop) {
     carries.push_back(enterCarry(init, argument, result, loop));
   auto yield = cast<scf::YieldOp>(loop.getBody()->getTerminator());
   for (auto [value, carry] : llvm::zip_equal(yield.getOperands(), carries))
-    want(value, carry);
+    preferStorage(value, carry);
   auto step = rt::LoopOp::create(steps, loop.getLoc(), slotOfCounter(loop), bounds[0], bounds[1],
                                  bounds[2], numbers[0], numbers[1], numbers[2]);
   auto atEnd = [&]() {
@@ -131,7 +131,7 @@ LogicalResult PartEmitter::emitFor(scf::ForOp loop) {
   if (failed(emitInto(step.getBody(), *loop.getBody(), atEnd)))
     return failure();
   for (auto [result, carry] : llvm::zip_equal(loop.getResults(), carries))
-    settle(result, carry, lives.end(loop));
+    assignStorage(result, carry, lives.end(loop));
   return success();
 }
 
@@ -172,7 +172,7 @@ LogicalResult PartEmitter::emitWhile(scf::WhileOp loop) {
   step.getBefore().takeBody(before);
   scf::YieldOp yield = loop.getYieldOp();
   for (auto [value, carry] : llvm::zip_equal(yield.getOperands(), carries))
-    want(value, carry);
+    preferStorage(value, carry);
   auto atEnd = [&]() {
     moveAtEnd(yield, yield.getOperands(), carries);
     return success();
@@ -180,7 +180,7 @@ LogicalResult PartEmitter::emitWhile(scf::WhileOp loop) {
   if (failed(emitInto(step.getBody(), *loop.getAfterBody(), atEnd)))
     return failure();
   for (auto [result, storage] : llvm::zip_equal(loop.getResults(), results))
-    settle(result, storage, end);
+    assignStorage(result, storage, end);
   return success();
 }
 
@@ -191,7 +191,7 @@ LogicalResult PartEmitter::emitIf(scf::IfOp branch) {
     return failure();
   SmallVector<Storage *> targets;
   for (Value result : branch.getResults()) {
-    Storage *storage = wanted(result, time);
+    Storage *storage = preferredStorage(result, time);
     if (!storage)
       storage = newStorage(result.getType(), "if");
     storage->live(time, end);
@@ -205,7 +205,7 @@ LogicalResult PartEmitter::emitIf(scf::IfOp branch) {
     }
     auto yield = cast<scf::YieldOp>(block->getTerminator());
     for (auto [value, target] : llvm::zip_equal(yield.getOperands(), targets))
-      want(value, target);
+      preferStorage(value, target);
     return emitInto(region, *block, [&]() {
       moveAtEnd(yield, yield.getOperands(), targets);
       return success();
@@ -215,6 +215,6 @@ LogicalResult PartEmitter::emitIf(scf::IfOp branch) {
       failed(emitArm(step.getElseSteps(), branch.elseBlock())))
     return failure();
   for (auto [result, target] : llvm::zip_equal(branch.getResults(), targets))
-    settle(result, target, end);
+    assignStorage(result, target, end);
   return success();
 }

@@ -51,23 +51,23 @@ void PartEmitter::emitCall(func::CallOp call) {
   for (auto [index, result] : llvm::enumerate(call.getResults())) {
     Value carried = call.getOperand(reads + index);
     if (!carried.getDefiningOp<tensor::EmptyOp>()) {
-      settleTied(result, carried, call, readers(placeOf(carried).storage) == 0);
+      assignTied(result, carried, call, readers(placeOf(carried).storage) == 0);
       writeSlots.push_back(slotOf(result));
       continue;
     }
-    Storage *storage = wanted(result, time);
-    Storage *wish = reuse ? wishes.lookup(result) : nullptr;
+    Storage *storage = preferredStorage(result, time);
+    Storage *preferred = reuse ? preferences.lookup(result) : nullptr;
     for (unsigned input = 0; input < reads && !storage; ++input) {
       Value value = call.getOperand(input);
       Place place = placeOf(value);
       // A buffer reserved for another value is not used: this value would have to move later.
       bool fits = place.offset == 0 && place.storage->bytes == bytesOf(result.getType()) &&
                   isDead(value, time) && readers(place.storage) == 1 &&
-                  (!wish || wish == place.storage);
+                  (!preferred || preferred == place.storage);
       if (fits && canRunInPlace(kernel, input, reads + index))
         storage = place.storage;
     }
-    settle(result, storage ? storage : newStorage(result.getType(), name), time);
+    assignStorage(result, storage ? storage : newStorage(result.getType(), name), time);
     writeSlots.push_back(slotOf(result));
   }
   rt::LaunchOp::create(steps, call.getLoc(), call.getCallee(), readSlots, writeSlots);
@@ -85,11 +85,11 @@ void PartEmitter::emitGemm(Operation *op) {
   bool accumulate = !isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(init.getDefiningOp());
   if (accumulate) {
     Storage *target = placeOf(init).storage;
-    settleTied(result, init, op,
+    assignTied(result, init, op,
                placeOf(a).storage != target && placeOf(b).storage != target &&
                    (!bias || placeOf(bias).storage != target));
   } else {
-    settleResult(result, op, "matmul");
+    assignResult(result, op, "matmul");
   }
   // Batches without a common stride have separate slots, up to the operand's end.
   auto slotAt = [&](Value value, int64_t start) {
@@ -113,10 +113,10 @@ void PartEmitter::emitContraction(rt::ContractionOp op) {
   bool isNew = isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op.getInit().getDefiningOp());
   if (!isNew) {
     Storage *target = placeOf(op.getInit()).storage;
-    settleTied(op.getResult(), op.getInit(), op,
+    assignTied(op.getResult(), op.getInit(), op,
                placeOf(op.getA()).storage != target && placeOf(op.getB()).storage != target);
   } else {
-    settleResult(op.getResult(), op, "contract");
+    assignResult(op.getResult(), op, "contract");
   }
   rt::ContractOp::create(steps, op.getLoc(), slotOf(op.getA()), slotOf(op.getB()),
                          slotOf(op.getResult()), op.getStarts(), op.getExtents(), op.getAStrides(),
@@ -169,10 +169,10 @@ LogicalResult PartEmitter::emitCollective(Operation *op, Operation *timed, bool 
              llvm::count(op->getOperands(), operand) == 1 && isDead(operand, lives.start(timed)) &&
              placeOf(operand).offset == 0 &&
              placeOf(operand).storage->bytes == bytesOf(result.getType()) &&
-             !wanted(result, lives.start(timed)))
-      settle(result, placeOf(operand).storage, lives.start(timed));
+             !preferredStorage(result, lives.start(timed)))
+      assignStorage(result, placeOf(operand).storage, lives.start(timed));
     else
-      settleResult(result, timed, kind);
+      assignResult(result, timed, kind);
     to.push_back(slotOf(result));
   }
   dist::AxisListAttr axes = collective.getGroupAxes();
@@ -204,7 +204,7 @@ LogicalResult PartEmitter::emitStart(dist::StartOp start) {
   int64_t time = lives.start(start);
   for (auto [operand, result, waited] :
        llvm::zip_equal(collective->getOperands(), collective->getResults(), wait.getResults())) {
-    Storage *storage = wanted(waited, time);
+    Storage *storage = preferredStorage(waited, time);
     bool mayReplace = isa<dist::AllReduceOp>(collective) && placeOf(operand).offset == 0 &&
                       placeOf(operand).root == operand && lives.diesInStart(operand, start) &&
                       isDead(operand, lives.start(wait)) &&
@@ -213,7 +213,7 @@ LogicalResult PartEmitter::emitStart(dist::StartOp start) {
       storage = placeOf(operand).storage;
     if (!storage)
       storage = newStorage(result.getType(), collective->getName().stripDialect());
-    settle(waited, storage, time);
+    assignStorage(waited, storage, time);
     places[result] = places[waited];
     storage->live(time, lives.start(wait));
   }
@@ -227,7 +227,7 @@ void PartEmitter::emitSend(dist::SendOp send) {
 }
 
 void PartEmitter::emitRecv(dist::RecvOp recv) {
-  settleResult(recv.getResult(), recv, "recv");
+  assignResult(recv.getResult(), recv, "recv");
   rt::RecvOp::create(steps, recv.getLoc(), slotOf(recv.getResult()), recv.getId(), recv.getSource(),
                      recv.getTarget(), cast<RankedTensorType>(recv.getGlobalType()));
 }
@@ -255,9 +255,9 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
   }
   case StepKind::free:
     if (auto constant = dyn_cast<arith::ConstantOp>(op))
-      settle(op->getResult(0), constantStorage(cast<ElementsAttr>(constant.getValue())), 0);
+      assignStorage(op->getResult(0), constantStorage(cast<ElementsAttr>(constant.getValue())), 0);
     else if (isa<tensor::EmptyOp>(op) && !llvm::all_of(op->getUses(), isDestination))
-      settleResult(op->getResult(0), op, "empty");
+      assignResult(op->getResult(0), op, "empty");
     return success(); // the zero fill of a gemm
   case StepKind::gemm:
     if (auto contraction = dyn_cast<rt::ContractionOp>(op))
@@ -289,7 +289,7 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
           return success(); // an induction variable, placed by its loop
         Storage *storage = newStorage(elements.getType(), "coordinate");
         storage->writable = false;
-        settle(elements, storage, 0);
+        assignStorage(elements, storage, 0);
         storage->live(0, lives.end());
         auto index = counter.getDefiningOp<dist::AxisIndexOp>();
         bool own = index.getMeshAttr() == part.getMeshAttr();
@@ -299,7 +299,7 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
         return success();
       })
       .Case([&](arith::ConstantOp constant) {
-        settle(constant, constantStorage(cast<ElementsAttr>(constant.getValue())), 0);
+        assignStorage(constant, constantStorage(cast<ElementsAttr>(constant.getValue())), 0);
         return success();
       })
       .Default([&](Operation *) {

@@ -59,7 +59,7 @@ private:
   Storage *newStorage(mlir::Type type, const llvm::Twine &name);
   Storage *constantStorage(mlir::ElementsAttr value);
   /// Makes `root` the occupant of a buffer from `time` on.
-  void settle(mlir::Value root, Storage *storage, int64_t time);
+  void assignStorage(mlir::Value root, Storage *storage, int64_t time);
   Place placeOf(mlir::Value value) const;
   mlir::Value slotOf(mlir::Value value);
   mlir::Value slotOf(Storage *storage, int64_t offset, mlir::Type tensor);
@@ -68,13 +68,13 @@ private:
   /// Whether a step at `time` may overwrite `value`.
   bool isDead(mlir::Value value, int64_t time);
   /// The buffer reserved for `root` (a loop's carry, a result's home) if it is free before `time`.
-  Storage *wanted(mlir::Value root, int64_t time);
-  void want(mlir::Value value, Storage *storage);
+  Storage *preferredStorage(mlir::Value root, int64_t time);
+  void preferStorage(mlir::Value value, Storage *storage);
   void emitCopy(mlir::Location loc, mlir::Value source, Storage *target);
   /// Places a step's result that accumulates to `carried`: in its buffer if that is dead and
   /// `exclusive` (the step does not read it otherwise), else in a copy.
-  void settleTied(mlir::Value result, mlir::Value carried, mlir::Operation *op, bool exclusive);
-  void settleResult(mlir::Value result, mlir::Operation *op, const llvm::Twine &name);
+  void assignTied(mlir::Value result, mlir::Value carried, mlir::Operation *op, bool exclusive);
+  void assignResult(mlir::Value result, mlir::Operation *op, const llvm::Twine &name);
 
   // Steps (PartEmitter.cpp)
   mlir::LogicalResult emitBlock(mlir::Block &block);
@@ -122,7 +122,7 @@ private:
   mlir::OpBuilder steps;
   std::deque<Storage> storages; ///< stable addresses
   llvm::DenseMap<mlir::Value, Place> places;
-  llvm::DenseMap<mlir::Value, Storage *> wishes;
+  llvm::DenseMap<mlir::Value, Storage *> preferences;
   llvm::DenseMap<mlir::Attribute, Storage *> constants;
   llvm::DenseMap<std::tuple<Storage *, int64_t, mlir::Type>, mlir::Value> slotValues;
   llvm::DenseMap<mlir::Value, mlir::Value> tokens;

@@ -38,7 +38,7 @@ void PartEmitter::placeArguments() {
   for (auto [index, argument] : llvm::enumerate(function.getArguments())) {
     Storage *storage = newStorage(argument.getType(), dist::argumentName(function, index));
     storage->writable = false;
-    settle(argument, storage, 0);
+    assignStorage(argument, storage, 0);
     storage->live(0, lives.end());
     argumentStorage.push_back(storage);
     byOriginal.try_emplace(originalArgument(function, index), index);
@@ -49,7 +49,7 @@ void PartEmitter::placeArguments() {
     if (std::optional<unsigned> fed = fedArgument(index)) {
       resultStorage[index] = argumentStorage[*fed];
       argumentStorage[*fed]->writable = true;
-      want(value, argumentStorage[*fed]);
+      preferStorage(value, argumentStorage[*fed]);
     }
 }
 

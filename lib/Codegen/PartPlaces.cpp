@@ -34,7 +34,7 @@ Storage *PartEmitter::constantStorage(ElementsAttr value) {
   return storage;
 }
 
-void PartEmitter::settle(Value root, Storage *storage, int64_t time) {
+void PartEmitter::assignStorage(Value root, Storage *storage, int64_t time) {
   places[root] = {storage, root, 0};
   storage->occupant = root;
   storage->live(time, std::max(time, lives.lastUse(root)));
@@ -94,31 +94,32 @@ bool PartEmitter::isDead(Value value, int64_t time) {
          lives.lastUse(place.root) <= time;
 }
 
-void PartEmitter::want(Value value, Storage *storage) {
+void PartEmitter::preferStorage(Value value, Storage *storage) {
   // Through reshapes: the same bytes.
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
       break;
     value = op->getOperand(0);
   }
-  if (!wishes.try_emplace(value, storage).second)
+  if (!preferences.try_emplace(value, storage).second)
     return;
   // Its in-place operand should be in that buffer, too.
   auto made = dyn_cast<OpResult>(value);
   if (!made)
     return;
   if (auto call = dyn_cast<func::CallOp>(made.getOwner()))
-    want(call.getOperand(call.getNumOperands() - call.getNumResults() + made.getResultNumber()),
-         storage);
+    preferStorage(
+        call.getOperand(call.getNumOperands() - call.getNumResults() + made.getResultNumber()),
+        storage);
   else if (auto loop = dyn_cast<scf::ForOp>(made.getOwner()))
-    want(loop.getInitArgs()[made.getResultNumber()], storage);
+    preferStorage(loop.getInitArgs()[made.getResultNumber()], storage);
   else if (auto op = dyn_cast<DestinationStyleOpInterface>(made.getOwner());
            op && isa<linalg::LinalgOp, rt::ProductOp, rt::ContractionOp>(made.getOwner()))
-    want(op.getDpsInits()[made.getResultNumber()], storage);
+    preferStorage(op.getDpsInits()[made.getResultNumber()], storage);
 }
 
-Storage *PartEmitter::wanted(Value root, int64_t time) {
-  Storage *storage = reuse ? wishes.lookup(root) : nullptr;
+Storage *PartEmitter::preferredStorage(Value root, int64_t time) {
+  Storage *storage = reuse ? preferences.lookup(root) : nullptr;
   if (!storage || storage->bytes != bytesOf(root.getType()))
     return nullptr;
   if (storage->occupant && lives.lastUse(storage->occupant) >= time)
@@ -134,23 +135,23 @@ void PartEmitter::emitCopy(Location loc, Value source, Storage *target) {
   rt::CopyOp::create(steps, loc, from, slotOf(target, 0, source.getType()));
 }
 
-void PartEmitter::settleResult(Value result, Operation *op, const Twine &name) {
+void PartEmitter::assignResult(Value result, Operation *op, const Twine &name) {
   int64_t time = lives.start(op);
-  Storage *storage = wanted(result, time);
-  settle(result, storage ? storage : newStorage(result.getType(), name), time);
+  Storage *storage = preferredStorage(result, time);
+  assignStorage(result, storage ? storage : newStorage(result.getType(), name), time);
 }
 
-void PartEmitter::settleTied(Value result, Value carried, Operation *op, bool exclusive) {
+void PartEmitter::assignTied(Value result, Value carried, Operation *op, bool exclusive) {
   int64_t time = lives.start(op);
   Place place = placeOf(carried);
   if (exclusive && place.offset == 0 && place.storage->bytes == bytesOf(result.getType()) &&
       isDead(carried, time)) {
-    settle(result, place.storage, time);
+    assignStorage(result, place.storage, time);
     return;
   }
-  Storage *storage = wanted(result, time);
+  Storage *storage = preferredStorage(result, time);
   if (!storage)
     storage = newStorage(result.getType(), place.storage->name);
   emitCopy(op->getLoc(), carried, storage);
-  settle(result, storage, time);
+  assignStorage(result, storage, time);
 }

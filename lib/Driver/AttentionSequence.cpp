@@ -20,8 +20,8 @@
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/Memory.h"
-#include "tessera/Support/Bytes.h"
 #include "tessera/Transforms/Search.h"
+#include "tessera/Support/Bytes.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -18,8 +18,8 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/Memory.h"
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/LocalPeak.h"
-#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"

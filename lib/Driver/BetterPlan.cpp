@@ -16,8 +16,8 @@
 #include "PendingMessages.h"
 
 #include "tessera/Driver/Compilation.h"
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/LocalPeak.h"
-#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Portfolio.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -14,10 +14,10 @@
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Dialect/Ext/IR/FusedAttention.h"
 #include "tessera/Driver/Pipeline.h"
-#include "tessera/Transforms/Autodiff/Passes.h"
-#include "tessera/Transforms/CostOptions.h"
-#include "tessera/Transforms/Passes.h"
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Transforms/Search.h"
+#include "tessera/Transforms/Autodiff/Passes.h"
+#include "tessera/Transforms/Passes.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"

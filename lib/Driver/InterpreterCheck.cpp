@@ -10,9 +10,9 @@
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Interpreter/Interpreter.h"
+#include "tessera/Planning/OpCosts.h"
 #include "tessera/Runtime/CommandLine/Npy.h"
 #include "tessera/Runtime/Session/RandomInput.h"
-#include "tessera/Transforms/OpCosts.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

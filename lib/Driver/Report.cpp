@@ -9,8 +9,8 @@
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Load.h"
-#include "tessera/Transforms/Pipeline/SimulateStep.h"
 #include "tessera/Transforms/Search.h"
+#include "tessera/Transforms/Pipeline/SimulateStep.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

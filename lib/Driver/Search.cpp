@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Transforms/Search.h"
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
-#include "tessera/Transforms/CostOptions.h"
+#include "tessera/Planning/CostOptions.h"
+#include "tessera/Transforms/Search.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"

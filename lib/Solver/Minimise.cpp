@@ -89,18 +89,18 @@ bool fits(const Plan &plan, const Options &options, Depth depth) {
 /// The plan of least work among a few orders. Which of them folds repeated layers best cannot be
 /// seen before they are made.
 Plan bestPlan(const Model &model, const Options &options, Depth depth, const Deadline &deadline) {
-  PlanOptions wish;
-  wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
-  Plan best = makePlan(model, wish);
+  PlanOptions attempt;
+  attempt.tableLimit = std::min(attempt.tableLimit, options.tableLimit);
+  Plan best = makePlan(model, attempt);
   if (best.work < workToPlan)
     return best;
-  for (Greed greed : {Greed::growth, Greed::bucket})
+  for (EliminationOrder order : {EliminationOrder::growth, EliminationOrder::bucket})
     for (double limit : {1e7, 1e6}) {
       if (deadline.isOver())
         return best;
-      wish.greed = greed;
-      wish.tableLimit = std::min(limit, options.tableLimit);
-      Plan other = makePlan(model, wish);
+      attempt.order = order;
+      attempt.tableLimit = std::min(limit, options.tableLimit);
+      Plan other = makePlan(model, attempt);
       // Lazy buckets do less than their work, so a small predicted gain is not a real one.
       bool isBetter = other.work < 0.4 * best.work ||
                       (other.work < best.work && other.total < 0.5 * best.total);
@@ -184,11 +184,11 @@ void Search::explore(Domains domains, double parentBound) {
     return;
   }
   if (!isExact) {
-    PlanOptions wish;
-    wish.tableLimit = std::min(wish.tableLimit, options.tableLimit);
-    wish.prune = false;
-    wish.splitAt = std::min(splitTo, options.tableLimit);
-    plan = makePlan(model, wish);
+    PlanOptions attempt;
+    attempt.tableLimit = std::min(attempt.tableLimit, options.tableLimit);
+    attempt.prune = false;
+    attempt.splitAt = std::min(splitTo, options.tableLimit);
+    plan = makePlan(model, attempt);
     isExact = plan.split.empty();
   }
   // Split buckets are small, but may be so many that memory does not hold them: such a part is
@@ -313,9 +313,9 @@ static std::optional<Optimum> eliminateWithin(const Source &source, const KindCo
                                               const Domains &domains, const Options &options,
                                               const Deadline &deadline, double mostWork) {
   Model model(source, costs, domains, true);
-  PlanOptions wish;
-  wish.workLimit = mostWork;
-  Plan plan = makePlan(model, wish);
+  PlanOptions attempt;
+  attempt.workLimit = mostWork;
+  Plan plan = makePlan(model, attempt);
   if (plan.work > mostWork || plan.largest > options.tableLimit ||
       plan.total > options.totalLimit || deadline.isOver())
     return std::nullopt;

@@ -225,7 +225,7 @@ void Planner::draft(Index node, Draft &result) {
 
 Planner::Candidate Planner::candidate(uint64_t hash) const {
   const Class &found = classes.at(hash);
-  double size = options.greed == Greed::bucket ? found.entries : found.result;
+  double size = options.order == EliminationOrder::bucket ? found.entries : found.result;
   if (found.result > options.tableLimit)
     size *= 1e6;
   return {size / static_cast<double>(found.members.size()), *found.members.begin(), hash};

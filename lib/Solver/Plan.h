@@ -79,13 +79,13 @@ struct Plan {
 };
 
 /// What the order minimises at each step, over how often the same bucket occurs.
-enum class Greed {
+enum class EliminationOrder {
   bucket, ///< entries of the bucket
   growth, ///< entries of the table that results
 };
 
 struct PlanOptions {
-  Greed greed = Greed::bucket;
+  EliminationOrder order = EliminationOrder::bucket;
   bool prune = true;       ///< drop needless entries on the way
   double lazyFrom = 1e9;   ///< entries of a bucket that is worth the bookkeeping of laziness
   double tableLimit = 3e7; ///< larger tables are made only when there is no other way

@@ -8,7 +8,7 @@
 // Ahead of the headers of dialects, which need it.
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
-#include "Search/Candidates.h"
+#include "tessera/Planning/Candidates.h"
 
 #include "gtest/gtest.h"
 

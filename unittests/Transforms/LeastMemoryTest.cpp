@@ -9,9 +9,9 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
 #include "Propagate/Propagation.h"
-#include "Search/Memory.h"
-#include "tessera/Transforms/Passes.h"
+#include "tessera/Planning/PlanMemory.h"
 #include "tessera/Transforms/Search.h"
+#include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -9,8 +9,8 @@
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/Liveness.h"
-#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

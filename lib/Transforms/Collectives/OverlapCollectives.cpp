@@ -14,11 +14,11 @@
 #include "OverlapSchedule.h"
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/Liveness.h"
 #include "tessera/Planning/LocalPeak.h"
-#include "tessera/Transforms/CostOptions.h"
+#include "tessera/Planning/StepCosts.h"
 #include "tessera/Transforms/Passes.h"
-#include "tessera/Transforms/StepCosts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

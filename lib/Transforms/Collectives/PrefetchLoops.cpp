@@ -22,10 +22,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/LocalPeak.h"
-#include "tessera/Transforms/CostOptions.h"
+#include "tessera/Planning/StepCosts.h"
 #include "tessera/Transforms/Passes.h"
-#include "tessera/Transforms/StepCosts.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

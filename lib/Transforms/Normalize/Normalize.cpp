@@ -9,7 +9,6 @@
 #include "FormRearrangements.h"
 #include "GrowInteriors.h"
 #include "HoistInvariants.h"
-#include "MeshAssignment.h"
 #include "NarrowBands.h"
 #include "ReadByMap.h"
 #include "ReadNarrow.h"
@@ -17,6 +16,7 @@
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
 #include "WriteByMap.h"
+#include "tessera/Planning/MeshAssignment.h"
 #include "tessera/Transforms/Elementwise.h"
 #include "tessera/Transforms/Inline.h"
 

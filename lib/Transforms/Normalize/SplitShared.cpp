@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MeshAssignment.h"
-#include "MeshClasses.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
+#include "tessera/Planning/MeshAssignment.h"
+#include "tessera/Planning/MeshClasses.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

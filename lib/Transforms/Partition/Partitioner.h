@@ -10,7 +10,7 @@
 
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
-#include "tessera/Transforms/CostOptions.h"
+#include "tessera/Planning/CostOptions.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

@@ -9,9 +9,9 @@
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/LocalPeak.h"
 #include "tessera/Support/Bytes.h"
-#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Pipeline/Passes.h"
 #include "tessera/Transforms/Pipeline/SimulateStep.h"
 

@@ -9,8 +9,8 @@
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Ext/IR/AttentionRing.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
-#include "tessera/Transforms/CostOptions.h"
-#include "tessera/Transforms/OpCosts.h"
+#include "tessera/Planning/CostOptions.h"
+#include "tessera/Planning/OpCosts.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

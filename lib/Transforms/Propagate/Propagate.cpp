@@ -6,11 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Propagation.h"
-#include "Strategies.h"
+#include "tessera/Planning/Strategies.h"
 
 #include "tessera/Dialect/Check/Check.h"
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Support/Location.h"
-#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 #include "tessera/Transforms/ShardingActions.h"
 

@@ -8,7 +8,7 @@
 #ifndef TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATION_H
 #define TESSERA_LIB_TRANSFORMS_PROPAGATE_PROPAGATION_H
 
-#include "Decide.h"
+#include "tessera/Planning/Decide.h"
 
 namespace tessera::dist {
 

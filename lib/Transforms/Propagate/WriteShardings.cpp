@@ -7,9 +7,9 @@
 
 #include "Propagation.h"
 
-#include "../Reshard/OpenResults.h"
-#include "Strategies.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
+#include "tessera/Planning/OpenResults.h"
+#include "tessera/Planning/Strategies.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "OpenResults.h"
 #include "Sources.h"
+#include "tessera/Planning/OpenResults.h"
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"

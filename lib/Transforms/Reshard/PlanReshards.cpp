@@ -7,7 +7,7 @@
 
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
-#include "tessera/Transforms/CostOptions.h"
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -23,12 +23,12 @@
 
 #include "ScatterPartials.h"
 
-#include "OpenResults.h"
+#include "tessera/Planning/OpenResults.h"
 
 #include "tessera/Dialect/Dist/IR/ValueFlow.h"
+#include "tessera/Planning/OpCosts.h"
 #include "tessera/Sharding/Buffers.h"
 #include "tessera/Solver/MinimumCut.h"
-#include "tessera/Transforms/OpCosts.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -25,17 +25,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "OpenResults.h"
 #include "ScatterPartials.h"
+#include "tessera/Planning/OpenResults.h"
 
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Planning/OpCosts.h"
 #include "tessera/Sharding/Buffers.h"
 #include "tessera/Solver/MinimumCut.h"
-#include "tessera/Transforms/OpCosts.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -15,11 +15,11 @@
 #ifndef TESSERA_LIB_TRANSFORMS_SEARCH_BUDGETSEARCH_H
 #define TESSERA_LIB_TRANSFORMS_SEARCH_BUDGETSEARCH_H
 
-#include "LeastMemory.h"
-#include "MemoryBound.h"
+#include "tessera/Planning/LeastMemory.h"
+#include "tessera/Planning/MemoryBound.h"
 
-#include "tessera/Solver/Solver.h"
 #include "tessera/Transforms/Search.h"
+#include "tessera/Solver/Solver.h"
 
 #include <set>
 

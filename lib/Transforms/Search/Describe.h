@@ -8,7 +8,7 @@
 #ifndef TESSERA_LIB_TRANSFORMS_SEARCH_DESCRIBE_H
 #define TESSERA_LIB_TRANSFORMS_SEARCH_DESCRIBE_H
 
-#include "StrategyGraph.h"
+#include "tessera/Planning/StrategyGraph.h"
 
 namespace tessera::dist {
 

@@ -8,14 +8,14 @@
 #include "tessera/Transforms/Search.h"
 
 #include "../Propagate/Propagation.h"
-#include "BudgetSearch.h"
 #include "Describe.h"
-#include "Memory.h"
 #include "MeshShapes.h"
+#include "BudgetSearch.h"
+#include "tessera/Planning/PlanMemory.h"
 
+#include "tessera/Planning/CostOptions.h"
 #include "tessera/Solver/CompleteChoice.h"
 #include "tessera/Support/Bytes.h"
-#include "tessera/Transforms/CostOptions.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -8,9 +8,9 @@
 #ifndef TESSERA_TRANSFORMS_PIPELINE_SIMULATESTEP_H
 #define TESSERA_TRANSFORMS_PIPELINE_SIMULATESTEP_H
 
+#include "tessera/Planning/StepTimeline.h"
 #include "tessera/Sharding/Topology.h"
 #include "tessera/Transforms/Pipeline/Timeline.h"
-#include "tessera/Transforms/StepTimeline.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -1,0 +1,41 @@
+//===- LeastMemory.h - Local search for plans with less memory --*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Descent from a plan: producers and readers of tensors that are live at the worst time
+// are recut, alone or together with a neighbour, while the peak falls. A descent uses the
+// live ranges of its first plan, and is repeated to a fixpoint.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_PLANNING_LEASTMEMORY_H
+#define TESSERA_PLANNING_LEASTMEMORY_H
+
+#include "tessera/Planning/PlanMemory.h"
+
+namespace tessera::dist {
+
+/// The effort of a descent.
+enum class DescentEffort {
+  quick,  ///< no plan fits: a fraction of the work, without planning collectives
+  budget, ///< a plan may fit: few plans have exact live ranges
+  full,   ///< the objective is memory
+};
+
+/// A plan in which every collective runs as late as possible, and again for each reader if keeping
+/// its result takes more; no two changes of neighbours lower its peak. The work is counted;
+/// `seconds` also bounds the search.
+std::vector<int64_t> descendInMemory(mlir::func::FuncOp function, const PropagationGraph &graph,
+                                     const StrategyGraph &strategies, std::vector<int64_t> choice,
+                                     double seconds, DescentEffort work);
+
+/// A plan with the same cost and at most the same memory, by the live ranges of the given one.
+std::vector<int64_t> lowerAtNoCost(const PropagationGraph &graph, const StrategyGraph &strategies,
+                                   const PlanLiveness &lives, const std::vector<int64_t> &choice);
+
+} // namespace tessera::dist
+
+#endif // TESSERA_PLANNING_LEASTMEMORY_H

@@ -1,0 +1,189 @@
+//===- OpCosts.cpp - Cost of an op on a device ----------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Planning/OpCosts.h"
+
+#include "tessera/Planning/Liveness.h"
+
+#include "tessera/Dialect/Dist/IR/ReshardCache.h"
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Dialect/Dist/Rules/Selection.h"
+#include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+bool dist::hasCost(Operation *op) {
+  auto isTensor = llvm::IsaPred<RankedTensorType>;
+  return isa<ShardingRuleOpInterface>(op) && !isa<ShardTensorOp>(op) &&
+         (llvm::any_of(op->getOperandTypes(), isTensor) ||
+          llvm::any_of(op->getResultTypes(), isTensor));
+}
+
+bool dist::combinesTensors(Operation *op) {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return linalgOp && linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
+}
+
+int64_t dist::operationsOf(Operation *op) {
+  auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
+  return distributed ? distributed.getOperationsPerIteration() : 0;
+}
+
+double dist::tripsOf(Operation *op) {
+  double trips = 1;
+  for (auto loop = op->getParentOfType<LoopLikeOpInterface>(); loop;
+       loop = loop->getParentOfType<LoopLikeOpInterface>()) {
+    std::optional<llvm::APInt> count = loop.getStaticTripCount();
+    trips *= count ? std::max(1.0, count->roundToDouble()) : static_cast<double>(kUnknownTrips);
+  }
+  return trips;
+}
+
+OpCosts::OpCosts(func::FuncOp function, const sharding::Topology &topology)
+    : lives(std::make_unique<Liveness>(function)), topology(topology) {
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op == function)
+      return WalkResult::advance();
+    for (Value operand : llvm::SmallPtrSet<Value, 4>(op->operand_begin(), op->operand_end()))
+      ++readers[{operand, lives->kernelOf(op)}];
+    if (auto generic = dyn_cast<linalg::GenericOp>(op))
+      addSelection(generic);
+    return isa<linalg::LinalgOp>(op) ? WalkResult::skip() : WalkResult::advance();
+  });
+}
+
+OpCosts::~OpCosts() = default;
+
+void OpCosts::addSelection(linalg::GenericOp op) {
+  SmallVector<SelectedLoop, 2> loops = replaceableLoops(op);
+  if (loops.empty())
+    return;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  bool scatters = isScatter(op);
+  llvm::erase_if(loops, [&](const SelectedLoop &each) { // compared with every row
+    return !scatters && iterators[each.loop] == utils::IteratorType::parallel;
+  });
+  if (loops.empty())
+    return;
+  Selection &selection = selections[op];
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  for (const SelectedLoop &each : loops)
+    selection.rows *= static_cast<double>(extents[each.loop]);
+  for (OpOperand &operand : op->getOpOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    selection.isSelected.push_back(op.isDpsInput(&operand) &&
+                                   llvm::any_of(loops, [&](const SelectedLoop &each) {
+                                     return map.isFunctionOfDim(each.loop);
+                                   }));
+  }
+}
+
+/// Whether a slice is written in place: into a dying value, a carry, or an undefined tensor.
+bool OpCosts::isInPlace(tensor::InsertSliceOp insert) const {
+  Value dest = insert.getDest();
+  return dest.hasOneUse() && (lives->of(dest).isTaken || dest.getDefiningOp<tensor::EmptyOp>() ||
+                              lives->of(insert.getResult()).kind == Liveness::Kind::view);
+}
+
+SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
+  int64_t kernel = lives->kernelOf(op);
+  auto isKept = [&](Value value) {
+    if (!isa<RankedTensorType>(value.getType()))
+      return false;
+    Liveness::LiveRange life = lives->of(value);
+    // Results of ops and arguments have live ranges; values recomputed at their uses have empty
+    // ones.
+    bool isMade = life.to >= life.from || !value.getDefiningOp();
+    return isMade && life.kind != Liveness::Kind::inside;
+  };
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  SmallVector<double> counts;
+  llvm::SmallPtrSet<Value, 4> seen;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    bool isIgnored =
+        linalgOp && linalgOp.isDpsInit(&operand) && !linalgOp.payloadUsesValueFromOperand(&operand);
+    Operation *producer = value.getDefiningOp();
+    bool isInRegisters = producer && lives->kernelOf(producer) == kernel;
+    bool isLoaded = !isIgnored && !isInRegisters && isKept(value) && seen.insert(value).second;
+    counts.push_back(isLoaded ? 1.0 / std::max(1, readers.lookup({value, kernel})) : 0);
+  }
+  for (Value result : op->getResults())
+    counts.push_back(isKept(result));
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op); insert && isInPlace(insert)) {
+    counts[0] += 1; // only the slice is written
+    counts[1] = counts.back() = 0;
+  }
+  return counts;
+}
+
+OpCosts::Work OpCosts::workOf(Operation *op) const {
+  Work work;
+  if (isMadeOfScalars(op) || Liveness::isView(op))
+    return work;
+  work.bytes = loadsAndStores(op);
+  for (size_t i = 0; i < work.bytes.size(); ++i) {
+    Type type = i < op->getNumOperands() ? op->getOperand(i).getType()
+                                         : op->getResult(i - op->getNumOperands()).getType();
+    if (work.bytes[i] > 0)
+      work.bytes[i] *= static_cast<double>(bytesPerElement(getElementTypeOrSelf(type)));
+  }
+  if (auto selection = selections.find(op); selection != selections.end()) {
+    work.rows = selection->second.rows;
+    work.isSelected = selection->second.isSelected;
+  }
+  work.operations = static_cast<double>(operationsOf(op));
+  // Products run at the rate of their operands' type, however wide the sum is.
+  llvm::raw_string_ostream(work.dtype) << getElementTypeOrSelf(
+      combinesTensors(op) ? op->getOperand(0).getType() : op->getResult(0).getType());
+  return work;
+}
+
+double OpCosts::seconds(const Work &work, double iterations, ArrayRef<double> elements,
+                        int64_t devices) const {
+  if (!work.isSelected.empty())
+    iterations = std::max(1.0, iterations / work.rows);
+  double bytes = 0;
+  for (size_t i = 0; i < work.bytes.size(); ++i)
+    if (work.bytes[i] > 0) {
+      bool isSelected = i < work.isSelected.size() && work.isSelected[i];
+      bytes += work.bytes[i] * (isSelected ? std::min(elements[i], iterations) : elements[i]);
+    }
+  return topology.computeSeconds(iterations * work.operations, bytes, work.dtype, devices);
+}
+
+double OpCosts::communicationSeconds(Operation *op, const sharding::FactorAxes &axes,
+                                     const sharding::Mesh &mesh) const {
+  auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!distributed || isa<linalg::LinalgOp>(op) || // their iterations are independent
+      llvm::all_of(axes, [](const sharding::AxisList &each) { return each.empty(); }))
+    return 0;
+  return distributed.getCommunicationSeconds(
+      axes, mesh, plannerOf(op->getContext(), sharding::Objective::time, topology));
+}
+
+double OpCosts::seconds(Operation *op, int64_t devices) const {
+  double iterations = 1;
+  if (operationsOf(op) > 0)
+    if (std::optional<sharding::ShardingRule> rule = getShardingRule(op))
+      for (const sharding::Factor &factor : rule->factors)
+        iterations *= static_cast<double>(factor.size);
+  SmallVector<double> elements;
+  auto add = [&](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    elements.push_back(tensor ? static_cast<double>(tensor.getNumElements()) : 0);
+  };
+  llvm::for_each(op->getOperandTypes(), add);
+  llvm::for_each(op->getResultTypes(), add);
+  return seconds(op, iterations, elements, devices);
+}

@@ -1,0 +1,320 @@
+//===- Decide.cpp - Choose the cut of each op's loops ---------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Contested ops choose among the strategies that claims allow (Strategies.h), all others
+// keep the propagated ones: a strategy problem (StrategyProblem.h) with few candidates,
+// whose costs exclude latencies.
+//
+//===----------------------------------------------------------------------===//
+
+#include "tessera/Planning/Decide.h"
+
+#include "tessera/Planning/StrategyProblem.h"
+
+#include "tessera/Solver/CompleteChoice.h"
+#include "tessera/Solver/Solver.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using namespace tessera::sharding;
+
+/// Prefers the plan with fewer reshards among those of equal time; latencies do not count, since
+/// collectives are fused later.
+static constexpr double kSecondsOfAReshard = 1e-9;
+
+/// The share of a plan's time in gathers above which other cuts are tried.
+static constexpr double kWorthRecutting = 0.01;
+
+static Topology withoutLatencies(Topology topology) {
+  for (LinkClass &link : topology.links)
+    link.link.alpha = 0;
+  return topology;
+}
+
+namespace {
+
+class Decider : StrategySource {
+public:
+  Decider(const PropagationGraph &graph, const Topology &topology)
+      : graph(graph), strategies(graph),
+        posed(graph, {withoutLatencies(topology), kSecondsOfAReshard}) {}
+
+  Decision run() {
+    choice.assign(graph.nodes.size(), 0);
+    isOpenResult.assign(graph.tensors.size(), false);
+    for (size_t r = 0; r < graph.results.size(); ++r)
+      if (graph.isOpenResult(r))
+        isOpenResult[graph.results[r]] = true;
+    placeInputs();
+    std::vector<size_t> contested;
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      if (strategies.of(n).size() > 1)
+        contested.push_back(n);
+    if (!contested.empty()) {
+      pose(contested);
+      std::vector<int64_t> solved = solve();
+      planned = posed.problem.cost(solved);
+      for (size_t n : contested)
+        choice[n] = solved[posed.nodeOf(n)];
+      placed.assign(graph.tensors.size(), nullptr);
+      for (size_t t = 0; t < placed.size(); ++t)
+        if (const StrategyEnd &place = posed.placeOf(t); place.node >= 0)
+          placed[t] = &place.shardings->under(solved[place.node]);
+    }
+    Decision decision = decided();
+    return recut(alternativesTo(decision)) ? decided() : decision;
+  }
+
+private:
+  /// Builds the problem in which some ops choose a strategy and the others keep theirs.
+  void pose(ArrayRef<size_t> open) {
+    isOpen.assign(graph.nodes.size(), false);
+    for (size_t n : open)
+      isOpen[n] = true;
+    posed.build(*this);
+  }
+
+  OfOp ofOp(size_t node) override {
+    return {strategies.listOf(node), {}, isOpen[node] ? -1 : choice[node]};
+  }
+
+  OfTensor ofTensor(size_t tensor) override {
+    if (isOpenResult[tensor])
+      return {};
+    return {{raw[tensor]}, {}, /*isFixed=*/true};
+  }
+
+  const TensorSharding *lastPlaceOf(size_t tensor) override {
+    return placed.empty() ? nullptr : placed[tensor];
+  }
+
+  /// Sets the shardings of values that no op computes.
+  void placeInputs() {
+    raw.resize(graph.tensors.size());
+    for (size_t t = 0; t < raw.size(); ++t)
+      if (posed.makerOf(t) < 0)
+        raw[t] = graph.keep(canonical(graph.tensors[t].sharding->closed()));
+  }
+
+  /// The decision for the current choice.
+  Decision decided() {
+    Decision decision;
+    decision.tensors = raw;
+    decision.strategies.resize(graph.nodes.size());
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      if (strategies.of(n).empty())
+        continue;
+      forEachResult(n, [&](size_t i, int64_t tensor) { decision.tensors[tensor] = chosen(n, i); });
+      const StrategyList &list = strategies.listOf(n);
+      decision.strategies[n] = {list, &(*list)[choice[n]]};
+    }
+    return decision;
+  }
+
+  /// Tries to avoid the gathers of a decision: adds the seeds to the strategies, and lets the ops
+  /// with new strategies, and their neighbours, choose again. Returns whether that gives a faster
+  /// plan that does not send more; otherwise the choice is unchanged.
+  bool recut(ArrayRef<Strategies::Seed> seeds) {
+    if (seeds.empty())
+      return false;
+    std::vector<size_t> known(graph.nodes.size());
+    for (size_t n = 0; n < known.size(); ++n)
+      known[n] = strategies.of(n).size();
+    strategies.extend(seeds);
+    std::vector<bool> concerned(known.size());
+    for (size_t n = 0; n < known.size(); ++n)
+      if (strategies.of(n).size() > known[n])
+        for (int64_t tensor : graph.nodes[n].tensors)
+          if (tensor >= 0)
+            for (int64_t other : graph.nodesOf[tensor])
+              concerned[other] = true;
+    std::vector<size_t> open;
+    for (size_t n = 0; n < concerned.size(); ++n)
+      if (concerned[n] && strategies.of(n).size() > 1)
+        open.push_back(n);
+    if (open.empty())
+      return false;
+    pose(open);
+    const solver::Problem &problem = posed.problem;
+    std::vector<int64_t> now(problem.nodes.size(), -1);
+    for (size_t n : open)
+      now[posed.nodeOf(n)] = choice[n];
+    now = solver::completeChoice(problem, std::move(now)); // with the best places
+    std::vector<int64_t> solved = solve();
+    if (problem.cost(solved) > problem.cost(now) - kSecondsOfAReshard)
+      return false;
+    auto sent = [&](const std::vector<int64_t> &plan) {
+      double seconds = problem.cost(plan);
+      for (size_t n : open)
+        seconds -= tripsOf(graph.nodes[n].op) * posed.secondsOf(n)[plan[posed.nodeOf(n)]];
+      return seconds;
+    };
+    if (sent(solved) > sent(now) + kSecondsOfAReshard)
+      return false;
+    for (size_t n : open)
+      choice[n] = solved[posed.nodeOf(n)];
+    return true;
+  }
+
+  /// What to try in place of gathers that take longer than the op that needs them: its other cuts
+  /// over the gathered axes, and its operand made whole; likewise what is gathered as a result. The
+  /// region around follows where that is cheaper: brought into its cut at the border, or computed
+  /// whole.
+  std::vector<Strategies::Seed> alternativesTo(const Decision &decision) {
+    std::vector<Strategies::Seed> seeds;
+    double atStake = 0; // seconds of the gathers
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const RuleNode &node = graph.nodes[n];
+      if (!node.op)
+        addWhole(node, decision, seeds, atStake);
+      if (strategies.of(n).empty())
+        continue;
+      addHoisted(n, decision, seeds, atStake);
+      for (size_t i = 0; i < node.rule.operands.size(); ++i) {
+        if (follows(node, i) || decision.tensors[node.tensors[i]]->isPartial())
+          continue;
+        const TensorSharding *need = chosen(n, i);
+        if (need != decision.tensors[node.tensors[i]])
+          addAlternatives(n, i, decision.tensors[node.tensors[i]], need, seeds, atStake);
+      }
+    }
+    if (atStake < kWorthRecutting * planned)
+      seeds.clear();
+    return seeds;
+  }
+
+  /// A value that is gathered for who receives it, as a result, as it is there: what makes it may
+  /// be computed whole, from a slice of which all devices need a copy.
+  void addWhole(const RuleNode &node, const Decision &decision,
+                std::vector<Strategies::Seed> &seeds, double &atStake) {
+    int64_t value = node.tensors.front(), receiver = node.tensors.back();
+    const TensorSharding *from = decision.tensors[value], *need = decision.tensors[receiver];
+    if (posed.makerOf(value) < 0 || !from || !need || from->isPartial() || need->isPartial() ||
+        graph.tensors[value].mesh != graph.tensors[receiver].mesh ||
+        axesGathered(*from, *need).empty())
+      return;
+    atStake += posed.tripsOfTensor(value) * posed.reshardSeconds(value, from, need);
+    seeds.push_back({-1, {}, value, *need});
+  }
+
+  /// A slice that is reduced in every iteration, of a value from outside of the loop: the value may
+  /// be gathered in front of the loop, where it is small.
+  void addHoisted(size_t n, const Decision &decision, std::vector<Strategies::Seed> &seeds,
+                  double &atStake) {
+    constexpr int64_t kMostBytes = int64_t(256) << 20;
+    const RuleNode &node = graph.nodes[n];
+    if (!isa<tensor::ExtractSliceOp>(node.op))
+      return;
+    double trips = tripsOf(node.op);
+    for (size_t i = 0; i < node.rule.operands.size(); ++i) {
+      int64_t tensor = node.tensors[i];
+      if (follows(node, i) || graph.tensors[tensor].bytes > kMostBytes ||
+          posed.tripsOfTensor(tensor) >= trips)
+        continue;
+      Strategy whole = strategies.of(n)[choice[n]];
+      bool isReduced = false;
+      for (const DimRule &dim : node.rule.operands[i])
+        for (int64_t factor : dim.factors)
+          if (node.rule.factors[factor].kind == FactorKind::reduction &&
+              !whole.factors[factor].empty()) {
+            whole.factors[factor].clear();
+            isReduced = true;
+          }
+      if (!isReduced)
+        continue;
+      forEachResult(n, [&](size_t, int64_t result) {
+        const TensorSharding *made = decision.tensors[result];
+        atStake += trips * posed.reshardSeconds(result, made, graph.keep(made->withoutPartial()));
+      });
+      seeds.push_back({static_cast<int64_t>(n), std::move(whole)});
+    }
+  }
+
+  /// The axes that cut `from`, and not what is needed.
+  static AxisList axesGathered(const TensorSharding &from, const TensorSharding &need) {
+    AxisList gathered;
+    for (const AxisList &axes : from.dims)
+      for (const AxisRef &axis : axes)
+        if (llvm::none_of(need.dims, [&](const AxisList &to) { return overlapsAny(to, axis); }))
+          gathered.push_back(axis);
+    return gathered;
+  }
+
+  void addAlternatives(size_t n, size_t position, const TensorSharding *from,
+                       const TensorSharding *need, std::vector<Strategies::Seed> &seeds,
+                       double &atStake) {
+    const RuleNode &node = graph.nodes[n];
+    AxisList gathered = axesGathered(*from, *need);
+    if (gathered.empty() || !need->windows.empty())
+      return;
+    int64_t tensor = node.tensors[position];
+    double gather = posed.tripsOfTensor(tensor) * posed.reshardSeconds(tensor, from, need);
+    if (gather <= tripsOf(node.op) * posed.secondsOf(n, strategies.listOf(n))[choice[n]])
+      return;
+    atStake += gather;
+    if (!graph.tensors[tensor].isFixed && !graph.nodesOf[tensor].empty())
+      seeds.push_back({-1, {}, tensor, *need});
+    Strategy rest = strategies.of(n)[choice[n]];
+    for (AxisList &axes : rest.factors)
+      llvm::erase_if(axes, [&](const AxisRef &axis) { return overlapsAny(gathered, axis); });
+    // Contributions over an axis that now cuts a loop are reduced before the op.
+    llvm::erase_if(rest.forwards, [&](const Forward &forward) {
+      return overlapsAny(gathered, forward.partial.axis);
+    });
+    for (auto [f, factor] : llvm::enumerate(node.rule.factors)) {
+      if (factor.kind == FactorKind::replicate || factor.size < sizeOf(gathered))
+        continue;
+      Strategy other = rest;
+      other.factors[f].insert(other.factors[f].end(), gathered.begin(), gathered.end());
+      other.factors[f] = mergeAxes(std::move(other.factors[f]));
+      other.factors = legalize(node.rule, std::move(other.factors));
+      seeds.push_back({static_cast<int64_t>(n), std::move(other)});
+    }
+  }
+
+  /// Calls with the position and the tensor of every result of a node.
+  void forEachResult(size_t n, llvm::function_ref<void(size_t, int64_t)> visit) const {
+    const RuleNode &node = graph.nodes[n];
+    for (size_t i = node.rule.operands.size(); i < node.tensors.size(); ++i)
+      if (node.tensors[i] >= 0)
+        visit(i, node.tensors[i]);
+  }
+
+  /// The sharding of a tensor of a node under the node's choice.
+  const TensorSharding *chosen(size_t n, size_t position) {
+    return &posed.shardingsOf(n, position, strategies.listOf(n)).under(choice[n]);
+  }
+
+  std::vector<int64_t> solve() const {
+    solver::Options options;
+    options.mode = solver::Mode::recursive_programming;
+    options.timeLimit = std::numeric_limits<double>::infinity();
+    solver::Expected<solver::Solution> solved = solver::solve(posed.problem, options);
+    auto *solution = std::get_if<solver::Solution>(&solved);
+    assert(solution && "a problem without a budget has a plan");
+    return std::move(solution->choice);
+  }
+
+  const PropagationGraph &graph;
+  Strategies strategies;
+  StrategyProblem posed;
+  std::vector<bool> isOpen;                ///< by node of the graph: whether it chooses
+  std::vector<bool> isOpenResult;          ///< by tensor
+  std::vector<int64_t> choice;             ///< by node of the graph: its strategy
+  std::vector<const TensorSharding *> raw; ///< by tensor; null for what ops with strategies produce
+  double planned = 0;                      ///< seconds of the first plan's contested ops
+  std::vector<const TensorSharding *> placed; ///< by tensor: the place of the first plan, or null
+};
+
+} // namespace
+
+Decision dist::decide(const PropagationGraph &graph, const Topology &topology) {
+  return Decider(graph, topology).run();
+}
