@@ -96,7 +96,7 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
   module.def(name, function, "text"_a, extra..., "name"_a = "program", "function"_a = "",
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
              "search"_a = "", "minimise"_a = "time", "fusion"_a = "", "memory_budget"_a = 0.0,
-             "time_limit"_a = SearchWish().timeLimit, "devices"_a = 0, "remarks"_a = false,
+             "time_limit"_a = SearchRequest().timeLimit, "devices"_a = 0, "remarks"_a = false,
              "fully_use_devices"_a = true, "overlap"_a = nb::none(), "narrow_reductions"_a = false,
              "attention_sequence"_a = "auto", doc);
 }

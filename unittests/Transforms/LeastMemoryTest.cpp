@@ -139,7 +139,7 @@ std::optional<double> bruteForce(func::FuncOp function, const sharding::Topology
   std::vector<int64_t> choice(strategies.problem().nodes.size(), 0);
   double least = std::numeric_limits<double>::infinity();
   for (;;) {
-    Lives lives(function, graph, strategies, choice);
+    PlanLiveness lives(function, graph, strategies, choice);
     least = std::min(least, fitInto(0, strategies, graph, lives, choice).peak.bytes);
     size_t at = 0;
     while (at < nodes.size() && ++choice[nodes[at]] == strategiesOf(nodes[at]))

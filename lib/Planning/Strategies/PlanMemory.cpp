@@ -414,9 +414,9 @@ void PlanLiveness::joinSends(func::FuncOp function, const PropagationGraph &grap
 // The peak
 //===----------------------------------------------------------------------===//
 
-static Rematerializer buffersOf(StrategyGraph *prices, const StrategyGraph &strategies,
-                                const PropagationGraph &graph, const PlanLiveness &lives,
-                                const std::vector<int64_t> &choice) {
+static Rematerializer allBuffers(StrategyGraph *prices, const StrategyGraph &strategies,
+                                 const PropagationGraph &graph, const PlanLiveness &lives,
+                                 const std::vector<int64_t> &choice) {
   Rematerializer buffers(lives.end());
   for (size_t t = 0; t < graph.tensors.size(); ++t)
     buffers.add(buffersOf(static_cast<int64_t>(t), strategies, graph, lives, choice, prices));
@@ -429,12 +429,12 @@ static Peak peakOf(const Rematerializer &buffers) {
 
 Peak dist::peakOf(const StrategyGraph &strategies, const PropagationGraph &graph,
                   const PlanLiveness &lives, const std::vector<int64_t> &choice) {
-  return ::peakOf(buffersOf(nullptr, strategies, graph, lives, choice));
+  return ::peakOf(allBuffers(nullptr, strategies, graph, lives, choice));
 }
 
 Fit dist::fitInto(double budget, StrategyGraph &strategies, const PropagationGraph &graph,
                   const PlanLiveness &lives, const std::vector<int64_t> &choice) {
-  Rematerializer buffers = buffersOf(&strategies, strategies, graph, lives, choice);
+  Rematerializer buffers = allBuffers(&strategies, strategies, graph, lives, choice);
   Fit fit;
   if (buffers.peak() > budget) {
     buffers.makeLate();
