@@ -63,6 +63,8 @@ public:
       begin = arith::AddIOp::create(at, loc, begin, number(part.offset));
     if (part.divisor != 1)
       begin = arith::CeilDivSIOp::create(at, loc, begin, number(part.divisor));
+    if (part.begin != 0) // of a selection
+      begin = arith::AddIOp::create(at, loc, begin, number(part.begin));
     return arith::AddIOp::create(at, loc, local, begin);
   }
 
