@@ -1,4 +1,4 @@
-//===- Compile.h - From IR to an artifact -----------------------*- C++ -*-===//
+//===- Compile.h - Compile IR to an artifact --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -48,7 +48,7 @@ mlir::FailureOr<runtime::Artifact> compileRt(mlir::ModuleOp module, const Artifa
                                              std::vector<KernelInfo> *infos = nullptr,
                                              std::vector<GpuKernelInfo> *gpuInfos = nullptr);
 
-/// Both on a copy of `localView`: the artifact that the driver runs and writes.
+/// Runs both on a copy of `localView`. The result is the artifact that the driver runs and writes.
 mlir::FailureOr<runtime::Artifact> compileToArtifact(mlir::ModuleOp localView,
                                                      const ArtifactOptions &options,
                                                      std::vector<KernelInfo> *infos = nullptr);

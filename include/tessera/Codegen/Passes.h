@@ -1,4 +1,4 @@
-//===- Passes.h - From the local view to steps ------------------*- C++ -*-===//
+//===- Passes.h - Lower the local view to steps -----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

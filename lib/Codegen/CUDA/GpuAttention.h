@@ -16,44 +16,45 @@ namespace tessera::codegen {
 /// A kernel that is one attention, or one derivative of an attention.
 struct AttentionKernel {
   mlir::Operation *op;
-  /// Argument of the kernel, by operand and by result of the op.
+  /// The kernel's argument of each operand and result of the op.
   llvm::SmallVector<unsigned> operands, results;
 };
-/// Null where the kernel computes something else, or where no fused launch exists for it.
+/// None if the kernel computes something else, or if there is no fused launch for it.
 std::optional<AttentionKernel> matchAttention(mlir::func::FuncOp kernel);
 
-/// Adds the launches of an attention to a module. Memory is linear in the sequence: scores exist in
-/// registers, a tile of keys at a time (FlashAttention-2, arXiv 2307.08691).
+/// Adds the launches of an attention to a module. Memory is linear in the sequence length: scores
+/// stay in registers, for one tile of keys at a time (FlashAttention-2, arXiv 2307.08691).
 void emitAttention(mlir::func::FuncOp kernel, const AttentionKernel &attention,
                    mlir::ModuleOp launches, llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias,
                    runtime::GpuKernel &result, GpuKernelInfo &info);
 
-/// What a block has of an attention: warps of 16 rows each, and columns of a tile.
+/// The tile of a block in an attention: warps of 16 rows each, and columns.
 struct TileSizes {
   int64_t warps, columns;
 };
 TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth);
 
-/// The same of its derivative, which has two tiles of rows and sums of both.
+/// The same for the derivative, which has two tiles of rows and sums of both.
 TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth);
 
-/// Query i sees keys i + first to i + last at most.
+/// Query i attends to at most keys i + first to i + last.
 struct KeyRange {
   int64_t first, last;
 };
-/// Nothing where a query may see any key.
+/// None if a query may attend to any key.
 std::optional<KeyRange> visibleKeys(const AttentionTiles &tiles);
-/// The keys that `count` queries from `first` on see, and the queries that see such keys: where
-/// they begin, at a tile of `tile`, and end.
+/// The range [begin, end) of keys that `count` queries from `first` on attend to, and of queries
+/// that attend to such keys. The begin is a multiple of `tile`.
 std::pair<mlir::Value, mlir::Value> keysOf(AttentionTiles &tiles, KeyRange range, mlir::Value first,
                                            int64_t count, int64_t tile);
 std::pair<mlir::Value, mlir::Value> queriesOf(AttentionTiles &tiles, KeyRange range,
                                               mlir::Value first, int64_t count, int64_t tile);
 
-/// The work of one block, a tile of queries with all of the keys that they see. Returns the grid.
+/// Emits the work of one block: a tile of queries with all keys that they attend to. Returns the
+/// grid.
 GpuShape emitAttentionForward(AttentionTiles &tiles, llvm::ArrayRef<mlir::Value> results);
-/// The gradient by query, a tile of queries a block; those by key and value, a tile of keys a
-/// block.
+/// Emit the gradient by query with a tile of queries per block, and those by key and value with a
+/// tile of keys per block.
 GpuShape emitQueryGradient(AttentionTiles &tiles, mlir::Value result);
 GpuShape emitKeyGradients(AttentionTiles &tiles, mlir::Value byKey, mlir::Value byValue);
 

@@ -14,63 +14,63 @@
 
 namespace tessera::codegen {
 
-/// What a lane has of the left operand of one step of a product.
+/// A lane's fragments of the left operand in one step of a product.
 using LeftFragments = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
 
-/// What the launches of an attention are written with.
+/// Emits the building blocks of attention launches.
 class AttentionTiles : public TileWriter {
 public:
   /// `roots`: the kernel's arguments by operand of the op.
   AttentionTiles(GpuLaunchBuilder &launch, const ext::AttentionParts &parts,
                  llvm::ArrayRef<mlir::Value> roots, GpuLaunchInfo &info);
 
-  /// Says how many warps a block has.
+  /// Sets the number of warps per block.
   void setWarps(int64_t count);
   int64_t warps() const { return numWarps; }
-  /// The loop over the positions of queries: the longest of those over queries; none where the op
-  /// has no such loop.
+  /// The loop over the positions of queries: the longest of those over queries; none if the op has
+  /// no such loop.
   std::optional<unsigned> queryLoop() const { return query; }
   llvm::SmallVector<unsigned> otherQueryLoops() const;
   int64_t extent(std::optional<unsigned> loop) const {
     return loop ? parts.domain.extents[*loop] : 1;
   }
-  /// Fixes the index of a loop for what follows.
+  /// Fixes the index of a loop for the code that follows.
   void fix(unsigned loop, mlir::Value index) { fixed[loop] = index; }
-  /// Fixes loops by digits of `number`, the last loop fastest.
+  /// Fixes the indices of loops as the digits of `number`, the last loop fastest.
   void fixDigits(llvm::ArrayRef<unsigned> loops, mlir::Value number);
 
   // Tiles.
   SharedTile makeTile(mlir::Type element, int64_t rows, int64_t depth);
-  /// Loads the rows of an operand from index `begin` of `loop` on into registers; then from there
-  /// into a tile. What lies beyond the operand is zero.
+  /// `fetch` loads the rows of an operand from index `begin` of `loop` on into registers; `put`
+  /// stores these into a tile. Elements beyond the operand are zero.
   llvm::SmallVector<mlir::Value> fetch(const SharedTile &tile, unsigned operand,
                                        std::optional<unsigned> loop, mlir::Value begin);
   using TileWriter::put;
   void put(const SharedTile &tile, mlir::ValueRange fetched);
-  /// Stores fragments as rows of `root`, by way of a tile that nobody needs any more (or of
-  /// another, where its rows do not fit).
+  /// Stores fragments as rows of `root` through a tile that is no longer in use (or through another
+  /// one if its rows do not fit).
   void store(SharedTile tile, llvm::ArrayRef<Fragment> fragments, mlir::Value root,
              mlir::AffineMap map, std::optional<unsigned> loop, mlir::Value begin);
 
   // Products.
   bool usesMma() const { return !element().isF32(); }
   mlir::Type element() const;
-  /// The warp's rows of a tile, as the left operand of products with several tiles; nothing where a
-  /// product loads them by itself.
+  /// The warp's rows of a tile, as the left operand of products with several tiles; empty if each
+  /// product loads them itself.
   LeftFragments leftOf(const SharedTile &tile);
   using TileWriter::multiply;
-  /// The warp's rows of `left`, each times every row of `right`.
+  /// Multiplies the warp's rows of `left` with every row of `right`.
   Fragments multiply(const SharedTile &left, const LeftFragments &kept, const SharedTile &right);
-  /// sums += weights * right; `scratch` is a tile of f32 that products of f32 go through.
+  /// sums += weights * right; `scratch` is a tile of f32 for the weights of f32 products.
   void accumulate(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right,
                   const SharedTile &scratch);
 
   // Scores.
-  /// A region of the op on one element.
+  /// Evaluates a region of the op for one element.
   mlir::Value evaluate(mlir::Region &region, mlir::Value product, mlir::Value queryIndex,
                        mlir::Value keyIndex, mlir::Value derivative = {});
   mlir::Value convert(mlir::Value x, mlir::Type type) { return ext::convertFloat(b, loc, x, type); }
-  /// Combines a value of all lanes that have the same rows.
+  /// Combines a value across all lanes that have the same rows.
   mlir::Value acrossColumns(mlir::Value x,
                             llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> body);
   mlir::Value exponential(mlir::Value x);
@@ -84,7 +84,7 @@ public:
   llvm::SmallVector<mlir::Value> roots;
 
 private:
-  /// Elements that a thread accesses at once in rows of a tensor.
+  /// The elements that a thread accesses at once in rows of a tensor.
   int64_t widthOf(mlir::AffineMap map, mlir::Value root, std::optional<unsigned> loop, bool store);
   llvm::SmallVector<mlir::Value> leftOf(const SharedTile &tile, int64_t step);
   Fragments multiplyByMma(const SharedTile &left, const LeftFragments &kept,

@@ -1,12 +1,12 @@
-//===- GpuCacheEntry.h - Compiled kernels as the cache keeps them -*- C++ -*-===//
+//===- GpuCacheEntry.h - Cache entries of compiled kernels ------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An entry of the cache is a section `gpu` of one kernel, with an image for each architecture, and
-// beside it, as JSON, what the compiler says of the kernel.
+// An entry of the cache is a section `gpu` of one kernel, with an image per architecture, and the
+// compiler's report on the kernel as JSON.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,10 +21,10 @@ namespace tessera::codegen {
 
 /// The entry of a compiled kernel; code `i` is of architecture `i`.
 std::string cacheEntryOf(const GpuUnit &unit, llvm::ArrayRef<std::string> archs);
-/// What is kept beside it: everything of `info` but its name, its times and texts.
+/// The JSON of the entry: all of `info` except its name, times and texts.
 llvm::json::Object aboutCacheEntry(const GpuKernelInfo &info);
 
-/// Reads both into `unit`; false when they are damaged, or of other architectures.
+/// Reads both into `unit`; returns false if they are damaged or for other architectures.
 bool readCacheEntry(const std::string &entry, const llvm::json::Object &about,
                     llvm::ArrayRef<std::string> archs, GpuUnit &unit);
 

@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A contraction is a product of matrices whose rows, columns and summed index are groups of loops
-// (an implicit GEMM): a convolution reads its windows in place, and no matrix of them is in memory.
+// (an implicit GEMM): a convolution reads its windows in place, without a matrix of windows in
+// memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,8 @@ struct LoopGroup {
   int64_t size() const;
 };
 
-/// C[batch][row][column] = sum of A[batch][row][k] * B[batch][column][k]. Neighbouring columns are
-/// neighbours in C, where any index of C has this property.
+/// C[batch][row][column] = sum of A[batch][row][k] * B[batch][column][k]. Adjacent columns are
+/// contiguous in C if any index of C is.
 struct ContractionLoops {
   explicit ContractionLoops(rt::ContractionOp op);
 
@@ -36,28 +37,29 @@ struct ContractionLoops {
   bool swapped = false; ///< A and B are the op's B and A
 };
 
-/// A kernel that is a chain of contractions, each of which writes to the result of the one before.
+/// A kernel that is a chain of contractions, each of which writes to the result of the previous
+/// one.
 struct ContractionKernel {
   struct Step {
     rt::ContractionOp op;
     unsigned a, b;    ///< arguments of the kernel
-    bool accumulates; ///< adds to what the result holds
+    bool accumulates; ///< adds to the result's contents
   };
   llvm::SmallVector<Step> steps;
   unsigned result;    ///< argument of the kernel
-  bool fills = false; ///< the result is zero where no step writes
+  bool fills = false; ///< zeroes the elements of the result that no step writes
 };
-/// Nothing where the kernel computes something else, or more than indices of 32 bits can count.
+/// None if the kernel computes something else, or has more iterations than 32-bit indices allow.
 std::optional<ContractionKernel> matchContractionKernel(mlir::func::FuncOp kernel);
 
-/// The contraction as a convolution or a derivative of one, with the slots of A, B and C; nothing
-/// where it is something else.
+/// The contraction as a convolution or a derivative of one, with the slots of A, B and C; none if
+/// it is something else.
 std::optional<runtime::GpuConvolution> convolutionOf(rt::ContractionOp op,
                                                      std::array<int64_t, 3> slots);
 
-/// Adds the launches of such a kernel to a module: tensor cores (mma.sync) multiply 16-bit
-/// operands, FMA those of f32. Few tiles with long sums are cut into parts, which a second launch
-/// adds up in order.
+/// Adds the launches of such a kernel to a module. Tensor cores (mma.sync) multiply 16-bit
+/// operands, FMA those of f32. If there are few tiles with long sums, the sums are split into
+/// parts, which a second launch adds up in order.
 void emitContractions(mlir::func::FuncOp kernel, const ContractionKernel &contraction,
                       mlir::ModuleOp launches, llvm::StringRef symbol,
                       llvm::ArrayRef<bool> mayAlias, runtime::GpuKernel &result,

@@ -12,34 +12,35 @@
 
 namespace tessera::codegen {
 
-/// An operand's tile of a step: `lines` rows or columns of the product, `depth` summed elements.
+/// An operand's tile in one step: `lines` rows or columns of the product, `depth` summed elements.
 struct OperandTile {
   unsigned operand = 0; ///< 0: A, 1: B
   const LoopGroup *group = nullptr;
   int64_t lines = 0, depth = 0;
   int64_t width = 1;       ///< elements that a thread loads at once
-  bool alongSums = false;  ///< such elements are neighbours in the sum, not in the lines
+  bool alongSums = false;  ///< these elements are adjacent in the sum, not in the lines
   bool linesFirst = false; ///< the tile is [line][depth], otherwise [depth][line]
   SharedTile shared;
 };
 
-/// How a step is cut into blocks.
+/// The partition of a contraction into blocks.
 struct ContractionShape {
   int64_t rows = 0, columns = 0, depth = 0; ///< of a block's tile
   int64_t rowTiles = 1, columnTiles = 1, batches = 1;
-  int64_t parts = 1;     ///< of the sum, a block each
+  int64_t parts = 1;     ///< of the sum, each in a block of its own
   int64_t partDepth = 0; ///< a multiple of depth
   int64_t threads = 256;
   int64_t blocks() const { return rowTiles * columnTiles * batches * parts; }
 };
 
-/// The offset of an index of a group in A, B or C.
+/// The offset of a group's index in A, B or C.
 mlir::Value offsetOf(TileWriter &t, const LoopGroup &group, unsigned operand, mlir::Value index);
 
-/// Writes the launch that computes the tiles of a step, to its result or to parts.
+/// Emits the launch that computes the tiles of a contraction and stores them to its result or to
+/// parts.
 class ContractionTiles : public TileWriter {
 public:
-  /// `roots`: A and B of `loops`, and where results go: C, or the parts, one behind the other.
+  /// `roots`: A and B of `loops`, and the output buffer: C, or the parts in order.
   ContractionTiles(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const ContractionLoops &loops,
                    const ContractionShape &shape, std::array<mlir::Value, 3> roots,
                    bool accumulates);
@@ -47,8 +48,8 @@ public:
 
   static bool usesMma(mlir::Type element) { return !element.isF32(); }
   static ContractionShape shapeOf(const ContractionLoops &loops, mlir::Type element);
-  /// Elements at places that are a multiple of `width` in the innermost loop of `group` and lie one
-  /// behind the other, as far as all other loops allow.
+  /// The number of elements that are contiguous from a multiple of `width` of the innermost loop of
+  /// `group` on, as far as all other loops allow.
   static int64_t widthOf(const ContractionLoops &loops, const LoopGroup &group, unsigned operand,
                          int64_t most);
 
@@ -59,7 +60,7 @@ private:
   void put(const OperandTile &tile, mlir::ValueRange fetched);
   using TileWriter::put;
 
-  // Sums that a thread has: fragments, or vectors of 16 x 16 threads.
+  // A thread's sums: fragments, or vectors of 16 x 16 threads.
   llvm::SmallVector<mlir::Value> zeroSums();
   using TileWriter::multiply;
   llvm::SmallVector<mlir::Value> multiply(mlir::ValueRange sums);
@@ -79,16 +80,16 @@ private:
   OperandTile left, right;
   std::array<mlir::Value, 3> bases; ///< offsets of the block's batch in A, B and C
   mlir::Value part, firstRow, firstColumn;
-  int64_t rowBlocks = 1;                    ///< of 16 rows, of a warp
+  int64_t rowBlocks = 1;                    ///< blocks of 16 rows per warp
   int64_t storeWidth = 1;                   ///< elements
   int64_t lineVector = 1, columnVector = 1; ///< of f32: elements of a thread's vectors
 };
 
-/// C (+)= the sum of the parts, a thread for some elements.
+/// Emits C (+)= the sum of the parts, with some elements per thread.
 GpuShape emitPartSums(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const ContractionLoops &loops,
                       const ContractionShape &shape, mlir::Value parts, mlir::Value result,
                       bool accumulates);
-/// Zeroes a buffer.
+/// Emits the zeroing of a buffer.
 GpuShape emitZeros(GpuLaunchBuilder &launch, GpuLaunchInfo &info, mlir::Value result);
 
 } // namespace tessera::codegen

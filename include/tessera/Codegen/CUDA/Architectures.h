@@ -1,4 +1,4 @@
-//===- Architectures.h - GPUs that there is code for ------------*- C++ -*-===//
+//===- Architectures.h - Supported GPU architectures ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,8 +14,9 @@
 
 namespace tessera::codegen {
 
-/// Empty when kernels can be compiled for all of GpuOptions::archs; else the first that is of
-/// another form than sm_NN, compute_NN and stub, that LLVM does not know, or that is named twice.
+/// Empty if kernels can be compiled for all of `archs` (GpuOptions::archs); else an error message
+/// about the first architecture that is not of the form sm_NN, compute_NN or stub, that LLVM does
+/// not support, or that is a duplicate.
 std::string checkArchitectures(llvm::ArrayRef<std::string> archs);
 
 } // namespace tessera::codegen
