@@ -1,4 +1,4 @@
-//===- CheckGpuKernelsPass.cpp - GPU kernels against the CPU's ------------===//
+//===- CheckGpuKernelsPass.cpp - Compare GPU kernels with the CPU's -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,8 +27,8 @@ std::optional<runtime::DType> dtypeOf(Type element) {
   return runtime::parseDType(text);
 }
 
-/// Integers that are safe as inputs of a kernel: no divisor is zero, and what is used as a place in
-/// a tensor is one.
+/// A range of integers that are safe as inputs of a kernel: divisors are not zero, and indices are
+/// within their tensors.
 std::array<int64_t, 2> rangeFor(func::FuncOp kernel) {
   int64_t low = 0, high = 2;
   auto within = [&](int64_t places) { high = std::min(high, std::max<int64_t>(1, places)); };
@@ -68,8 +68,8 @@ bool readsAnywhere(func::FuncOp kernel) {
       .wasInterrupted();
 }
 
-/// Runs every kernel of a module on random inputs, compiled for the CPU and for a GPU emulated on
-/// it, and compares what their destinations hold.
+/// Runs every kernel of a module on random inputs, compiled for the CPU and for an emulated GPU,
+/// and compares the contents of their destinations.
 struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckGpuKernelsPass)
 
@@ -141,8 +141,8 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
       runtime::Argument argument;
       argument.dtype = *dtype;
       argument.range = rangeFor(kernel);
-      // A device's coordinate: places that depend on it are in the tensor on the first one, at
-      // least.
+      // A device's coordinate: at least on the first device, indices computed from it are within
+      // the tensor.
       if (tensor.getElementType().isIndex() && tensor.getRank() == 0 && readsAnywhere(kernel))
         argument.range = {0, 1};
       argument.globalShape.assign(tensor.getShape().begin(), tensor.getShape().end());

@@ -19,8 +19,8 @@ using namespace mlir;
 namespace tessera::codegen {
 namespace {
 
-/// Compiles a module of kernels for GPUs and says what became of each. The module stays as it is;
-/// the code is thrown away.
+/// Compiles a module of kernels for GPUs and prints the scheme of each. The module is unchanged;
+/// the code is discarded.
 struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CompileGpuKernelsPass)
 
@@ -43,7 +43,7 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
     options.useCache = false;
     options.keepPtx = printPtx;
     options.keepLoopIR = printLoops;
-    // The module of a program has more than kernels.
+    // The module of a program contains more than kernels.
     OwningOpRef<ModuleOp> kernels = ModuleOp::create(getOperation().getLoc());
     OpBuilder b = OpBuilder::atBlockEnd(kernels->getBody());
     for (Operation &op : *getOperation().getBody())
@@ -59,7 +59,7 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
       signalPassFailure();
   }
 
-  /// Each image to a file of `saveCode`, called as its first launch and the architecture.
+  /// Writes each image to a file in `saveCode`, named after its first launch and the architecture.
   LogicalResult save(const runtime::GpuModule &module) {
     for (const runtime::GpuImage &image : module.images) {
       SmallString<128> path(saveCode);

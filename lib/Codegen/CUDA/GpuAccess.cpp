@@ -1,4 +1,4 @@
-//===- GpuAccess.cpp - Where an op of a kernel reads and writes -----------===//
+//===- GpuAccess.cpp - Memory accesses of an op of a kernel ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -42,7 +42,7 @@ bool GpuMember::isFill() const {
          llvm::none_of(outputs, [](const NestOutput &output) { return output.readsOld; });
 }
 
-/// A number that divides `index` whatever its value.
+/// A divisor of all values of `index`.
 static int64_t divisorOf(Value index) {
   if (std::optional<int64_t> known = getConstantIntValue(index))
     return *known;
@@ -53,7 +53,7 @@ static int64_t divisorOf(Value index) {
   return 1;
 }
 
-/// A number that divides the offset of `view` in its buffer.
+/// A divisor of the offset of `view` in its buffer.
 static int64_t offsetDivisor(Value view) {
   int64_t result = 0;
   while (auto op = view.getDefiningOp<ViewLikeOpInterface>()) {
@@ -80,8 +80,8 @@ static int64_t offsetDivisor(Value view) {
   return result;
 }
 
-/// Whether different iterations of the loops that an output runs over write different elements:
-/// (i, j) -> (j, 2 * i) do, (i, j) -> (i + j) do not.
+/// Whether different iterations of an output's loops write different elements: (i, j) -> (j, 2 * i)
+/// do, (i, j) -> (i + j) do not.
 static bool isInjective(AffineMap map) {
   return llvm::all_of(map.getResults(), [&](AffineExpr expr) {
     unsigned loops = 0;
@@ -175,7 +175,7 @@ int64_t FlatAccess::span() const {
 }
 
 bool FlatAccess::isContiguous(int64_t lanes) const {
-  // Nothing follows the outermost dimension: a whole chunk of it need not divide it.
+  // The extent of the outermost dimension need not be a multiple of `lanes`.
   return !dims.empty() && dims[0].step == 1 && (dims.size() == 1 || dims[0].extent % lanes == 0);
 }
 

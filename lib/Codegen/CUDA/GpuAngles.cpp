@@ -1,4 +1,4 @@
-//===- GpuAngles.cpp - Functions of angles, and the error function --------===//
+//===- GpuAngles.cpp - Inverse trigonometric and error functions ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Twice the half angle's, twice: then the series converges quickly.
+/// Halves the angle twice, so that the series converges quickly.
 Value Formula::atan(Value x) {
   Value a = abs(x), inverted = less(c(1), a);
   a = pick(inverted, div(c(1), a), a);
@@ -43,8 +43,8 @@ Value Formula::cosineOf(Value x) {
 /// erfc of a >= 0 is exp(-a^2) / (1 + 2 a) times a function between 1 and 1.3, whose Chebyshev
 /// series in (a - 3.75) / (a + 3.75) converges fast: M. Shepherd, J. Laframboise, "Chebyshev
 /// Approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf", Math. Comp. 36 (1981). The
-/// coefficients are our own: 25 terms, computed with 70 digits and written in powers. What is left
-/// out is below 10^-16.
+/// coefficients are our own: 25 terms, computed with 70 digits and converted to powers. The
+/// truncation error is below 10^-16.
 Value Formula::complementaryError(Value a) {
   static const double coefficients[] = {
       1.2375126308378275,    -0.14024059858554697,    0.0035854154854644293,
@@ -56,8 +56,8 @@ Value Formula::complementaryError(Value a) {
       -2.5866850716155884e-07, 2.3263508708859124e-08, 3.8675334242222354e-08,
       -3.744210080962018e-09, -5.1739902140113095e-09, 3.1114333809799254e-10,
       4.2514714447963895e-10};
-  a = pick(less(c(40), a), c(40), a); // 0 by then
-  // What the square rounds off is a factor of the result.
+  a = pick(less(c(40), a), c(40), a); // the result is 0 there
+  // The rounding error of the square is a factor of the result.
   Value square = mul(a, a), rest = fma(a, a, neg(square));
   Value decay = exp(neg(square));
   decay = sub(decay, mul(decay, rest));
@@ -65,7 +65,7 @@ Value Formula::complementaryError(Value a) {
   return mul(decay, div(f, fma(c(2), a, c(1))));
 }
 
-/// Up to 1 the series of positive terms (Abramowitz and Stegun 7.1.6).
+/// For |x| <= 1, the series of positive terms (Abramowitz and Stegun 7.1.6).
 Value Formula::erf(Value x, bool complement) {
   Value a = abs(x), far = complementaryError(a), result;
   if (complement) {

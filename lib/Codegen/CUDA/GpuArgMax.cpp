@@ -1,16 +1,16 @@
-//===- GpuArgMax.cpp - The place of the greatest as two reductions --------===//
+//===- GpuArgMax.cpp - Argmax as two reductions ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An op that keeps the greatest element and its place has no associative combiner of its own:
+// An op that keeps the greatest element and its index has no associative combiner of its own:
 //
 //   m[i], p[i] = x[i, j] > m[i] ? (x[i, j], j) : (m[i], p[i])
 //
-// The greatest is a reduction, and so is the first place where it stands. Both are of the same row,
-// which a launch reads once.
+// The greatest element is a reduction, and so is the first index with this element. Both read the
+// same row, which a launch reads once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,14 +28,14 @@ namespace tessera::codegen {
 
 namespace {
 struct ArgMax {
-  Value element;   ///< of the body: what is compared
-  Operation *test; ///< whether it is better than what is kept
+  Value element;   ///< the compared value of the body
+  Operation *test; ///< whether it replaces the current one
   bool greatest = true, isUnsigned = false;
-  unsigned loop = 0; ///< the reduced one
+  unsigned loop = 0; ///< the reduced loop
 };
 } // namespace
 
-/// Whether the body keeps the first of the best elements, and its place along the reduced loop.
+/// Matches a body that keeps the first of the best elements and its index along the reduced loop.
 static std::optional<ArgMax> match(linalg::GenericOp op) {
   if (op.getNumResults() != 2 || op.getNumReductionLoops() != 1 || op.hasDynamicShape() ||
       op.getIndexingMapsArray().back() != op.getMatchingIndexingMap(op.getDpsInitOperand(0)))
@@ -75,7 +75,7 @@ static std::optional<ArgMax> match(linalg::GenericOp op) {
   if (!index || cast.getType().getIntOrFloatBitWidth() < 32)
     return std::nullopt;
   found.loop = index.getDim();
-  // Along the memory: otherwise a thread has a column, and reads it once anyway.
+  // Only contiguous rows: otherwise each thread has a column, and reads it once anyway.
   bool contiguous = llvm::any_of(op.getDpsInputOperands(), [&](OpOperand *input) {
     AffineMap map = op.getMatchingIndexingMap(input);
     return map.isPermutation() && map.getNumResults() > 0 &&
@@ -86,7 +86,8 @@ static std::optional<ArgMax> match(linalg::GenericOp op) {
   return found;
 }
 
-/// What the results begin with, when it is one number; no NaN, which nothing is better than.
+/// The initial value of a result, if it is one number. NaN does not count, since no element
+/// replaces it.
 static Value beginOf(linalg::GenericOp op, unsigned output) {
   auto fill = op.getDpsInitOperand(output)->get().getDefiningOp<linalg::GenericOp>();
   Value scalar = fill ? filledScalar(fill) : Value();
@@ -97,7 +98,7 @@ static Value beginOf(linalg::GenericOp op, unsigned output) {
   return scalar;
 }
 
-/// The op, with another end of its body: `finish` gets what `body` computes as the element.
+/// Copies the op with another end of its body: `finish` gets the element that the body computes.
 static Value
 reduce(IRRewriter &rewriter, linalg::GenericOp op, const ArgMax &found, ArrayRef<Value> beside,
        Value init,
@@ -115,7 +116,7 @@ reduce(IRRewriter &rewriter, linalg::GenericOp op, const ArgMax &found, ArrayRef
     IRMapping mapping;
     for (unsigned i = 0; i < op.getNumDpsInputs(); ++i)
       mapping.map(op.getBody()->getArgument(i), arguments[i]);
-    // All that stands in front of the comparison.
+    // Copies everything before the comparison.
     for (Operation &inner : op.getBody()->without_terminator()) {
       if (&inner == found.test)
         break;

@@ -1,4 +1,4 @@
-//===- GpuAssemble.cpp - Cubins from PTX ----------------------------------===//
+//===- GpuAssemble.cpp - Assemble PTX to cubins ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ using namespace llvm;
 
 namespace tessera::codegen {
 
-/// What `ptxas -v` writes, and libnvJitLink to its log (with more about the link behind it):
+/// Parses the output of `ptxas -v`, and the log of libnvJitLink (which continues with the link):
 ///   ptxas info    : Compiling entry function 'k' for 'sm_80'
 ///   ptxas info    : Function properties for k
 ///       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
@@ -50,7 +50,7 @@ static void readUsage(StringRef log, StringRef arch, std::map<std::string, GpuUs
   }
 }
 
-/// A cubin by a process. `said` gets its output.
+/// Assembles a cubin by a child process. `said` gets its output.
 static mlir::FailureOr<std::string> runPtxas(const std::string &ptxas, const std::string &ptx,
                                              StringRef arch, std::string &said,
                                              double &milliseconds, std::string &error) {

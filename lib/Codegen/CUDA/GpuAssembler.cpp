@@ -1,4 +1,4 @@
-//===- GpuAssembler.cpp - Where NVIDIA's assembler is ---------------------===//
+//===- GpuAssembler.cpp - Find NVIDIA's assembler -------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,12 +18,12 @@ using namespace llvm;
 
 namespace tessera::codegen {
 
-/// Newer ones first. The name without a number is that of the toolkit's own link.
+/// Newer versions first. The name without a version is the link in the toolkit.
 static constexpr StringLiteral kLibraries[] = {"libnvJitLink.so.13", "libnvJitLink.so.12",
                                                "libnvJitLink.so"};
 
-/// Path and bytes, which differ between versions. Not the time of change: symbols are made of it,
-/// and ranks that compile by themselves must agree about these.
+/// Path and size in bytes, which differ between versions. The modification time is not included:
+/// symbols depend on this key, and ranks that compile by themselves must agree about them.
 static std::string keyOf(const std::string &path) {
   uint64_t bytes = 0;
   if (sys::fs::file_size(path, bytes))
@@ -46,7 +46,7 @@ static bool takeProgram(const std::string &file, Assembler &result) {
   return true;
 }
 
-/// The folders of toolkits, in the order in which they are looked at.
+/// The folders of toolkits in search order.
 static SmallVector<std::string> toolkits() {
   SmallVector<std::string> result;
   for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
@@ -58,7 +58,7 @@ static SmallVector<std::string> toolkits() {
   return result;
 }
 
-/// `said` gets why a library that is there cannot be used.
+/// `said` gets the reason if a library exists but cannot be used.
 static bool takeToolkit(StringRef root, Assembler &result, std::string &said) {
   for (StringRef folder : {"lib64", "lib", "targets/x86_64-linux/lib"})
     for (StringRef name : kLibraries) {

@@ -20,7 +20,7 @@ std::optional<AttentionKernel> matchAttention(func::FuncOp kernel) {
   for (Operation &op : kernel.getBody().front().without_terminator()) {
     if (isa<ext::AttentionOp, ext::AttentionBackwardOp>(op) && !match.op)
       match.op = &op;
-    else if (!isa<linalg::CopyOp, arith::ConstantOp>(op)) // constants of the region may stand here
+    else if (!isa<linalg::CopyOp, arith::ConstantOp>(op)) // constants of the region are allowed
       return std::nullopt;
   }
   if (!match.op || !ext::isFusedOnGpu(match.op))
@@ -31,7 +31,7 @@ std::optional<AttentionKernel> matchAttention(func::FuncOp kernel) {
       return std::nullopt;
     match.operands.push_back(argument.getArgNumber());
   }
-  // Results go to the destinations, each by a copy.
+  // A copy stores each result to its destination.
   int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
   Operation *ret = kernel.getBody().front().getTerminator();
   match.results.assign(match.op->getNumResults(), 0);
@@ -56,8 +56,8 @@ TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth)
 
 TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth) {
   TileSizes sizes{4, 32};
-  // Long rows of f32: four tiles of 64 need more shared memory than every GPU has, and scores of 32
-  // columns more registers.
+  // Long rows of f32: four tiles of 64 need more shared memory than some GPUs have, and scores of
+  // 32 columns need too many registers.
   if (depth > 64 && !tiles.usesMma())
     sizes = {2, 16};
   while (sizes.warps > 1 && AttentionTiles::kRows * sizes.warps / 2 >= rows)

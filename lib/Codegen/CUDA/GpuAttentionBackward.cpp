@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Two launches, so that every element has one owner that sums it in a fixed order. A block of the
-// first has a tile of queries and walks the keys; a block of the second has a tile of keys and
-// walks the queries of all heads that share these keys. Both compute the scores again, the second
-// with rows and columns exchanged: its weights are then the left operand of the sums.
+// first has a tile of queries and iterates over the keys; a block of the second has a tile of keys
+// and iterates over the queries of all heads that share these keys. Both recompute the scores, the
+// second with rows and columns exchanged: its weights are then the left operand of the sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,9 @@ protected:
       : t(tiles), b(tiles.b), loc(tiles.loc), parts(tiles.parts), domain(parts.domain),
         query(tiles.queryLoop()) {}
 
-  /// The weights of scores, and the gradient by their products: `products` and `byWeights`, the
-  /// product of gradient and value, become these. `uneven`: a loop whose index may lie beyond.
+  /// Computes the weights of scores, and the gradients by their products: they replace `products`
+  /// and `byWeights`, the product of gradient and value. `uneven`: a loop whose index may be out of
+  /// bounds.
   struct Element {
     Value queryIndex, keyIndex, logsumexp, delta;
   };
@@ -46,7 +47,7 @@ protected:
             b, loc, weight, arith::SubFOp::create(b, loc, byWeights[number][i], at.delta));
         Value byProduct =
             t.evaluate(parts.op->getRegion(1), product, at.queryIndex, at.keyIndex, byScore);
-        // What lies beyond the operands adds nothing.
+        // Elements beyond the operands add nothing.
         if (uneven) {
           Value index = uneven == domain.key ? at.keyIndex : at.queryIndex;
           Value inside = t.less(index, t.constant(t.extent(uneven)));
@@ -207,7 +208,7 @@ private:
                   [&](Value at, ValueRange inner) { return step(at, inner); });
   }
 
-  /// What each query of a tile has is read by all warps.
+  /// Stages the values of each query of a tile, which all warps read.
   void stageRows(Value memory, unsigned operand, Value at) {
     Value thread = t.launch.threadIndex();
     int64_t threads = t.warps() * kWarp;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block has a tile of queries of one batch and head, and walks the tiles of the keys that they
-// see. What it keeps of each row is the largest score m, the sum l of exp(score - m), and the sums
-// o of exp(score - m) * value; where m grows, l and o are multiplied by exp(old m - new m).
+// A block has a tile of queries of one batch and head, and iterates over the tiles of the keys that
+// they attend to. Its state per row is the largest score m, the sum l of exp(score - m), and the
+// sums o of exp(score - m) * value; when m grows, l and o are multiplied by exp(old m - new m).
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace tessera::codegen {
 
 namespace {
 
-/// What a lane keeps of its two rows, and of their sums.
+/// A lane's state of its two rows, and of their sums.
 struct RowState {
   Fragments sums;
   std::array<Value, 2> most, total;
@@ -52,7 +52,7 @@ private:
   Value addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
   Value subf(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
   Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
-  /// Of a NaN and a number the number: the NaN comes back by the exponentials and their sum.
+  /// The maximum ignores NaN: the exponentials and their sum propagate the NaN.
   Value maxf(Value x, Value y) { return arith::MaxNumFOp::create(b, loc, x, y); }
   Value isNothing(Value most) {
     return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, most,
@@ -75,7 +75,7 @@ RowState Forward::step(const RowState &state, Value firstKey) {
   unsigned key = parts.domain.key;
   SmallVector<Value> keyRows = t.fetch(keys, 1, key, firstKey);
   SmallVector<Value> valueRows = t.fetch(values, 2, key, firstKey);
-  t.barrier(); // the tiles before these have been read
+  t.barrier(); // the previous tiles have been read
   t.put(keys, keyRows);
   t.put(values, valueRows);
   t.barrier();
@@ -97,7 +97,7 @@ RowState Forward::step(const RowState &state, Value firstKey) {
   for (unsigned which : {0, 1}) {
     Value most = t.acrossColumns(next.most[which], [&](Value x, Value y) { return maxf(x, y); });
     next.most[which] = most;
-    // Rows that have seen no key yet subtract 0: -inf - -inf is NaN.
+    // Rows without a key so far subtract 0: -inf - -inf is NaN.
     Value base = t.select(isNothing(most), t.real(0), most);
     Value factor = t.exponential(subf(state.most[which], base));
     Value total = mulf(state.total[which], factor);
@@ -170,7 +170,7 @@ GpuShape Forward::emit() {
   t.fixDigits(outer, t.divide(t.launch.blockIndex(), rowTiles));
   Value tile = t.remainder(t.launch.blockIndex(), rowTiles);
   std::optional<KeyRange> range = visibleKeys(t);
-  // The last queries of a causal mask see the most keys: they begin first.
+  // The last queries of a causal mask attend to the most keys, so their blocks start first.
   if (range)
     tile = t.add(t.multiply(tile, -1), rowTiles - 1);
   firstQuery = t.multiply(tile, rows);

@@ -1,13 +1,13 @@
-//===- GpuAttentionProducts.cpp - Products of an attention's tiles --------===//
+//===- GpuAttentionProducts.cpp - Tile products of attention --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Two products make an attention: rows of one tile times rows of another (scores), and weights, the
-// fragments of a product, times a tile (sums). f32 is multiplied by FMA, since the tensor cores
-// would round it to TF32.
+// Attention consists of two products: rows of one tile times rows of another (scores), and weights,
+// the fragments of a product, times a tile (sums). f32 uses FMA, since the tensor cores would round
+// it to TF32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Of longer rows the left operand of a product is loaded again for each tile of the right one: it
-/// would take the registers of the sums.
+/// For longer rows, the left operand of a product is reloaded for each tile of the right one, since
+/// it would take the registers of the sums.
 static constexpr int64_t kMostKept = 64;
 /// Elements of f32 that a thread reads at once.
 static constexpr int64_t kStep = 4;
@@ -32,7 +32,7 @@ static constexpr int64_t kStep = 4;
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> AttentionTiles::leftOf(const SharedTile &tile, int64_t step) {
-  // Of the four matrices two are above one another, and two to their right.
+  // The four matrices form a square of two by two, in column-major order.
   Value row = add(multiply(warp, kRows), remainder(lane, kRows));
   Value column = multiply(divide(lane, kRows), 8);
   return matrices(tile, row, add(column, step * kDepth), /*transposed=*/false);
@@ -79,7 +79,7 @@ void AttentionTiles::accumulateByMma(Fragments &sums, ArrayRef<Fragment> weights
   };
   Value row = remainder(lane, kDepth), column = multiply(divide(lane, kDepth), kColumns);
   for (size_t step = 0; 2 * step < weights.size(); ++step) {
-    // Two fragments of a product are the left operand of the next.
+    // Two fragments of a product are the left operand of the next one.
     const Fragment &near = weights[2 * step], &far = weights[2 * step + 1];
     SmallVector<Value> left{word(near[0], near[1]), word(near[2], near[3]), word(far[0], far[1]),
                             word(far[2], far[3])};
@@ -127,7 +127,7 @@ void AttentionTiles::accumulate(Fragments &sums, ArrayRef<Fragment> weights,
   if (usesMma())
     return accumulateByMma(sums, weights, right);
   auto pair = VectorType::get(2, b.getF32Type());
-  barrier(); // the weights before these have been read
+  barrier(); // the previous weights have been read
   for (auto [number, weight] : llvm::enumerate(weights))
     for (unsigned which : {0, 1}) {
       Value both = vector::FromElementsOp::create(
@@ -136,8 +136,8 @@ void AttentionTiles::accumulate(Fragments &sums, ArrayRef<Fragment> weights,
       vector::StoreOp::create(b, loc, both, scratch.memory, ValueRange{offset},
                               /*nontemporal=*/false, llvm::MaybeAlign(8));
     }
-  barrier(); // only lanes of one warp meet here
-  // Long rows leave few registers for what is under way.
+  barrier(); // only lanes of one warp share this memory
+  // Long rows leave few registers for loads in flight.
   int64_t step = sums.size() * kColumns > kMostKept ? 2 : kStep;
   sums = unflatten(loop(
       constant(0), constant(right.rows), step, flatten(sums), [&](Value at, ValueRange carried) {

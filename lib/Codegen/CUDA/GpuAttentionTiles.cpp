@@ -55,7 +55,7 @@ void AttentionTiles::fixDigits(ArrayRef<unsigned> loops, Value number) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Elements from one index of a loop to the next; 0: the tensor lacks the loop.
+/// The stride of a loop in elements; 0 if the tensor lacks the loop.
 static int64_t strideOf(AffineMap map, Value root, unsigned loop) {
   auto type = cast<MemRefType>(root.getType());
   std::optional<unsigned> dim = map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
@@ -91,7 +91,7 @@ Value AttentionTiles::loadElement(unsigned operand, std::optional<unsigned> loop
 
 SharedTile AttentionTiles::makeTile(Type element, int64_t rows, int64_t depth) {
   SharedTile tile{{}, element, rows, static_cast<int64_t>(llvm::alignTo(depth, kDepth))};
-  // An odd number of 16-byte words: eight rows of a matrix are then in different banks.
+  // An odd number of 16-byte words per row places eight rows of a matrix in different banks.
   int64_t width = kAccessBytes / bytesOf(element);
   tile.pitch = (llvm::alignTo(tile.depth, width) / width | 1) * width;
   tile.memory = launch.shared(element, rows * tile.pitch);
@@ -103,7 +103,8 @@ int64_t AttentionTiles::widthOf(AffineMap map, Value root, std::optional<unsigne
   auto type = cast<MemRefType>(root.getType());
   int64_t bytes = bytesOf(type.getElementType()), width = kAccessBytes / bytes;
   auto fits = [&](int64_t each) { return each % width == 0; };
-  // Features are contiguous: matchAttention asks for it. All other steps, and the row, are whole.
+  // Features are contiguous, as matchAttention requires. The row and all other strides must be
+  // multiples of the width.
   while (width > 1 && !(fits(type.getShape().back()) &&
                         llvm::all_of(map.getResults().drop_back(), [&](AffineExpr expr) {
                           return fits(strideOf(map, root, cast<AffineDimExpr>(expr).getPosition()));
@@ -270,8 +271,8 @@ Value AttentionTiles::acrossColumns(Value x, function_ref<Value(Value, Value)> b
   return x;
 }
 
-/// One instruction of two units in the last place, where math.exp is a polynomial of fifteen: there
-/// are as many exponentials as there are scores.
+/// One instruction with an error of two units in the last place, where math.exp would be a
+/// polynomial of fifteen instructions: there are as many exponentials as scores.
 Value AttentionTiles::exponential(Value x) {
   Value scaled = arith::MulFOp::create(b, loc, x, real(std::numbers::log2e));
   return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(), b.getStringAttr(kExp2Intrinsic),

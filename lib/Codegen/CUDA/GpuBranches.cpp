@@ -1,16 +1,16 @@
-//===- GpuBranches.cpp - Branches of bodies as choices --------------------===//
+//===- GpuBranches.cpp - Turn branches of bodies into selects -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A body that looks an element up only where its place is one,
+// A body that loads an element only if its index is in bounds,
 //
 //   %r = scf.if %c -> f32 { %e = memref.load %t[%i]   yield %e } else { yield %zero }
 //
-// looks it up at the nearest place there is, and chooses afterwards. Such a body has a form on
-// vectors, and rows of a table that is cut over devices are read as wide as any others.
+// becomes a load at the clamped index and a select. Such a body has a vector form, and the rows of
+// a table sharded over devices are read as wide as any others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ static bool isLookUp(Operation &op) {
   return load && load.getMemRefType().hasStaticShape() && load.getMemRefType().getNumElements() > 0;
 }
 
-/// Whether both branches only compute, and could always do so.
+/// Whether both branches only compute, and are safe to execute unconditionally.
 static bool isChoice(scf::IfOp op) {
   if (op.getNumResults() == 0)
     return false;
@@ -39,7 +39,7 @@ static bool isChoice(scf::IfOp op) {
   return true;
 }
 
-/// Moves the op in front of the branch that it is in; a look-up stays within its buffer.
+/// Moves the op before its branch, and clamps the indices of loads to their buffers.
 static void moveOut(Operation &op, scf::IfOp branch, OpBuilder &b) {
   op.moveBefore(branch);
   auto load = dyn_cast<memref::LoadOp>(op);
@@ -49,7 +49,7 @@ static void moveOut(Operation &op, scf::IfOp branch, OpBuilder &b) {
   for (auto [index, extent] :
        llvm::zip_equal(load.getIndicesMutable(), load.getMemRefType().getShape())) {
     Value at = index.get();
-    // The loop's own index is within already.
+    // The loop's own index is in bounds already.
     if (getConstantIntValue(at) || at.getDefiningOp<linalg::IndexOp>())
       continue;
     Value least = arith::ConstantIndexOp::create(b, load.getLoc(), 0);

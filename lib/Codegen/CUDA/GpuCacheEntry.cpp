@@ -1,4 +1,4 @@
-//===- GpuCacheEntry.cpp - Compiled kernels as the cache keeps them -------===//
+//===- GpuCacheEntry.cpp - Cache entries of compiled kernels --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

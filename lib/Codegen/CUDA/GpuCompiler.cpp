@@ -53,7 +53,7 @@ struct Unit : KernelUnit {
   GpuUnit result = {};
 };
 
-/// What this thread has spent on a processor.
+/// The CPU time of this thread.
 double threadMilliseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -94,7 +94,7 @@ void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const Ass
   compileInParallel(units.size(), options.threads, registry, compile);
 }
 
-/// The stub's image: all kernels in one shared object.
+/// Links the stub's image: all kernels in one shared object.
 FailureOr<runtime::GpuImage> linkStub(ArrayRef<Unit> units, size_t place, const std::string &linker,
                                       std::string &error) {
   FailureOr<std::string> runtimeObject = emitStubRuntime(error);
@@ -121,8 +121,8 @@ FailureOr<runtime::GpuImage> linkStub(ArrayRef<Unit> units, size_t place, const 
   return image;
 }
 
-/// One thread of a GPU is slow: what leaves many iterations to it is said, far too many are
-/// refused.
+/// One thread of a GPU is slow: warns if a thread has many sequential iterations, and fails if it
+/// has far too many.
 static LogicalResult checkSerialIterations(std::vector<Unit> &units) {
   for (Unit &unit : units)
     for (const GpuLaunchInfo &launch : unit.result.info.launches) {

@@ -22,7 +22,7 @@ int64_t LoopGroup::size() const {
   return result;
 }
 
-/// Far steps first; loops that are one loop in all operands become one.
+/// Sorts loops by decreasing stride, and merges loops that are one loop in all operands.
 static void normalize(LoopGroup &group) {
   SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(group.extents.size()));
   auto distance = [&](unsigned loop) {
@@ -50,7 +50,7 @@ static void normalize(LoopGroup &group) {
   group = std::move(result);
 }
 
-/// The least step between neighbours in C.
+/// The smallest stride of the group in C.
 static int64_t stepInResult(const LoopGroup &group) {
   int64_t least = std::numeric_limits<int64_t>::max();
   for (const std::array<int64_t, 3> &strides : group.strides)
@@ -104,7 +104,7 @@ std::optional<ContractionKernel> matchContractionKernel(func::FuncOp kernel) {
   if (auto fill = value.getDefiningOp<linalg::FillOp>()) {
     if (!matchPattern(fill.getInputs()[0], m_AnyZeroFloat()))
       return std::nullopt;
-    // What the first step adds to need not be zeroed if it writes all of it.
+    // If the first step writes the entire result, the result need not be zeroed.
     ContractionKernel::Step &first = match.steps.front();
     ContractionLoops loops(first.op);
     bool writesAll = loops.batches.size() * loops.rows.size() * loops.columns.size() ==

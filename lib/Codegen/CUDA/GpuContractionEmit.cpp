@@ -56,7 +56,7 @@ GpuShape emitPartSums(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const Contr
                    Value next = t.load(from, t.add(t.multiply(part, total), first), f32, width);
                    return {arith::AddFOp::create(t.b, t.loc, carried[0], next)};
                  })[0];
-    // The index fits 32 bits: a workspace has no more elements.
+    // The index fits in 32 bits, since a workspace has no more elements.
     Value line = t.divide(index, columns / width);
     Value place =
         t.add(offsetOf(t, loops.columns, 2, t.multiply(t.remainder(index, columns / width), width)),

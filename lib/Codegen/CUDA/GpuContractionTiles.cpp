@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block computes a tile of the product. It walks the sum in steps: while a step is multiplied
-// from shared memory, the elements of the next one come from memory into registers.
+// A block computes a tile of the product. It iterates over the sum in steps: while one step is
+// multiplied from shared memory, the elements of the next one are loaded from memory to registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ int64_t ContractionTiles::widthOf(const ContractionLoops &loops, const LoopGroup
   return width;
 }
 
-/// How threads load an operand: which of its groups has neighbours, and how many at once.
+/// How threads load an operand: whether along the sum, and how many elements at once.
 static std::pair<bool, int64_t> loadsOf(const ContractionLoops &loops, unsigned operand,
                                         Type element) {
   const LoopGroup &lines = operand == 0 ? loops.rows : loops.columns;
@@ -62,8 +62,8 @@ static std::pair<bool, int64_t> loadsOf(const ContractionLoops &loops, unsigned 
 }
 
 ContractionShape ContractionTiles::shapeOf(const ContractionLoops &loops, Type element) {
-  // Blocks for each of an H100's multiprocessors, or two where they are parts. Parts of fewer steps
-  // would wait for memory all the time.
+  // One block per multiprocessor of an H100, or two if the sum is split. Shorter parts would be
+  // bound by memory latency.
   constexpr int64_t kBusyBlocks = 132, kFewestSteps = 8;
   ContractionShape shape;
   int64_t rows = loops.rows.size(), columns = loops.columns.size(), sums = loops.sums.size();
@@ -77,7 +77,7 @@ ContractionShape ContractionTiles::shapeOf(const ContractionLoops &loops, Type e
     shape.threads = 4 * kWarp;
     shape.rows = tileOf(rows, 64, 128);
     shape.columns = tileOf(columns, 32, 64);
-    // Elements that come one by one take a register each.
+    // Elements loaded one by one take a register each.
     bool isWide = loadsOf(loops, 0, element).second >= 4 && loadsOf(loops, 1, element).second >= 4;
     shape.depth = isWide ? 2 * kDepth : kDepth;
   } else {
@@ -123,7 +123,7 @@ void ContractionTiles::describe(OperandTile &tile, unsigned operand) {
   int64_t outer = tile.linesFirst ? tile.lines : tile.depth;
   int64_t inner = tile.linesFirst ? tile.depth : tile.lines;
   int64_t word = kAccessBytes / bytesOf(element);
-  // An odd number of 16-byte words: eight rows of a matrix are then in different banks.
+  // An odd number of 16-byte words per row places eight rows of a matrix in different banks.
   tile.shared = {{}, element, outer, inner, (inner / word | 1) * word};
   tile.shared.memory = launch.shared(element, outer * tile.shared.pitch);
   count(roots[operand], /*store=*/false);
@@ -163,7 +163,7 @@ SmallVector<Value> ContractionTiles::fetch(const OperandTile &tile, Value firstL
     Value outer = divide(number, chunks), inner = multiply(remainder(number, chunks), tile.width);
     Value line = add(firstLine, tile.alongSums ? outer : inner);
     Value sum = add(firstSum, tile.alongSums ? inner : outer);
-    // Lines beyond the operand are not stored: what is read there does not matter.
+    // Results of lines beyond the operand are not stored, so any value may be loaded there.
     if (lines % tile.lines != 0 || !isWhole)
       line = least(line, constant(lines - (tile.alongSums ? 1 : tile.width)));
     Value inside;
@@ -208,7 +208,7 @@ void ContractionTiles::put(const OperandTile &tile, ValueRange fetched) {
 
 SmallVector<Value> ContractionTiles::leftWords(int64_t block, int64_t step) {
   Value line = add(multiply(warp, kRows * rowBlocks), block * kRows);
-  if (left.linesFirst) // two matrices above one another, and two to their right
+  if (left.linesFirst) // two by two matrices, in column-major order
     return matrices(left.shared, add(line, remainder(lane, kRows)),
                     add(multiply(divide(lane, kRows), 8), step * kDepth), /*transposed=*/false);
   Value depth = add(remainder(lane, 8), multiply(divide(lane, kRows), 8));
@@ -296,7 +296,7 @@ Value ContractionTiles::resultOffset(const LoopGroup &group, Value index) {
   return &group == &loops.rows ? multiply(index, loops.columns.size()) : index;
 }
 
-/// Stores values of neighbouring columns, each with the first one's column and its offset.
+/// Stores a row's values of adjacent columns, each (a scalar or a vector) with its first column.
 void ContractionTiles::storeRow(Value row, ArrayRef<std::pair<Value, Value>> columns) {
   OpBuilder::InsertionGuard guard(b);
   int64_t rows = loops.rows.size(), extent = loops.columns.size();
@@ -375,7 +375,7 @@ void ContractionTiles::store(ValueRange carried) {
 }
 
 void ContractionTiles::emit() {
-  // Neighbouring blocks share columns: there are more of them, mostly.
+  // Adjacent blocks share columns, since there are usually more columns than rows.
   Value number = launch.blockIndex();
   firstRow = multiply(remainder(number, shape.rowTiles), shape.rows);
   number = divide(number, shape.rowTiles);
@@ -402,11 +402,11 @@ void ContractionTiles::emit() {
   llvm::append_range(carried, fetch(right, firstColumn, begin));
   SmallVector<Value> done =
       loop(begin, end, shape.depth, carried, [&](Value at, ValueRange carried) {
-        barrier(); // the tiles before these have been read
+        barrier(); // the previous tiles have been read
         put(left, carried.slice(numSums, numLeft));
         put(right, carried.drop_front(numSums + numLeft));
         barrier();
-        // The last step loads what it has once more.
+        // The last step loads its own elements again.
         Value next = least(add(at, shape.depth), constant(lastStep));
         SmallVector<Value> fetched = fetch(left, firstRow, next);
         llvm::append_range(fetched, fetch(right, firstColumn, next));

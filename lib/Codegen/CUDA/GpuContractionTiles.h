@@ -48,8 +48,8 @@ public:
 
   static bool usesMma(mlir::Type element) { return !element.isF32(); }
   static ContractionShape shapeOf(const ContractionLoops &loops, mlir::Type element);
-  /// The number of elements that are contiguous from a multiple of `width` of the innermost loop of
-  /// `group` on, as far as all other loops allow.
+  /// The largest access width, `most` halved as often as needed, at which vectors along the
+  /// innermost loop of `group` are contiguous and aligned.
   static int64_t widthOf(const ContractionLoops &loops, const LoopGroup &group, unsigned operand,
                          int64_t most);
 

@@ -1,12 +1,12 @@
-//===- GpuEmitState.h - What a launch is emitted from -----------*- C++ -*-===//
+//===- GpuEmitState.h - State of the emission of a launch -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The pieces that GpuEmitter describes the work of a thread by: chunks of an index, what is known
-// of an element, rows and tiles in shared memory.
+// The data structures of GpuEmitter: chunks of an index, facts about elements, rows and tiles in
+// shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,17 +20,18 @@
 
 namespace tessera::codegen {
 
-/// How a group is spread over a grid.
+/// The grid of a group.
 struct GpuShape {
   int64_t blocks = 1, threads = 1;
-  /// Of a nest of loops: iterations and owners of places, each a thread of its own.
+  /// In a nest of loops: the number of iterations and of owners of indices. Each combination is a
+  /// thread.
   int64_t iterations = 1, owners = 1;
 };
 
 struct GpuEmitState {
   using Values = llvm::SmallVector<mlir::Value>;
 
-  /// Where an element is, seen from one chunk: the same for accesses of the same addresses.
+  /// The address of an element relative to a chunk. Accesses to the same addresses have equal keys.
   struct Key {
     void *root, *view;
     int64_t base, volume, chunk;
@@ -41,19 +42,19 @@ struct GpuEmitState {
              std::tie(o.root, o.view, o.base, o.volume, o.chunk, o.vector, o.outer, o.inner);
     }
   };
-  /// A chunk of the index that lanes lie along.
+  /// A chunk of consecutive iterations along the vector lanes.
   struct Chunk {
-    mlir::Value at;    ///< its first iteration; null: no index (a member without own loops)
-    mlir::Value valid; ///< whether it is within the range; null: it is
+    mlir::Value at;    ///< its first iteration; null for members without own loops
+    mlir::Value valid; ///< whether it is within the range; null: always
     int64_t number = 0;
     int64_t lanes = 0; ///< 0: one iteration, as a scalar
     int64_t volume = 1;
-    /// Rows only: the chunk begins at a whole address, so that the row's first and last ones reach
-    /// beyond it. `full`: whether this one lies within; null: it does. `clamped`: `at` counts
-    /// lanes that may lie outside; they take the place of the nearest that does not.
+    /// Rows only: chunks begin at aligned addresses, so the first and last one of a row extend
+    /// beyond it. `full`: whether this chunk is entirely within the row; null: always. `clamped`:
+    /// lanes outside the row are possible; they use the nearest element inside.
     bool shifted = false, clamped = false;
     mlir::Value full;
-    mlir::Value slot; ///< its place among the thread's chunks, in a row that is walked by a loop
+    mlir::Value slot; ///< its number among the thread's chunks, in rows processed by a loop
   };
   struct Pending {
     const GpuMember *member;
@@ -61,26 +62,26 @@ struct GpuEmitState {
     Chunk chunk;
     mlir::Value value;
   };
-  /// A flat index over own loops of `volume` iterations in all, spread over a team.
+  /// A flat index over own loops of `volume` iterations in total, distributed over a team.
   struct Space {
     int64_t lanes = 0, chunks = 1;
     bool unrolled = true;
-    /// When rows begin at any address, but many operands at the same one within 16 bytes: chunks
-    /// begin `lead` elements before the row. It follows from this access.
+    /// If rows begin at unaligned addresses, but many operands with the same offset modulo 16
+    /// bytes: chunks begin `lead` elements before the row. This access determines `lead`.
     const GpuMember *leader = nullptr;
     const GpuAccess *leading = nullptr;
     mlir::Value lead;
   };
-  /// From the first to the last member that accesses an element of a row.
+  /// The live range of an element of a row: its first and last accesses by members.
   struct Range {
     unsigned first = 0, last = 0;
-    size_t number = 0; ///< in the order of the program, which keys do not have
+    size_t number = 0; ///< in program order, since keys have none
     mlir::Type element;
-    bool computed = false; ///< by the first, and no argument of it
+    bool computed = false; ///< a result of the first member, not an argument of it
   };
-  /// A row in shared memory, each chunk where its thread alone looks for it.
+  /// A row in shared memory. Each chunk is accessed only by its own thread.
   struct Slot {
-    size_t place = 0; ///< of `placed`
+    size_t place = 0; ///< index into `placed`
     mlir::Value memory;
     bool filled = false;
   };
@@ -93,17 +94,17 @@ struct GpuEmitState {
   struct Tile {
     int64_t last = 1, across = 1; ///< extents
     int64_t threads = 1;
-    mlir::Value lastAt, acrossAt; ///< where it begins
+    mlir::Value lastAt, acrossAt; ///< its origin
     mlir::Value rest;             ///< the flat index of the other loops
   };
-  /// A sum over rows, the part of it that is a thread's.
+  /// A thread's part of a sum over rows.
   struct Sums {
     const GpuMember *member;
     const GpuAccess *access;
     int64_t volume;
-    Slot memory; ///< where it is kept in shared memory; none: in registers or behind `access`
+    Slot memory; ///< its shared memory; none: registers, or the memory of `access`
   };
-  /// Where sums over rows are kept.
+  /// The storage of sums over rows.
   enum class SumsIn { registers, shared, memory };
 };
 

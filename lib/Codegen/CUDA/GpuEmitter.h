@@ -1,17 +1,17 @@
-//===- GpuEmitter.h - What one thread of a launch does ----------*- C++ -*-===//
+//===- GpuEmitter.h - Emit the code of one thread of a launch ---*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Emits the members of a group for one thread. A thread holds *chunks*: V consecutive iterations of
-// a flat index, as vectors. What a member computes at a chunk stays in registers for members that
-// need it at the same chunk, loads are shared, and stores wait until the end, so that memory is
-// read once and written once.
+// Emits the members of a group for one thread. A thread processes *chunks*: V consecutive
+// iterations of a flat index, as vectors. The results of a member at a chunk stay in registers for
+// members that need them at the same chunk, loads are shared, and stores are delayed to the end, so
+// memory is read once and written once.
 //
-//   flat: the index counts the classes;       own loops, all reduced, are loops of the thread
-//   rows: the index counts a member's own loops; the thread's row says where the classes stand
+//   flat: the index counts the classes; own loops, all reduced, are loops of the thread
+//   rows: the index counts a member's own loops; the thread's row gives the class indices
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,13 +25,13 @@ namespace tessera::codegen {
 
 class GpuEmitter : GpuEmitState {
 public:
-  /// `live`: whether a temporary is needed after the launch.
+  /// `live`: whether a temporary is used after the launch.
   GpuEmitter(GpuLaunchBuilder &launch, const GpuGroup &group, GpuLaunchInfo &info,
              llvm::function_ref<bool(mlir::Value)> live, const GpuLaunchLimits &limits)
       : launch(launch), b(launch.b), loc(launch.loc), group(group), info(info), live(live),
         sharedLimit(limits.sharedBytes), wide(needsWideIndices(group, limits)) {}
 
-  /// Emits the launch. Fails when a scalar cannot be brought into it (`launch.reason`).
+  /// Emits the launch. Fails if it cannot recompute a scalar (`launch.reason`).
   mlir::FailureOr<GpuShape> emit();
 
 private:
@@ -152,19 +152,20 @@ private:
 
   std::map<Key, mlir::Value> cache;
   std::vector<std::pair<Key, Pending>> pending; ///< in the order of the first store
-  /// Keys by which memory itself was read and written since the last barrier; chunks aside.
+  /// The keys of loads and stores of memory since the last barrier, regardless of chunks.
   std::map<void *, std::set<Key>> loadedBy, storedBy;
   llvm::DenseMap<mlir::Value, mlir::Value> dynamicOffsets;
-  /// Vectors of indices that count up by one, from a multiple of their length: their first.
+  /// Maps vectors of consecutive indices that start at a multiple of their length to their first
+  /// index.
   llvm::DenseMap<mlir::Value, mlir::Value> consecutive;
-  /// In a loop of the thread: values are not kept beyond it, and stores do not wait.
+  /// Set in a loop of the thread: values are not cached beyond it, and stores are not delayed.
   bool inLoop = false;
-  /// Of the member being emitted, by its loops; null where they do not stand.
+  /// The indices of the current member's loops; null for unknown ones.
   llvm::SmallVector<mlir::Value> ownIndex;
-  /// The member whose own loops are unrolled, and where they stand, by its loops.
+  /// The member whose own loops are unrolled, and the indices of its loops.
   const GpuMember *windowed = nullptr;
   llvm::SmallVector<int64_t> window;
-  std::set<Key> windowsRead; ///< what such members have loaded, whole
+  std::set<Key> windowsRead; ///< their loads, over all windows
 
   // permute
   std::map<Key, Staged> staged;
@@ -174,11 +175,11 @@ private:
   mlir::Value row, rowValid, lane;
   int64_t team = 1, teams = 1;
   std::map<int64_t, Space> spaces; ///< by volume
-  /// Rows walked by loops: what stays in shared memory, what is computed again where it is needed.
+  /// Rows processed by loops: values in shared memory, and values that their users recompute.
   std::map<Key, Slot> slots;
-  llvm::SmallVector<std::pair<mlir::Type, int64_t>> placed; ///< elements each
+  llvm::SmallVector<std::pair<mlir::Type, int64_t>> placed; ///< type and number of elements
   std::map<Key, const GpuMember *> recomputed;
-  /// Rows walked in order.
+  /// Rows processed in order.
   std::vector<Sums> allSums;
   SumsIn sumsIn = SumsIn::registers;
 };

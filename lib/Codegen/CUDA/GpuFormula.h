@@ -1,4 +1,4 @@
-//===- GpuFormula.h - Functions of f64, written out -------------*- C++ -*-===//
+//===- GpuFormula.h - Functions of f64 by formulas --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,13 +12,14 @@
 
 namespace tessera::codegen {
 
-/// The functions in f64 arithmetic on scalars or vectors. Sine and cosine are in Trigonometry.h.
+/// Mathematical functions in f64 arithmetic on scalars or vectors. Sine and cosine are in
+/// Trigonometry.h.
 class Formula : public ElementBuilder {
 public:
   using ElementBuilder::ElementBuilder;
 
-  // GpuFormula.cpp: exponential and logarithm by argument reduction and a series, and what is made
-  // of these two
+  // GpuFormula.cpp: exponential and logarithm by argument reduction and a series, and functions
+  // composed of these two
   mlir::Value exp(mlir::Value x);
   mlir::Value exp2(mlir::Value x);
   mlir::Value log(mlir::Value x);
@@ -33,15 +34,15 @@ public:
   mlir::Value cbrt(mlir::Value x);
   mlir::Value pow(mlir::Value x, mlir::Value y);
 
-  // GpuAngles.cpp: angles, and the error function
+  // GpuAngles.cpp: inverse trigonometric functions and the error function
   mlir::Value atan(mlir::Value x);
   mlir::Value atan2(mlir::Value y, mlir::Value x);
   mlir::Value cosineOf(mlir::Value x);
   mlir::Value erf(mlir::Value x, bool complement);
 
 private:
-  /// A number as the sum of two, the second below the last place of the first (T. Dekker, "A
-  /// Floating-Point Technique for Extending the Available Precision", 1971).
+  /// A number as the sum of two, where the second is below the last digit of the first (T. Dekker,
+  /// "A Floating-Point Technique for Extending the Available Precision", 1971).
   struct Pair {
     mlir::Value high, low;
   };

@@ -1,13 +1,13 @@
-//===- GpuGroup.h - Ops that become one launch ------------------*- C++ -*-===//
+//===- GpuGroup.h - Groups of ops that become one launch --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Ops share a launch when they have loops in common: a *class* is a parallel loop that every member
-// has, found by its step through memory that members share. What a member has besides are its own
-// loops. Softmax over the columns of x[i, j]:
+// Ops share a launch if they have loops in common: a *class* is a parallel loop of every member,
+// identified by its steps through memory that members share. The remaining loops of a member are
+// its own loops. Softmax over the columns of x[i, j]:
 //
 //   op                               | class | own loops
 //   max[i]  = max over j of x[i, j]  | i     | j, reduced
@@ -15,16 +15,16 @@
 //   sum[i]  = sum over j of e[i, j]  | i     | j, reduced
 //   y[i, j] = e[i, j] / sum[i]       | i     | j
 //
-// Iterations of different classes' indices touch different elements of everything that a member
-// writes and another one accesses, so they may run in any order. Two ways to run them:
+// Iterations with different class indices access different elements of all memory that one member
+// writes and another one accesses, so they may run in any order. There are two schemes:
 //
-//   flat    no member has parallel loops of its own: a thread for some iterations of the classes
-//   rows    own loops are all parallel or all reduced: a team of threads for each iteration
+//   flat    no member has own parallel loops: one thread per few iterations of the classes
+//   rows    own loops are all parallel or all reduced: one team of threads per iteration
 //
-// A flat group that reads along one class and writes along another goes through tiles (`tiles`).
+// A flat group that reads along one class and writes along another uses tiles (`tiles`).
 //
-// Sums over the rows of such a launch, in parts of consecutive rows, can be formed by it too: a
-// team then goes over the rows of a part one after another (GpuWalk.cpp).
+// A launch over rows can also compute sums over these rows, in parts of consecutive rows: a team
+// then processes the rows of a part in order (GpuWalk.cpp).
 //===----------------------------------------------------------------------===//
 
 #ifndef TESSERA_CODEGEN_CUDA_GPUGROUP_H
@@ -34,12 +34,13 @@
 
 namespace tessera::codegen {
 
-/// Tiles of two loops of a flat group. Some operands lie along one of them, `across`, all others
-/// along the last. Loops are runs of classes that every operand walks as one.
+/// Tiles of two loops of a flat group. Some operands are contiguous along `across`, all others
+/// along the last loop. Each loop is a run of classes that every operand iterates over like one
+/// loop.
 struct GpuTiles {
   struct Loop {
     int64_t extent;
-    unsigned lastClass; ///< the innermost of its classes: its step is the loop's
+    unsigned lastClass; ///< the innermost of its classes, which has the loop's step
   };
   llvm::SmallVector<Loop> loops; ///< outermost first
   unsigned across = 0;
@@ -49,14 +50,14 @@ struct GpuTiles {
 struct GpuColumns {
   GpuMember member;
   std::vector<GpuMember> fills;  ///< of p
-  size_t at = 0;                 ///< it stands in front of this member
+  size_t at = 0;                 ///< its position: before this member
   unsigned part = 0, walked = 0; ///< its loops s and i'
 };
 
 struct GpuGroup {
   std::vector<GpuMember> members;
   std::vector<GpuColumns> columns; ///< until `spread`
-  /// After `spread`: so many rows, counted by the last class, are walked by a team in order.
+  /// After `spread`: the number of rows, counted by the last class, that a team processes in order.
   int64_t walk = 1;
   llvm::SmallVector<int64_t> extents; ///< of the classes, outermost first
   bool rows = false;
@@ -64,29 +65,30 @@ struct GpuGroup {
 
   explicit GpuGroup(GpuMember member);
 
-  /// Adds a member that follows the others, with `fills` that it alone needs in front of it;
-  /// refuses, and stays as it is, when it has no loop in common with them or the launch would lose
-  /// more than it saves.
+  /// Appends a member, preceded by the `fills` that only it needs. Returns false and leaves the
+  /// group unchanged if the member has no loop in common with the others, or if the launch would
+  /// lose more than it gains.
   bool join(const GpuMember &member, llvm::ArrayRef<GpuMember> fills = {});
-  /// Once all have joined: makes members of the columns.
+  /// Turns the columns into members, after all joins.
   void spread();
-  /// After `spread`: whether the member sums over the rows that a team walks; whether it writes
-  /// what such sums begin with.
+  /// After `spread`: whether the member sums over the rows that a team processes; whether it writes
+  /// the initial values of such sums.
   bool isColumns(const GpuMember &member) const;
   bool isColumnsFill(const GpuMember &member) const;
-  /// Whether sums over rows are written there.
+  /// Whether the group writes sums over rows to `root`.
   bool sumsInto(mlir::Value root) const;
 
-  /// Whether the two must keep their order: one writes what the other accesses.
+  /// Whether the group and the member must keep their order: one writes memory that the other
+  /// accesses.
   bool conflicts(const GpuMember &member) const;
   bool reads(mlir::Value root) const;
   bool writes(mlir::Value root) const;
 
-  /// The member's loops of the classes, in the classes' order.
+  /// The member's loop of each class, in the order of the classes.
   static llvm::SmallVector<unsigned> classLoops(const GpuMember &member, unsigned classes);
-  /// The member's other loops of more than one trip.
+  /// The member's other loops with more than one iteration.
   static llvm::SmallVector<unsigned> ownLoops(const GpuMember &member);
-  /// Iterations of the classes.
+  /// The number of iterations of the classes.
   int64_t count() const;
 
   /// Whether the member's operand is read in tiles.
@@ -95,21 +97,20 @@ struct GpuGroup {
 private:
   bool joinIterations(const GpuMember &member, llvm::ArrayRef<GpuMember> fills);
   bool joinColumns(const GpuMember &member, llvm::ArrayRef<GpuMember> fills);
-  /// The group after `spread`; nothing when it has no such form.
+  /// The group after `spread`; none if that form is impossible.
   std::optional<GpuGroup> walked() const;
-  /// Of members and columns.
+  /// Over members and columns.
   bool any(llvm::function_ref<bool(const GpuMember &)> is) const;
-  /// Chooses between flat and rows; false when neither is possible or wise.
+  /// Chooses between flat and rows; returns false if neither is possible or profitable.
   bool choose();
   bool flatPossible() const;
   std::optional<GpuTiles> findTiles() const;
   bool rowsPossible() const;
-  /// Whether the accesses to everything that flows between members keep to their iteration of the
-  /// classes.
+  /// Whether all data passed between members is accessed at the same iteration of the classes.
   bool separable() const;
   /// Whether the memory of a member with own loops is contiguous along them.
   bool contiguousAlongOwn() const;
-  /// Orders the classes as the memory of the last member's output lies.
+  /// Orders the classes by the memory layout of the last member's output.
   void orderClasses();
 };
 

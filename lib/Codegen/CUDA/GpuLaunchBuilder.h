@@ -1,4 +1,4 @@
-//===- GpuLaunchBuilder.h - The function of one launch ----------*- C++ -*-===//
+//===- GpuLaunchBuilder.h - Build the function of one launch ----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,17 +15,17 @@
 
 namespace tessera::codegen {
 
-/// The memory space of a block's shared memory, as NVPTX numbers it.
+/// The address space number of shared memory in NVPTX.
 inline constexpr int64_t kSharedSpace = 3;
-/// On a launch: threads of a block, bytes of shared memory.
+/// Attributes of a launch: threads per block, bytes of shared memory.
 inline constexpr llvm::StringLiteral kBlockAttr = "gpu.block_size";
 inline constexpr llvm::StringLiteral kSharedAttr = "gpu.shared_bytes";
 
-/// Builds `func.func @symbol(%buffers..., %shared : memref<?xi8, 3>)`: the work of one thread.
-/// Buffers become arguments when they are first asked for.
+/// Builds `func.func @symbol(%buffers..., %shared : memref<?xi8, 3>)`, the code of one thread.
+/// Buffers become arguments at their first use.
 class GpuLaunchBuilder {
 public:
-  /// A buffer that the launch touches.
+  /// A buffer that the launch accesses.
   struct Buffer {
     mlir::Value root; ///< of the kernel
     bool written = false;
@@ -33,16 +33,16 @@ public:
 
   GpuLaunchBuilder(mlir::ModuleOp module, llvm::StringRef symbol, mlir::Location loc);
 
-  /// The buffer, of its own type; with `write` it is noted as written.
+  /// The buffer with its own type; `write` marks it as written.
   mlir::Value buffer(mlir::Value root, bool write);
-  /// The buffer as one dimension of all its elements.
+  /// The buffer as a one-dimensional memref of all its elements.
   mlir::Value flat(mlir::Value root, bool write);
-  /// A value of the kernel within the launch: what defines it is computed again. Fails where that
-  /// could have another outcome; `reason` says why.
+  /// Recomputes a value of the kernel inside the launch. Fails if that could give another value;
+  /// `reason` has the explanation.
   mlir::FailureOr<mlir::Value> capture(mlir::Value value);
-  /// `elements` of a type in shared memory, apart from all others.
+  /// Allocates `elements` of a type in shared memory, disjoint from all other allocations.
   mlir::Value shared(mlir::Type element, int64_t elements);
-  /// The index of the block, of the thread within it.
+  /// The index of the block, and of the thread within it.
   mlir::Value blockIndex() const { return block; }
   mlir::Value threadIndex() const { return thread; }
 
@@ -53,19 +53,19 @@ public:
   mlir::Location loc;
   mlir::func::FuncOp function;
   llvm::SmallVector<Buffer> buffers;
-  /// From the kernel's values to the launch's.
+  /// Maps the kernel's values to the launch's.
   mlir::IRMapping mapping;
   std::string reason;
-  /// Whether the contents of a buffer may have changed since the kernel's op read them.
+  /// Whether the contents of a buffer may have changed since an op of the kernel read them.
   llvm::function_ref<bool(mlir::Operation *, mlir::Value)> changed = nullptr;
   int64_t sharedBytes = 0;
-  /// Buffers of which single elements are read as scalars.
+  /// Buffers with elements that are read as scalars.
   llvm::SmallVector<mlir::Value> scalarReads;
 
 private:
   mlir::OpBuilder entry();
 
-  mlir::Operation *anchor; ///< what belongs to the entry stands before it
+  mlir::Operation *anchor; ///< end of the code of the entry
   mlir::Value block, thread;
   llvm::DenseMap<mlir::Value, mlir::Value> flattened;
 };

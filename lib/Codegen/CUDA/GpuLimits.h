@@ -1,11 +1,11 @@
-//===- GpuLimits.h - What a GPU has, and what keeps it busy -----*- C++ -*-===//
+//===- GpuLimits.h - Limits and occupancy of GPUs ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The numbers that several stages must agree about. What one stage alone decides by stands in it.
+// The constants that several stages share. Constants of a single stage are in its file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,31 +18,31 @@ namespace tessera::codegen {
 
 /// The widest access of a GPU, in bytes.
 inline constexpr int64_t kAccessBytes = 16;
-/// Threads of a warp, of the largest block.
+/// Threads of a warp, and of the largest block.
 inline constexpr int64_t kWarp = 32, kMaxThreads = 1024;
-/// Threads of a block that need nothing from each other.
+/// Threads of a block whose threads are independent.
 inline constexpr int64_t kBlockThreads = 256;
-/// Shared memory that a block may have at most, in bytes: on sm_90.
+/// The most shared memory of a block, in bytes, on sm_90.
 inline constexpr int64_t kMostShared = 227 << 10;
-/// Shared memory left for reductions of a row, in bytes.
+/// Shared memory reserved for reductions of a row, in bytes.
 inline constexpr int64_t kReserved = 2 << 10;
-/// Launches of fewer iterations divide indices in 32 bits, which is several times as fast.
+/// Launches of fewer iterations divide indices in 32 bits, which is several times faster.
 inline constexpr int64_t kNarrowIterations = int64_t(1) << 31;
-/// Blocks of a launch.
+/// The most blocks of a launch.
 inline constexpr int64_t kMaxBlocks = (int64_t(1) << 31) - 1;
-/// Iterations that one thread runs one after the other: more than these are a warning, and an
-/// error. 10^8 iterations, each a load behind the last, take a minute.
+/// Limits on the sequential iterations of one thread: more are a warning, and an error. 10^8
+/// iterations, each with a load that waits for the previous one, take a minute.
 inline constexpr int64_t kManySerialIterations = 1'000'000, kMaxSerialIterations = 100'000'000;
 
-/// What launches of a kernel are made for.
+/// The hardware limits of a kernel's launches.
 struct GpuLaunchLimits {
-  int64_t sharedBytes = kMostShared; ///< that a block may have
+  int64_t sharedBytes = kMostShared; ///< per block
   int64_t narrowIterations = kNarrowIterations;
 };
 
-/// Fewer teams of threads (rows, or parts of sums), or fewer elements of all of them, leave most of
-/// a GPU idle. Reductions are cut (GpuSplit.cpp) and launches share rows (GpuWalk.cpp) by the same
-/// numbers, lest one makes parts that the other does not take.
+/// Fewer teams of threads (rows, or parts of sums), or fewer elements in total, leave most of a GPU
+/// idle. The split of reductions (GpuSplit.cpp) and the sharing of rows by launches (GpuWalk.cpp)
+/// must use the same limits, so that the latter accepts the parts of the former.
 inline constexpr int64_t kBusyTeams = 32, kBusyElements = 32 << 10;
 
 } // namespace tessera::codegen

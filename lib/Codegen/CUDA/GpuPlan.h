@@ -1,4 +1,4 @@
-//===- GpuPlan.h - Which ops of a kernel make a launch ----------*- C++ -*-===//
+//===- GpuPlan.h - Plan the launches of a kernel ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,31 +14,31 @@
 
 namespace tessera::codegen {
 
-/// A launch to be: a group of ops that have a scheme, or some ops by themselves.
+/// A planned launch: a group of ops with a scheme, or ops without a group.
 struct GpuPlan {
   std::optional<GpuGroup> group;
-  llvm::SmallVector<mlir::Operation *> ops; ///< without a group: in order, by one thread
-  bool parallel = false;                    ///< one linalg op, a thread an iteration
-  bool nest = false;                        ///< one nest of loops, some of which are independent
-  std::string reason;                       ///< why not in a group
+  llvm::SmallVector<mlir::Operation *> ops; ///< without a group: run in order by one thread
+  bool parallel = false;                    ///< one linalg op, with a thread per iteration
+  bool nest = false;                        ///< one loop nest with some independent loops
+  std::string reason;                       ///< why there is no group
 
   /// Adds the buffers that the launch reads and writes.
   void effects(llvm::SmallVectorImpl<mlir::Value> &reads,
                llvm::SmallVectorImpl<mlir::Value> &writes) const;
-  /// Whether the member must keep its order with the launch.
+  /// Whether the member and the launch must keep their order.
   bool conflicts(const GpuMember &member) const;
-  /// Whether one of its ops is what `is` asks for.
+  /// Whether `is` holds for one of its ops.
   bool any(llvm::function_ref<bool(mlir::Operation *)> is) const;
 };
 
-/// What an op, with all in its regions, reads and writes.
+/// Adds the buffers that an op and its regions read and write.
 void effectsOf(mlir::Operation *op, llvm::SmallVectorImpl<mlir::Value> &reads,
                llvm::SmallVectorImpl<mlir::Value> &writes);
 
 /// The launches of a kernel, a function on memrefs, in order.
 std::vector<GpuPlan> planLaunches(mlir::func::FuncOp kernel);
 
-/// The work of a launch without a group (GpuLoops.cpp). Fails with the reason in the builder.
+/// Emits a launch without a group (GpuLoops.cpp). Fails with the reason in the builder.
 mlir::FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder,
                                     GpuLaunchInfo &info);
 

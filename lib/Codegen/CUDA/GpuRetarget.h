@@ -1,4 +1,4 @@
-//===- GpuRetarget.h - Launches for the emulator ----------------*- C++ -*-===//
+//===- GpuRetarget.h - Retarget launches to the emulator --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,14 +12,14 @@
 
 namespace tessera::codegen {
 
-/// Instructions of a GPU that kernels call by their names: 2^x of f32; two f32 rounded to bf16 in a
-/// word, the first in its upper half.
+/// GPU instructions that kernels call by name: 2^x of f32; two f32 rounded to bf16 in a word, the
+/// first in its upper half.
 inline constexpr llvm::StringLiteral kExp2Intrinsic = "llvm.nvvm.ex2.approx.ftz.f";
 inline constexpr llvm::StringLiteral kPackBf16Intrinsic = "llvm.nvvm.ff2bf16x2.rn";
 
-/// Makes a launch a function `void symbol(void **arguments, const tessera_stub_thread *)` of the
-/// CPU, after StubKernel.h. `table` holds the pointer to the emulator's functions; argument i has
-/// `bytes[i]` bytes, and accesses beyond them are reported.
+/// Turns a launch into a CPU function `void symbol(void **arguments, const tessera_stub_thread *)`,
+/// as StubKernel.h defines it. `table` holds the pointer to the emulator's functions; argument i
+/// has `bytes[i]` bytes, and the function reports accesses beyond them.
 void retargetToStub(mlir::LLVM::LLVMFuncOp launch, mlir::LLVM::GlobalOp table,
                     llvm::ArrayRef<int64_t> bytes);
 

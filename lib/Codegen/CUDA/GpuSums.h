@@ -1,4 +1,4 @@
-//===- GpuSums.h - Sums beside what they sum up -----------------*- C++ -*-===//
+//===- GpuSums.h - Separate sums from their elements ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,16 +13,16 @@
 
 namespace tessera::codegen {
 
-/// Whether another op of the kernel makes the operand, an element an iteration of `op`, or reads it
-/// so.
+/// Whether another op of the kernel computes or reads the operand, one element per iteration of
+/// `op`.
 bool isSharedWhole(mlir::linalg::GenericOp op, mlir::OpOperand &operand);
 
-/// Cuts ops in two that compute elements and sum them up over rows or altogether: the elements
-/// belong to the launch of their rows, the sums may not.
+/// Splits ops that compute elements and also sum them up over rows or entirely: the elements belong
+/// to the launch of their rows, the sums possibly to another.
 void separateSums(mlir::func::FuncOp kernel);
 
-/// Of a sum of everything, makes sums of the rows and the sum of these, where another op of the
-/// kernel goes over the rows anyway. Returns whether it did.
+/// Turns a sum of all elements into sums of the rows and the sum of these, if another op of the
+/// kernel iterates over the rows anyway. Returns whether it did.
 bool sumRowsFirst(mlir::linalg::GenericOp op, mlir::IRRewriter &rewriter);
 
 } // namespace tessera::codegen

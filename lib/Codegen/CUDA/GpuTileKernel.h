@@ -1,4 +1,4 @@
-//===- GpuTileKernel.h - Kernels of launches with tiles ---------*- C++ -*-===//
+//===- GpuTileKernel.h - Build kernels whose launches use tiles -*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 
 namespace tessera::codegen {
 
-/// Makes the launches of a kernel that is one operation.
+/// Builds the launches of a kernel that consists of one operation.
 class TileKernel {
 public:
   TileKernel(mlir::func::FuncOp kernel, mlir::ModuleOp launches, llvm::StringRef symbol,
@@ -23,10 +23,9 @@ public:
   /// The buffer of an argument.
   mlir::Value root(unsigned argument) { return buffers->getArgument(argument); }
   llvm::SmallVector<mlir::Value> roots(llvm::ArrayRef<unsigned> arguments);
-  /// Memory that launches one after the other pass values in. What one call returned may be
-  /// overwritten behind the next one.
+  /// Memory for values passed from one launch to the next. Results of several calls may overlap.
   mlir::Value workspace(mlir::Type element, int64_t elements);
-  /// Adds a launch; `emit` writes what a thread does, and returns the grid.
+  /// Adds a launch; `emit` writes the code of a thread and returns the grid.
   void launch(mlir::Location loc, GpuScheme scheme,
               llvm::function_ref<GpuShape(GpuLaunchBuilder &, GpuLaunchInfo &)> emit);
 
@@ -36,7 +35,7 @@ private:
   llvm::ArrayRef<bool> mayAlias;
   runtime::GpuKernel &result;
   GpuKernelInfo &info;
-  mlir::OwningOpRef<mlir::func::FuncOp> buffers; ///< whose arguments stand for buffers
+  mlir::OwningOpRef<mlir::func::FuncOp> buffers; ///< its arguments represent the buffers
 };
 
 } // namespace tessera::codegen

@@ -1,4 +1,4 @@
-//===- GpuWorkspace.h - The temporaries of a kernel -------------*- C++ -*-===//
+//===- GpuWorkspace.h - Plan the temporaries of a kernel --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,12 +14,13 @@
 
 namespace tessera::codegen {
 
-/// The buffers of a kernel that its launches hand to each other, in one piece of memory.
+/// The buffers that a kernel's launches pass to each other, in one block of memory.
 class GpuWorkspace {
 public:
-  /// The launch, by number, has the buffer as this argument. Launches come in order.
+  /// Records that launch number `launch` has the buffer as argument `argument`. Launches come in
+  /// order.
   void use(mlir::Value root, size_t launch, size_t argument);
-  /// Sizes the workspace and gives the arguments their places in it.
+  /// Sets the size of the workspace and the offsets of the arguments in it.
   void layOut(runtime::GpuKernel &kernel) const;
   void clear();
 
