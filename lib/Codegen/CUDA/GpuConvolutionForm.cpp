@@ -1,16 +1,17 @@
-//===- GpuConvolutionForm.cpp - Convolutions as libraries name them -------===//
+//===- GpuConvolutionForm.cpp - Convolutions in the form of libraries -----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A loop of a contraction appears in two of input x, weights w and output y (groups in all three):
+// Each loop of a contraction appears in two of input x, weights w and output y (groups in all
+// three):
 //
 //   x, y: images; positions of y      x, w: channels; taps      w, y: channels of y
 //
-// A dimension of x with a position and a tap is one that windows move along. What else the loops
-// are called does not matter: addresses are the same.
+// Windows move along the dimensions of x that have a position and a tap. The original names of the
+// loops do not matter: the addresses are the same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,15 +30,15 @@ struct Loop {
   int64_t x = 0, w = 0, y = 0; ///< strides
 };
 
-/// Which operands of the contraction x, w and y are.
+/// The operands of the contraction that are x, w and y.
 struct Roles {
   unsigned x, w, y;
 };
 
-/// A dimension that windows move along.
+/// A dimension along which windows move.
 struct Window {
   Loop position, tap;
-  int64_t distance; ///< of neighbours in x
+  int64_t distance; ///< of adjacent elements in x
 };
 
 class ConvolutionMatcher {
@@ -53,7 +54,7 @@ private:
 
   rt::ContractionOp op;
   Roles roles;
-  SmallVector<Loop> positions, taps; ///< and images, and channels
+  SmallVector<Loop> positions, taps; ///< include images and channels
   SmallVector<Window> windows;
   Loop image, channel, result, group;
   bool flipped = false; ///< taps go backwards in w
@@ -61,7 +62,7 @@ private:
 
 } // namespace
 
-/// Of loops that are one in all operands, that one; empty where they are more.
+/// The loop that `loops` form together in all operands; none if they do not form one.
 static std::optional<Loop> single(SmallVector<Loop> loops) {
   llvm::stable_sort(loops, [](const Loop &a, const Loop &b) {
     return std::abs(a.x) + std::abs(a.w) + std::abs(a.y) >
@@ -103,10 +104,11 @@ bool ConvolutionMatcher::sortLoops() {
   return true;
 }
 
-/// Pairs positions with taps of the same dimension of x; what is left are images and channels.
+/// Pairs positions with taps of the same dimension of x; the remaining loops are images and
+/// channels.
 bool ConvolutionMatcher::findWindows() {
   auto type = cast<RankedTensorType>(op->getOperand(roles.x).getType());
-  SmallVector<int64_t> distances; // of the dimensions, far ones first
+  SmallVector<int64_t> distances; // of the dimensions, in decreasing order
   int64_t distance = 1;
   for (int64_t extent : llvm::reverse(type.getShape())) {
     if (extent > 1)
@@ -128,13 +130,15 @@ bool ConvolutionMatcher::findWindows() {
     positions.erase(position);
     taps.erase(tap);
   }
-  // Positions without a tap, as of a window of 1 x 3: the images are the farthest ones.
+  // Positions without a tap, such as those of a window of 1 x 3: the loop with the largest stride
+  // is the images.
   llvm::stable_sort(positions, [](const Loop &a, const Loop &b) { return a.x > b.x; });
   while (positions.size() > 1 && !single(positions)) {
     windows.push_back({positions.back(), Loop(), positions.back().x});
     positions.pop_back();
   }
-  // Taps without a position, as of a window over everything: channels are the most.
+  // Taps without a position, such as those of a window over the whole input: the loop with the
+  // largest extent is the channels.
   llvm::stable_sort(taps, [](const Loop &a, const Loop &b) { return a.extent > b.extent; });
   while (taps.size() > 1 && !single(taps)) {
     windows.push_back({Loop(), taps.back(), taps.back().x});
@@ -156,7 +160,7 @@ bool ConvolutionMatcher::findWindows() {
   return !goesBack && (forwards == 0 || backwards == 0) && windows.size() <= kMostDimensions;
 }
 
-/// Groups are the outer part of the channels, in each of the tensors.
+/// Checks that groups are the outer part of the channels in each tensor.
 bool ConvolutionMatcher::mergeGroups() {
   if (group.extent == 1)
     return true;
@@ -178,7 +182,7 @@ Operand ConvolutionMatcher::operandOf(unsigned which, std::array<int64_t, 3> slo
     operand.strides.push_back(stride);
   };
   int64_t groups = group.extent;
-  // What the group's stride says where there is one channel each.
+  // With one channel per group, the group's stride replaces the channel's.
   auto channels = [&](const Loop &loop, int64_t stride, int64_t ofGroup) {
     add(groups * loop.extent, loop.extent == 1 ? ofGroup : stride);
   };
@@ -190,7 +194,7 @@ Operand ConvolutionMatcher::operandOf(unsigned which, std::array<int64_t, 3> slo
               (window.tap.extent - 1) * (window.tap.x / window.distance) + 1,
           window.distance);
   } else if (which == 1) {
-    // The derivative by the input sums over what the weights' first dimension counts.
+    // The derivative by the input sums over the first dimension of the weights.
     const Loop &outer = flipped ? channel : result, &inner = flipped ? result : channel;
     channels(outer, outer.w, group.w);
     add(inner.extent, inner.w);
@@ -231,8 +235,9 @@ std::optional<runtime::GpuConvolution> ConvolutionMatcher::match(std::array<int6
       return std::nullopt;
     convolution.strides.push_back(stride);
     convolution.dilations.push_back(dilation);
-    // The derivative by the input reads a gradient that is padded already, by all that a window has
-    // beyond its first tap: as the output of a convolution it comes from as much padding.
+    // The gradient that the derivative by the input reads is already padded by the extent of a
+    // window beyond its first tap. As the output of a convolution, it therefore results from the
+    // same padding.
     convolution.padding.push_back(
         convolution.kind == Kind::byInput ? dilation * (window.tap.extent - 1) : 0);
   }
@@ -252,8 +257,8 @@ std::optional<runtime::GpuConvolution> ConvolutionMatcher::match(std::array<int6
 
 std::optional<runtime::GpuConvolution> convolutionOf(rt::ContractionOp op,
                                                      std::array<int64_t, 3> slots) {
-  // A derivative by the weights is a convolution of large windows as well, and the other way round:
-  // the one of the smaller windows is what libraries are made for.
+  // A derivative by the weights is also a convolution with large windows, and vice versa. Libraries
+  // are optimized for the form with the smaller windows.
   std::optional<runtime::GpuConvolution> best;
   auto windowOf = [](const runtime::GpuConvolution &convolution) {
     int64_t size = 1;

@@ -1,4 +1,4 @@
-//===- GpuEmitAddress.cpp - Where a chunk of an operand lies --------------===//
+//===- GpuEmitAddress.cpp - Addresses of an operand's chunks --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Registers that one chunk of all operands may take, in bytes.
+/// Limit on the registers of one chunk of all operands, in bytes.
 static constexpr int64_t kHeldBytes = 256;
 
 FlatAccess GpuEmitter::outerOf(const GpuMember &member, const GpuAccess &access) const {
@@ -40,7 +40,7 @@ bool GpuEmitter::isAligned(const GpuMember &member, const GpuAccess &access,
                            const Chunk &chunk) const {
   if (!chunk.shifted)
     return isAligned(member, access, chunk.lanes);
-  // As far from a whole address as the leading access, in every row.
+  // In every row, the access must have the same misalignment as the leading access.
   const Space &space = spaces.at(chunk.volume);
   if (access.view != space.leading->view && access.view && access.divisor % chunk.lanes != 0)
     return false;
@@ -71,11 +71,11 @@ int64_t GpuEmitter::lanesFor(ArrayRef<const GpuMember *> members, int64_t volume
         if (keys.insert(keyOf(*member, access, Chunk())).second)
           held += std::max<int64_t>(4, bytes);
       }
-  // 16 bytes of the narrowest, unless that is too much of the others.
+  // Use 16 bytes of the narrowest operand, unless the others then take too many registers.
   int64_t lanes = kAccessBytes / least;
   while (lanes > 2 * kAccessBytes / most && lanes * held > kHeldBytes)
     lanes /= 2;
-  // The largest operand must fit; smaller ones are read from caches anyway.
+  // The largest operand must be aligned; smaller ones are read from caches anyway.
   int64_t largest = 0;
   for (const GpuMember *member : members)
     for (const GpuAccess &access : member->accesses)
@@ -166,7 +166,7 @@ void GpuEmitter::note(Value root, bool store, int64_t bytes, StringRef why) {
     info.narrow.push_back(text);
 }
 
-/// Says why a vector of 16 bytes cannot be had.
+/// Records why an access is narrower than 16 bytes.
 void GpuEmitter::noteNarrow(const GpuMember &member, const GpuAccess &access, bool store,
                             const Chunk &chunk) {
   FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);

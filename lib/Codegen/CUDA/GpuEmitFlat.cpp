@@ -1,4 +1,4 @@
-//===- GpuEmitFlat.cpp - A thread for some iterations ---------------------===//
+//===- GpuEmitFlat.cpp - Flat scheme: a thread per few iterations ---------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Chunks of a window that stay in registers.
+/// Limit on the chunks of a window that stay in registers.
 static constexpr int64_t kWindow = 16;
 
 int64_t GpuEmitter::flatLanes() const {
@@ -40,9 +40,8 @@ GpuEmitter::Values GpuEmitter::ownLoops(const GpuMember &member, unsigned depth,
   return Values(forOp.getResults());
 }
 
-/// Whether the member reduces windows of a few elements that another one reads as well: of a
-/// pooling and of the places of what it has chosen, say. Its loops are unrolled, so that what they
-/// load stays in registers.
+/// Whether the member reduces windows of few elements that another member also reads, such as a
+/// pooling and its argmax. Its loops are unrolled, so that the loaded elements stay in registers.
 bool GpuEmitter::isWindow(const GpuMember &member) const {
   SmallVector<unsigned> own = GpuGroup::ownLoops(member);
   int64_t volume = 1, loads = 0;
@@ -105,7 +104,8 @@ void GpuEmitter::flatMember(const GpuMember &member, const Chunk &chunk) {
   if (isWindow(member)) {
     accumulators = overWindow(member, accumulators, work);
   } else {
-    // What flows between members is in the cache: the loops' loads find it there (GpuGroup.cpp).
+    // The cache has the values passed between members, so loads in the loops find them there
+    // (GpuGroup.cpp).
     std::map<Key, Value> outside = cache;
     inLoop = true;
     accumulators = ownLoops(member, 0, accumulators, work);
@@ -145,7 +145,7 @@ GpuShape GpuEmitter::emitFlat() {
   if (whole != shape.blocks * shape.threads) {
     auto branch = scf::IfOp::create(b, loc, below(number, whole), /*withElse=*/count % width != 0);
     if (count % width != 0) {
-      // The elements that fill no vector: one thread, one after the other.
+      // One thread processes the remaining elements sequentially.
       b.setInsertionPointToStart(branch.elseBlock());
       auto last = scf::IfOp::create(
           b, loc, arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, constant(whole)),
@@ -156,7 +156,7 @@ GpuShape GpuEmitter::emitFlat() {
       Chunk single = chunk;
       single.lanes = 0;
       single.at = loop.getInductionVar();
-      // Counted once, with the vectors.
+      // These accesses are already counted with the vectors.
       GpuLaunchInfo counted = info;
       flatBody(single);
       info = counted;

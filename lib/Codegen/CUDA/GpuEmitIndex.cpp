@@ -38,7 +38,7 @@ int64_t GpuEmitter::ownVolume(const GpuMember &member) {
   return volume;
 }
 
-/// The iterations of a launch are counted, and those of a row; what is divided is one of these.
+/// Whether indices may exceed 32 bits: the iterations of a launch, or those of a row.
 bool GpuEmitter::needsWideIndices(const GpuGroup &group, const GpuLaunchLimits &limits) {
   bool wide = group.count() >= limits.narrowIterations;
   for (const GpuMember &member : group.members)

@@ -1,15 +1,15 @@
-//===- GpuEmitLongRows.cpp - Rows beyond the registers --------------------===//
+//===- GpuEmitLongRows.cpp - Rows that exceed the registers ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A row that registers cannot hold is walked by a loop for each member. What several of them need
-// stays in shared memory as far as that goes: a thread finds there what it has put there itself, so
-// that no barrier is needed, and what is computed of an element may take the place of what it is
-// computed from. What has no place is computed again from what it was computed from, rather than
-// written to memory and read back.
+// If a row exceeds the registers, each member processes it in a loop. Values that several members
+// need stay in shared memory, as far as it suffices: each thread reads only its own values there,
+// so no barrier is needed, and the result for an element may overwrite its operand. Values without
+// space in shared memory are recomputed from their operands instead of being written to memory and
+// read back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,8 @@ std::map<GpuEmitter::Key, GpuEmitter::Range> GpuEmitter::ranges() const {
   return result;
 }
 
-/// Whether what the member computes element by element (beside what it may reduce) is not needed
-/// after the launch, and comes from what stays as it is until the last of those who need it.
+/// Whether the member's elementwise results (besides its reductions) are not used after the launch,
+/// and their operands stay unchanged until their last use.
 bool GpuEmitter::isRecomputable(const GpuMember &member, const std::map<Key, Range> &ranges) const {
   if (!member.gathered.empty() || GpuGroup::ownLoops(member).empty() ||
       llvm::all_of(member.outputs, [](const NestOutput &output) { return output.accumulates; }))
@@ -87,7 +87,7 @@ bool GpuEmitter::isRecomputable(const GpuMember &member, const std::map<Key, Ran
   return true;
 }
 
-/// Whether all who access the buffer behind `key` do so at the same elements.
+/// Whether all accesses to the buffer of `key` have the same elements.
 bool GpuEmitter::isOnlyAt(const Key &key) const {
   for (const GpuMember &member : group.members) {
     for (Value root : member.gathered)
@@ -104,13 +104,13 @@ bool GpuEmitter::isOnlyAt(const Key &key) const {
   return true;
 }
 
-/// Threads of a block for a row that is walked by loops.
+/// Chooses the threads of a block for rows processed by loops.
 void GpuEmitter::planLongRows() {
   int64_t most = 1;
   for (auto &[volume, space] : spaces)
     most = std::max(most, space.chunks);
-  // With the row in shared memory a multiprocessor has one block.
-  // (Sums over rows have places for as many threads as there are at most.)
+  // With the row in shared memory, a multiprocessor runs one block. (Sums over rows have space for
+  // the maximum number of threads.)
   team = std::min(kMaxThreads, static_cast<int64_t>(llvm::alignTo(most, kWarp)));
   planSlots();
   if (slots.empty() && allSums.empty())
@@ -122,7 +122,7 @@ void GpuEmitter::planLongRows() {
     slot.memory = memories[slot.place];
 }
 
-/// What the member computes of the chunk is in the cache; what it reduces is not touched.
+/// Puts the member's results for the chunk into the cache, without updating its reductions.
 void GpuEmitter::computeAgain(const GpuMember &member, const Chunk &chunk) {
   Values unused;
   for (const NestOutput &output : member.outputs)
@@ -157,7 +157,7 @@ Value GpuEmitter::loadSlot(const Slot &slot, Type element, const Chunk &chunk) {
 }
 
 void GpuEmitter::storeSlot(Slot &slot, Value value, const Chunk &chunk) {
-  // Whoever had the place before is not needed any more.
+  // The previous value in this memory is no longer used.
   for (auto &[key, other] : slots)
     if (other.memory == slot.memory)
       other.filled = false;

@@ -1,4 +1,4 @@
-//===- GpuEmitMemory.cpp - Loads once, stores at the end ------------------===//
+//===- GpuEmitMemory.cpp - Load once, store at the end --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,8 +16,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Before memory is accessed by `key`: what other threads do to the same elements by other keys is
-/// over.
+/// Called before an access to memory by `key`: emits a barrier if other threads have accessed the
+/// same elements by other keys.
 void GpuEmitter::settle(const Key &key, Value root, bool writing) {
   Key mine = key;
   mine.chunk = 0;
@@ -64,7 +64,7 @@ Value GpuEmitter::loadMemory(const GpuMember &member, const GpuAccess &access, c
   settle(key, access.root, /*writing=*/false);
   bool fresh = key.chunk <= 0;
   if (&member == windowed) {
-    // The elements of all windows, which overlap perhaps, once.
+    // Count the elements of all windows, which may overlap, once.
     windowed = nullptr;
     fresh &= windowsRead.insert(keyOf(member, access, chunk)).second;
     windowed = &member;
@@ -135,7 +135,7 @@ void GpuEmitter::store(const GpuMember &member, const GpuAccess &access, const C
       waiting = store;
       return;
     }
-  // Elements that wait under another key must be written first.
+  // Pending stores of the buffer under another key must be written first.
   bool other = llvm::any_of(pending, [&](const std::pair<Key, Pending> &entry) {
     Key known = entry.first, mine = key;
     known.chunk = mine.chunk = 0;
@@ -143,7 +143,7 @@ void GpuEmitter::store(const GpuMember &member, const GpuAccess &access, const C
   });
   if (other)
     flush(access.root);
-  // What was loaded under other keys is no longer what memory will hold.
+  // Values loaded under other keys are stale.
   for (auto it = cache.begin(); it != cache.end();) {
     Key known = it->first, mine = key;
     known.chunk = mine.chunk = 0;
@@ -161,7 +161,7 @@ void GpuEmitter::storeNow(const GpuMember &member, const GpuAccess &access, cons
     countStore(member, access);
   noteNarrow(member, access, /*store=*/true, chunk);
   Value memory = launch.flat(access.root, /*write=*/true);
-  // Of a row's one element the team's first thread is in charge.
+  // The first thread of the team stores the single element of a row.
   Value condition = chunk.valid;
   if (group.rows) {
     if (!key.vector)
@@ -211,7 +211,7 @@ void GpuEmitter::storeNow(const GpuMember &member, const GpuAccess &access, cons
   }
 }
 
-/// Writes what waits for `root`; for all that is needed after the launch when it is null.
+/// Writes the pending stores to `root`; if it is null, all that are live after the launch.
 void GpuEmitter::flush(Value root) {
   std::vector<std::pair<Key, Pending>> waiting = std::move(pending);
   pending.clear();

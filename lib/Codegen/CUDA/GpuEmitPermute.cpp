@@ -1,15 +1,16 @@
-//===- GpuEmitPermute.cpp - Tiles that change their order -----------------===//
+//===- GpuEmitPermute.cpp - Permute scheme: transpose tiles in shared memory ===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// out[j, i] = f(x[i, j]): x lies along one loop (`across`), out along another (`last`). A block
-// reads a tile of x along the first, 16 bytes a thread, keeps it in shared memory, and computes the
-// tile of out along the second as the flat scheme does. Rows of the tile in shared memory have an
-// odd number of words, and a warp works on 4 rows by 8 vectors of either side, so that neither side
-// has two threads at one bank (elements of less than 4 bytes: two, on the way out).
+// out[j, i] = f(x[i, j]): x is contiguous along one loop (`across`), out along another (`last`). A
+// block reads a tile of x along the first, 16 bytes per thread, stores it in shared memory, and
+// computes the tile of out along the second as the flat scheme does. Rows of the tile in shared
+// memory have an odd number of words, and a warp works on 4 rows by 8 vectors of either side, so
+// neither side has bank conflicts (for elements of less than 4 bytes: two-way conflicts when
+// reading the tile).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,15 +23,16 @@ using namespace mlir;
 namespace tessera::codegen {
 
 static constexpr int64_t kWordBytes = 4;
-/// What every GPU has without being asked, and with several blocks on a multiprocessor.
+/// The shared memory that every GPU provides by default, and with several blocks per
+/// multiprocessor.
 static constexpr int64_t kSharedBytes = 40 << 10;
 
-/// Extents of a side of the tile by bytes of an element: at least 128 bytes each way.
+/// The extent of a tile's side for elements of `bytes` bytes: at least 128 bytes in each direction.
 static int64_t sideFor(int64_t bytes) {
   return bytes == 1 ? 128 : bytes >= 8 ? 32 : 64;
 }
 
-/// Elements from one row of a tile to the next.
+/// The row pitch of a tile in elements.
 static int64_t pitchFor(int64_t across, int64_t bytes) {
   if (bytes >= kWordBytes)
     return across | 1;
@@ -38,8 +40,8 @@ static int64_t pitchFor(int64_t across, int64_t bytes) {
   return (((across + perWord - 1) / perWord) | 1) * perWord;
 }
 
-/// The work of a tile, one vector of `width` elements along one of its loops at a time, dealt out
-/// to the threads; `body` gets where it begins in the tile. `runs`: vectors of a row.
+/// Distributes the work of a tile over the threads, one vector of `width` elements along one of its
+/// loops at a time; `body` gets the vector's start in the tile. `runs`: vectors per row.
 void GpuEmitter::overTile(const Tile &tile, int64_t runs, int64_t width, bool alongLast,
                           function_ref<void(Value, Value)> body) {
   int64_t lines = alongLast ? tile.across : tile.last, total = runs * lines;
@@ -68,7 +70,7 @@ void GpuEmitter::overTile(const Tile &tile, int64_t runs, int64_t width, bool al
   }
   Value at = multiply(run, width);
   Value last = alongLast ? at : line, across = alongLast ? line : at;
-  // Tiles at the edge are not whole.
+  // Tiles at the edge are partial.
   const GpuTiles &tiles = *group.tiles;
   Value inside;
   auto limit = [&](Value begin, Value in, int64_t side, int64_t extent) {
@@ -118,7 +120,7 @@ void GpuEmitter::stage(const GpuMember &member, const GpuAccess &access, const T
   overTile(tile, tile.across / width, width, /*alongLast=*/false, [&](Value last, Value across) {
     Value from = add(add(tile.acrossAt, across),
                      multiply(add(tile.lastAt, last), step(tiles.loops.size() - 1)));
-    // The other loops, from their flat index.
+    // The indices of the other loops, from their flat index.
     int64_t below = 1;
     for (unsigned l = tiles.loops.size(); l-- > 0;) {
       if (l != tiles.across && l + 1 != tiles.loops.size()) {
@@ -171,7 +173,7 @@ Value GpuEmitter::loadStaged(const Staged &tiled, Type element, const Chunk &chu
 GpuShape GpuEmitter::emitPermute() {
   const GpuTiles &tiles = *group.tiles;
   int64_t last = tiles.loops.back().extent, across = tiles.loops[tiles.across].extent;
-  // Operands of the tile, once each.
+  // The operands of the tile, without duplicates.
   SmallVector<std::pair<const GpuMember *, const GpuAccess *>> operands;
   int64_t widest = 1, bytes = 0;
   std::set<Key> keys;
@@ -187,7 +189,7 @@ GpuShape GpuEmitter::emitPermute() {
   Tile tile;
   tile.last = std::min(side, last);
   tile.across = std::min(side, across);
-  // A short side makes the other one longer.
+  // If one side is short, the other one becomes longer.
   while (tile.last < side && 2 * tile.across <= across && 2 * tile.across * tile.last <= most)
     tile.across *= 2;
   while (tile.across < side && 2 * tile.last <= last && 2 * tile.across * tile.last <= most)
@@ -213,7 +215,8 @@ GpuShape GpuEmitter::emitPermute() {
   block = divide(block, lastTiles);
   tile.acrossAt = multiply(remainder(block, acrossTiles), tile.across);
   block = divide(block, acrossTiles);
-  // `block` counts the other loops; as a flat index of all loops the two stand at zero.
+  // `block` counts the other loops; in a flat index of all loops, the two loops of the tile are
+  // zero.
   int64_t aboveAcross = 1, between = 1;
   for (unsigned l = 0; l + 1 < tiles.loops.size(); ++l)
     if (l != tiles.across)

@@ -1,15 +1,15 @@
-//===- GpuEmitRows.cpp - Rows, a team of threads each ---------------------===//
+//===- GpuEmitRows.cpp - Rows scheme: a team of threads per row -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A row is an iteration of the classes. Its own loops are dealt out to the threads of a team, a
-// chunk each, round after round. Teams of up to a warp share a block and combine by shuffles; a
-// larger team is a block and combines by shuffles, then through shared memory, always in the same
-// order. Rows that begin at any address have chunks that begin at whole ones. While all rounds of a
-// row fit into registers they are unrolled; longer rows are walked by loops, once for each member.
+// A row is an iteration of the classes. Its own loops are distributed over the threads of a team,
+// one chunk each, in rounds. Teams of up to a warp share a block and combine by shuffles; a larger
+// team is a block and combines by shuffles, then through shared memory, always in the same order.
+// Rows at unaligned addresses have chunks at aligned ones. The rounds of a row are unrolled if they
+// all fit in registers; longer rows are processed by loops, one for each member.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Which lanes of a chunk at the row's edge are in the row.
+/// The mask of a chunk's lanes that are within the row.
 Value GpuEmitter::within(const Chunk &chunk) {
   auto type = VectorType::get(chunk.lanes, b.getIndexType());
   SmallVector<int64_t> steps = llvm::to_vector(llvm::seq<int64_t>(0, chunk.lanes));
@@ -33,11 +33,11 @@ Value GpuEmitter::within(const Chunk &chunk) {
       arith::AddIOp::create(b, loc, vector::BroadcastOp::create(b, loc, type, chunk.at), lanes);
   Value end =
       arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, b.getIndexAttr(chunk.volume)));
-  // What lies before the row is a very large number.
+  // Indices before the row are very large as unsigned numbers.
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, all, end);
 }
 
-/// `inner`: it is known that the chunk lies within the row.
+/// `inner`: the chunk is known to be within the row.
 void GpuEmitter::placeChunk(Chunk &chunk, const Space &space, Value index, bool inner) {
   int64_t width = std::max<int64_t>(1, space.lanes);
   chunk.slot = index;
@@ -145,7 +145,7 @@ void GpuEmitter::rowMember(const GpuMember &member) {
   for (unsigned loop : GpuGroup::ownLoops(member))
     volume *= member.extents[loop];
   if (volume == 1) {
-    // Of a reduction over nothing but one element the body is an ordinary one.
+    // The body of a reduction over a single element is an ordinary one.
     Values old;
     for (const NestOutput &output : member.outputs)
       if (output.accumulates)
@@ -154,7 +154,7 @@ void GpuEmitter::rowMember(const GpuMember &member) {
     return;
   }
   const Space &space = spaces[volume];
-  // Computed where it is needed.
+  // Its users compute it.
   if (!space.unrolled && !member.hasReduction() &&
       llvm::any_of(member.outputs, [&](const NestOutput &output) {
         return producerOf(keyInRow(member, member.accesses[output.operand])) == &member;
@@ -178,15 +178,15 @@ GpuShape GpuEmitter::emitRows() {
     row = add(multiply(row, teams), divide(lane, team));
     lane = remainder(lane, team);
     if (rows % teams != 0) {
-      // All lanes take part in shuffles: a team beyond the end does the last row again, and keeps
-      // it to itself.
+      // All lanes take part in shuffles: a team beyond the end repeats the last row and discards
+      // the result.
       rowValid = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, row, constant(rows));
       row = arith::MinUIOp::create(b, loc, row, constant(rows - 1));
     }
   }
   for (auto &[volume, space] : spaces)
     if (space.leading) {
-      // How far the row begins behind a whole address.
+      // The row's offset from an aligned address.
       Value at = evaluate(outerOf(*space.leader, *space.leading), row);
       if (space.leading->view && space.leading->divisor % space.lanes != 0)
         at = add(at, dynamicOffsets[space.leading->view]);

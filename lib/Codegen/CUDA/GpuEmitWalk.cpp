@@ -1,13 +1,13 @@
-//===- GpuEmitWalk.cpp - Row after row, and their sums ------------------===//
+//===- GpuEmitWalk.cpp - Process rows in order with their sums ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A team goes over some rows one after another (GpuWalk.cpp). What is summed over them stays with
-// the thread until the last one: in registers, in shared memory where these are too few, or in the
-// result's memory; each thread finds there what it has put there.
+// A team processes several rows in order (GpuWalk.cpp). The thread keeps its sums over them until
+// the last row: in registers, in shared memory if registers do not suffice, or in the result's
+// memory; each thread reads only its own values there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,13 +21,13 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Chunks of the sum that are values of the row loop.
+/// The number of the sum's chunks that the row loop carries as values.
 int64_t GpuEmitter::roundsOf(const Sums &sums) const {
   const Space &space = spaces.at(sums.volume);
   return sumsIn == SumsIn::registers ? (space.chunks + team - 1) / team : 0;
 }
 
-/// Gives the sums shared memory, if there is enough beside that of the rows' reductions.
+/// Places the sums in shared memory, if there is enough besides that of the rows' reductions.
 bool GpuEmitter::placeSums() {
   int64_t bytes = 0;
   auto elementsOf = [&](const Sums &sums) {
@@ -44,7 +44,8 @@ bool GpuEmitter::placeSums() {
   return true;
 }
 
-/// What the sums begin with: values of the row loop, or in their memory.
+/// Sets the initial values of the sums: loop-carried values of the row loop, or values in their
+/// memory.
 void GpuEmitter::beginSums(Values &carried) {
   for (const GpuMember &member : group.members)
     if (group.isColumnsFill(member))
@@ -83,7 +84,7 @@ void GpuEmitter::addRow(Sums &sums, MutableArrayRef<Value> current) {
     storeNow(*sums.member, *sums.access, chunk, body(*sums.member, chunk, before)[0]);
   });
   if (sumsIn == SumsIn::memory) {
-    // Once for each row, whatever caches make of it.
+    // Counted once per row, regardless of caches.
     info.readBytes += (info.readBytes - read) * (group.walk - 1);
     info.writtenBytes += (info.writtenBytes - written) * (group.walk - 1);
   }
@@ -109,7 +110,7 @@ void GpuEmitter::walkRows() {
   Value first = row;
   Values carried;
   beginSums(carried);
-  // The sums' first values wait for the last ones.
+  // The stores of the sums' initial values stay pending until the final ones.
   std::vector<std::pair<Key, Pending>> waiting = std::move(pending);
   pending.clear();
   cache.clear();
@@ -130,7 +131,7 @@ void GpuEmitter::walkRows() {
       }
     }
     flush(Value());
-    // The next row's partial results go where this one's were read.
+    // The next row's partial results overwrite those of this row, so these must have been read.
     if (team > kWarp)
       gpu::BarrierOp::create(b, loc);
     if (!current.empty())

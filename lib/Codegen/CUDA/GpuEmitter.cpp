@@ -1,4 +1,4 @@
-//===- GpuEmitter.cpp - What one thread of a launch does ------------------===//
+//===- GpuEmitter.cpp - Emit the code of one thread of a launch -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -46,8 +46,8 @@ LogicalResult GpuEmitter::captureAll() {
   return success();
 }
 
-/// How many elements a body's load reads: one for each iteration of the loops that its indices
-/// depend on, and no more than there are.
+/// The number of elements that a body's load reads: one per iteration of the loops that its indices
+/// depend on, and at most the elements of the buffer.
 static int64_t placesOf(const GpuMember &member, memref::LoadOp load) {
   SmallVector<bool> used(member.extents.size());
   SmallVector<Value> work(load.getIndices());
@@ -56,7 +56,7 @@ static int64_t placesOf(const GpuMember &member, memref::LoadOp load) {
     Value value = work.pop_back_val();
     Operation *def = value.getDefiningOp();
     if (!def) {
-      // An element of an operand: its loops.
+      // An element of an operand depends on the operand's loops.
       auto argument = cast<BlockArgument>(value);
       for (const GpuAccess &access : member.accesses)
         if (member.op.getMatchingBlockArgument(access.operand) == argument)
@@ -75,8 +75,8 @@ static int64_t placesOf(const GpuMember &member, memref::LoadOp load) {
   return std::min(result, cast<MemRefType>(rootOf(load.getMemRef()).getType()).getNumElements());
 }
 
-/// The elements of a chunk that a body reads at computed places, when they lie side by side: rows
-/// of a table. Null when they do not.
+/// Loads the elements of a chunk at computed indices as a vector if they are contiguous, such as
+/// rows of a table. Null if they are not.
 Value GpuEmitter::loadTogether(memref::LoadOp load, const IRMapping &mapping, const Chunk &chunk) {
   int64_t bytes = bytesOf(load.getType());
   auto fail = [&](int64_t width, StringRef why) {
@@ -170,7 +170,7 @@ FailureOr<GpuShape> GpuEmitter::emit() {
   if (group.rows)
     info.scheme = GpuScheme::rows;
   FailureOr<GpuShape> shape = group.rows ? emitRows() : emitFlat();
-  int64_t threads = group.rows ? team : 1; // that share the loops of a member
+  int64_t threads = group.rows ? team : 1; // number of threads that share a member's loops
   for (const GpuMember &member : group.members)
     info.serialIterations =
         std::max(info.serialIterations, (ownVolume(member) + threads - 1) / threads * group.walk);

@@ -165,7 +165,7 @@ private:
   /// The member whose own loops are unrolled, and the indices of its loops.
   const GpuMember *windowed = nullptr;
   llvm::SmallVector<int64_t> window;
-  std::set<Key> windowsRead; ///< their loads, over all windows
+  std::set<Key> windowsRead; ///< keys of their loads, over all windows
 
   // permute
   std::map<Key, Staged> staged;

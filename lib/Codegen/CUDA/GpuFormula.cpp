@@ -1,4 +1,4 @@
-//===- GpuFormula.cpp - Exponential, logarithm, and what comes of them ----===//
+//===- GpuFormula.cpp - Exponential, logarithm and their derivatives ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// `x` within bounds beyond which a result is 0 or infinite; 0 for NaN.
+/// Clamps `x` to bounds beyond which a result is 0 or infinite; returns 0 for NaN.
 Value Formula::within(Value x, double low, double high) {
   Value safe = pick(isNaN(x), c(0), x);
   safe = pick(less(safe, c(low)), c(low), safe);
@@ -32,7 +32,8 @@ Value Formula::exp2(Value x) {
   return pick(isNaN(x), x, scaled(mul(sub(safe, k), c(0.69314718055994530942)), k));
 }
 
-/// 2^k exp(r) with |r| <= ln(2) / 2; the power in two factors, so that neither overflows.
+/// 2^k exp(r) with |r| <= ln(2) / 2; the power is split into two factors, so that neither
+/// overflows.
 Value Formula::scaled(Value r, Value k) {
   SmallVector<double> inverse{1};
   for (int i = 1; i <= 13; ++i)
@@ -80,7 +81,7 @@ Value Formula::log(Value x) {
   return pick(isNaN(x), x, result);
 }
 
-/// Kahan: the errors of 1 + x and of the logarithm cancel.
+/// By Kahan: the errors of 1 + x and of the logarithm cancel.
 Value Formula::log1p(Value x) {
   Value u = add(x, c(1)), d = sub(u, c(1));
   Value result = mul(log(u), div(x, d));
@@ -118,7 +119,7 @@ Value Formula::cosh(Value x) {
 Value Formula::asinh(Value x) {
   Value a = abs(x), square = mul(a, a);
   Value result = log1p(add(a, div(square, add(c(1), sqrt(add(c(1), square))))));
-  // Where the square overflows: log(2 a).
+  // If the square overflows: log(2 a).
   result = pick(less(c(1e150), a), add(log(a), c(0.69314718055994530942)), result);
   return sign(result, x);
 }
@@ -156,7 +157,7 @@ Formula::Pair Formula::product(Pair x, Pair y) {
   return {p, add(rest, fma(x.high, y.low, mul(x.low, y.high)))};
 }
 
-/// The series of log with its first two terms in pairs: 2 s + s^3 (2/3 + 2/5 s^2 + ...).
+/// The series of log with its first two terms as pairs: 2 s + s^3 (2/3 + 2/5 s^2 + ...).
 Formula::Pair Formula::logPair(Value x) {
   auto [m, k] = split(x);
   Value f = sub(m, c(1));
@@ -169,7 +170,7 @@ Formula::Pair Formula::logPair(Value x) {
   for (int i = 2; i <= 12; ++i)
     odd.push_back(2.0 / (2 * i + 1));
   Pair factor = sum(c(2.0 / 3), mul(square.high, series(square.high, odd)));
-  factor.low = add(factor.low, c(3.70074341541718826e-17)); // 2/3 less its double
+  factor.low = add(factor.low, c(3.70074341541718826e-17)); // 2/3 minus its double
   Pair cubic = product(product(square, quotient), factor);
   Pair twice = sum(mul(c(2), quotient.high), cubic.high);
   Value low = add(twice.low, fma(c(2), quotient.low, cubic.low));
@@ -177,8 +178,8 @@ Formula::Pair Formula::logPair(Value x) {
   return sum(whole.high, fma(k, c(1.90821492927058770002e-10), add(whole.low, low)));
 }
 
-/// exp(y log|x|), the logarithm and its product with twice the digits: the error of an exponent is
-/// the relative one of the result.
+/// exp(y log|x|), where the logarithm and the product have twice the digits: the absolute error of
+/// an exponent is the relative error of the result.
 Value Formula::pow(Value x, Value y) {
   double large = std::numeric_limits<double>::infinity();
   Value amount = abs(x), plain = both(less(c(0), amount), less(amount, c(large)));

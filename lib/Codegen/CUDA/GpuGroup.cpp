@@ -1,4 +1,4 @@
-//===- GpuGroup.cpp - Ops that become one launch --------------------------===//
+//===- GpuGroup.cpp - Groups of ops that become one launch ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,9 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Fewer rows than kBusyTeams of more elements than this are not for a launch over rows.
+/// Fewer than kBusyTeams rows that are longer than this do not use the rows scheme.
 static constexpr int64_t kLongRow = 8 << 10;
-/// Own loops of fewer reduced iterations are walked by one thread.
+/// One thread processes own loops of fewer reduced iterations.
 static constexpr int64_t kShortRow = 8;
 
 GpuGroup::GpuGroup(GpuMember member) {
@@ -88,7 +88,7 @@ bool GpuGroup::flatPossible() const {
         return false;
   if (members.size() == 1)
     return true;
-  // A thread sees only what it has written itself.
+  // A thread sees only its own writes.
   for (const GpuMember &member : members)
     for (const GpuAccess &access : member.accesses) {
       if (!access.output)
@@ -168,7 +168,7 @@ bool GpuGroup::choose() {
   }
   if (team && (!flat || (contiguousAlongOwn() && longest > kShortRow))) {
     rows = true;
-    // What runs well by itself is not worth a strided or a lonely team.
+    // A member that runs well alone should not get a strided or a single team.
     return !parallel || (contiguousAlongOwn() && (count() >= kBusyTeams || longest <= kLongRow));
   }
   rows = false;
