@@ -1,4 +1,4 @@
-//===- GpuEmitPermute.cpp - Permute scheme: transpose tiles in shared memory ===//
+//===- GpuEmitPermute.cpp - Transpose tiles in shared memory --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- GpuFormula.cpp - Exponential, logarithm and their derivatives ------===//
+//===- GpuFormula.cpp - Exponential, logarithm and functions of these -----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

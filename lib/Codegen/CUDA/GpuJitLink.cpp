@@ -59,7 +59,7 @@ std::string JitLink::version() const {
   return std::to_string(major) + "." + std::to_string(minor);
 }
 
-/// One of the two logs, without the zeros at its end.
+/// Reads one of the two logs, without the zeros at its end.
 static std::string read(JitLink::Handle handle, int (*size)(JitLink::Handle, size_t *),
                         int (*get)(JitLink::Handle, char *)) {
   size_t bytes = 0;
@@ -74,7 +74,7 @@ static std::string read(JitLink::Handle handle, int (*size)(JitLink::Handle, siz
 mlir::FailureOr<std::string> JitLink::assemble(const std::string &ptx, StringRef arch,
                                                std::string &log, std::string &error) const {
   std::string target = ("-arch=" + arch).str();
-  // What was compiled is kept by our own cache, not by the library's.
+  // Our own cache keeps the results, so the library's is disabled.
   const char *options[] = {target.c_str(), "-O3", "-verbose", "-no-cache"};
   Handle handle = nullptr;
   int status = create(&handle, std::size(options), options);
@@ -83,7 +83,7 @@ mlir::FailureOr<std::string> JitLink::assemble(const std::string &ptx, StringRef
     return mlir::failure();
   }
   auto cleanup = make_scope_exit([&] { destroy(&handle); });
-  // The zero at the end of a text is a part of it.
+  // The terminating zero is included.
   size_t bytes = 0;
   std::string code;
   const char *call = "nvJitLinkAddData";

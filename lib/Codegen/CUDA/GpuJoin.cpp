@@ -1,4 +1,4 @@
-//===- GpuJoin.cpp - Which ops have loops in common -----------------------===//
+//===- GpuJoin.cpp - Join ops with common loops ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Without any class one block does all the work: no more than this many iterations.
+/// Limit on the iterations of a member in a group without classes, which one block runs.
 static constexpr int64_t kMaxAlone = 32 << 10;
 
 bool GpuGroup::separable() const {
@@ -52,7 +52,8 @@ bool GpuGroup::separable() const {
     }
     if (count <= 1)
       continue;
-    // The iterations' intervals must not touch: each step is beyond all that smaller ones reach.
+    // The intervals of iterations must not overlap: each step exceeds the reach of all smaller
+    // ones.
     SmallVector<std::pair<int64_t, int64_t>> dims;
     for (auto [step, extent] : llvm::zip_equal(steps, extents))
       dims.emplace_back(step, extent);
@@ -70,7 +71,8 @@ bool GpuGroup::separable() const {
 }
 
 void GpuGroup::orderClasses() {
-  // The largest output, else input, of the last member with memory along the classes.
+  // The access with the most classes, outputs first, of the last member with memory along the
+  // classes.
   const GpuAccess *primary = nullptr;
   SmallVector<unsigned> loops;
   for (const GpuMember &member : llvm::reverse(members)) {
@@ -112,15 +114,15 @@ void GpuGroup::orderClasses() {
 }
 
 namespace {
-/// A member and its loop of each class; -1: none.
+/// A member and its loop of each class; -1 if it has none.
 struct Linked {
   const GpuMember *member;
   SmallVector<int> loopOf;
 };
 } // namespace
 
-/// The loop of each class in `member`: the one that takes the same steps through memory that it
-/// shares with a linked one. What flows between them decides; what both only read suggests.
+/// The loop of each class in `member`: the one with the same steps through memory shared with a
+/// linked member. Memory that one of them writes has priority over memory that both only read.
 static SmallVector<int> linkLoops(const GpuMember &member, ArrayRef<Linked> linked,
                                   ArrayRef<int64_t> extents) {
   SmallVector<int> loopOf(extents.size(), -1);
@@ -172,7 +174,7 @@ bool GpuGroup::joinIterations(const GpuMember &member, ArrayRef<GpuMember> fills
   for (const GpuMember &fill : fills)
     added.insert(added.end() - 1, {&fill, linkLoops(fill, added.back(), extents)});
 
-  // Drop what is not shared, then as many more as the flow demands, innermost first.
+  // Drop unshared classes, then further ones until the group is separable, innermost first.
   SmallVector<unsigned> kept;
   for (unsigned c = 0; c < extents.size(); ++c)
     if (llvm::all_of(added, [&](const Linked &entry) { return entry.loopOf[c] >= 0; }))

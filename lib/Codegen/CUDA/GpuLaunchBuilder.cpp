@@ -1,4 +1,4 @@
-//===- GpuLaunchBuilder.cpp - The function of one launch ------------------===//
+//===- GpuLaunchBuilder.cpp - Build the function of one launch ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,7 +26,7 @@ GpuLaunchBuilder::GpuLaunchBuilder(ModuleOp module, StringRef symbol, Location l
   block = gpu::BlockIdOp::create(b, loc, gpu::Dimension::x);
   thread = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);
   anchor = func::ReturnOp::create(b, loc);
-  // The body stands between the entry's ops and the return; this one tells them apart.
+  // The body is placed between the ops of the entry and the return; this op marks the boundary.
   b.setInsertionPoint(anchor);
   anchor = arith::ConstantIndexOp::create(b, loc, 0);
   b.setInsertionPointAfter(anchor);
@@ -37,7 +37,7 @@ OpBuilder GpuLaunchBuilder::entry() {
 }
 
 Value GpuLaunchBuilder::buffer(Value root, bool write) {
-  // Constants are no arguments.
+  // Constants are not arguments.
   if (auto global = root.getDefiningOp<memref::GetGlobalOp>()) {
     if (!mapping.contains(root))
       mapping.map(root, entry().clone(*global)->getResult(0));

@@ -1,4 +1,4 @@
-//===- GpuLaunches.cpp - A kernel as grid launches ------------------------===//
+//===- GpuLaunches.cpp - Split a kernel into grid launches ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -51,8 +51,8 @@ private:
     return success();
   }
 
-  /// Whether the plan that comes before or at `index` writes `root` after the kernel's op `load`;
-  /// or a write that the load should see was put behind this launch.
+  /// Whether a plan at or before `index` writes `root` after the kernel's op `load`, or a later
+  /// plan contains a write before `load`.
   bool changedBefore(size_t index, Operation *load, Value root) {
     for (auto [i, plan] : llvm::enumerate(plans)) {
       SmallVector<Value> reads, writes;
@@ -71,7 +71,7 @@ private:
     for (size_t i = index + 1; i < plans.size(); ++i) {
       SmallVector<Value> reads, writes;
       plans[i].effects(reads, writes);
-      // Scalars that are loaded between launches are loaded within them.
+      // Launches load the scalars that the kernel loads between launches.
       if (llvm::is_contained(reads, root))
         return true;
       for (Operation *user : root.getUsers())
@@ -106,7 +106,7 @@ private:
       return failure();
     }
     if (builder.buffers.empty()) {
-      builder.function.erase(); // nothing is computed
+      builder.function.erase(); // no code
       return success();
     }
     builder.finish(shape->threads);

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Threads are shared out among the outermost loops. A derivative often sums over its
-// first loop, such as the tokens of a weight's gradient; nothing depends on the order
-// of loops but that of a sum, which stays.
+// The outermost loops are distributed over the threads. A derivative often sums over its first
+// loop, such as the tokens of a weight's gradient; only the order of a sum depends on the order of
+// loops, and it is unchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ void putParallelLoopsFirst(func::FuncOp kernel) {
     if (order.size() != before.size() || llvm::is_sorted(order))
       return;
     Builder b(op.getContext());
-    SmallVector<int64_t> place(order.size()); // of each loop in the new nest
+    SmallVector<int64_t> place(order.size()); // position of each loop in the new nest
     SmallVector<Attribute> iterators;
     for (auto [to, from] : llvm::enumerate(order)) {
       place[from] = static_cast<int64_t>(to);

@@ -1,4 +1,4 @@
-//===- GpuLoops.cpp - Launches of ops that have no scheme -----------------===//
+//===- GpuLoops.cpp - Launches of ops without a scheme --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,7 +16,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Iterations of all loops of the op, nested loops of constant bounds within it included.
+/// The iterations of all loops of the op, including nested loops of constant bounds within it.
 static int64_t iterationsOf(Operation *op) {
   int64_t count = 1;
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
@@ -32,17 +32,17 @@ static int64_t iterationsOf(Operation *op) {
   return count * inner;
 }
 
-/// Threads that keep a GPU busy, and iterations that an owner of places should have at least.
+/// The least number of threads that keep a GPU busy, and of iterations per owner of indices.
 static constexpr int64_t kBusyThreads = 64 << 10, kOwnersIterations = 64;
 
-/// A thread for each iteration of the independent loops and each owner of places; it walks the
-/// other loops in order.
+/// A thread per iteration of the independent loops and per owner of indices; it runs the other
+/// loops in order.
 static FailureOr<GpuShape> spreadNest(Operation *op, GpuLaunchBuilder &builder) {
   OpBuilder &b = builder.b;
   Location loc = builder.loc;
   SmallVector<unsigned> independent = independentLoops(op);
   b.setInsertionPoint(op);
-  // The number of threads is known before the loops are gone; the guard comes around them.
+  // Computes the number of threads before the loops are removed; the guard then surrounds them.
   int64_t count = 1;
   SmallVector<scf::ForOp> loops;
   op->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) { loops.push_back(loop); });
@@ -90,8 +90,8 @@ static bool isRoot(Value root) {
              : isa_and_nonnull<memref::AllocOp, memref::AllocaOp>(root.getDefiningOp());
 }
 
-/// A thread for each iteration of the parallel loops around everything else, when different
-/// iterations write different elements.
+/// A thread per iteration of the outermost parallel loops, if different iterations write different
+/// elements.
 static FailureOr<GpuShape> spread(Operation *op, GpuLaunchBuilder &builder) {
   auto generic = cast<linalg::GenericOp>(op);
   SmallVector<int64_t, 4> extents = generic.getStaticLoopRanges();
@@ -162,7 +162,7 @@ static FailureOr<GpuShape> spread(Operation *op, GpuLaunchBuilder &builder) {
   return shape;
 }
 
-/// Whether the launch reads the buffer; a linalg op's output only where its body does.
+/// Whether the launch reads the buffer; for an output of a linalg op, whether its body does.
 static bool readsFrom(const GpuPlan &plan, Value root, ArrayRef<Value> reads) {
   auto generic = plan.parallel ? dyn_cast<linalg::GenericOp>(plan.ops[0]) : linalg::GenericOp();
   if (!generic)
@@ -177,7 +177,7 @@ static bool readsFrom(const GpuPlan &plan, Value root, ArrayRef<Value> reads) {
                       [&](memref::LoadOp load) { return rootOf(load.getMemRef()) == root; });
 }
 
-// By one thread, or a linalg op by a thread an iteration of its outer loops.
+// Runs ops by one thread, or a linalg op by a thread per iteration of its outer loops.
 FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, GpuLaunchInfo &info) {
   SmallVector<Value> reads, writes;
   for (Operation *op : plan.ops) {

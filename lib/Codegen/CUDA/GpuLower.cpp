@@ -1,4 +1,4 @@
-//===- GpuLower.cpp - Launches in the LLVM and NVVM dialects --------------===//
+//===- GpuLower.cpp - Lower launches to the LLVM and NVVM dialects --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -29,7 +29,7 @@ using namespace mlir;
 namespace tessera::codegen {
 namespace {
 
-/// The index of the block or thread: a register of 32 bits, never negative.
+/// The index of the block or thread: a 32-bit register, never negative.
 template <typename From, typename To> struct LowerIndex : ConvertOpToLLVMPattern<From> {
   using ConvertOpToLLVMPattern<From>::ConvertOpToLLVMPattern;
 
@@ -53,7 +53,7 @@ struct LowerBarrier : ConvertOpToLLVMPattern<gpu::BarrierOp> {
   }
 };
 
-/// Whole warps shuffle words of 32 bits (GpuReduce.cpp).
+/// Shuffles are of entire warps and 32-bit words (GpuReduce.cpp).
 struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -78,8 +78,8 @@ struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
 
 } // namespace
 
-/// What is left of the math dialect must be an instruction, lest the assembler find a function that
-/// nobody has.
+/// Checks that the remaining ops of the math dialect are instructions, since otherwise the
+/// assembler would find an undefined function.
 static LogicalResult checkMath(ModuleOp module) {
   WalkResult walk = module.walk([](Operation *op) {
     if (!isa<math::MathDialect>(op->getDialect()))
@@ -96,7 +96,7 @@ static LogicalResult checkMath(ModuleOp module) {
   return failure(walk.wasInterrupted());
 }
 
-/// Shared memory is one dynamic array, its size said at the launch.
+/// Shared memory is one dynamic array, whose size is given at the launch.
 static void useDynamicShared(ModuleOp module) {
   OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
@@ -161,7 +161,7 @@ LogicalResult lowerLaunches(ModuleOp module) {
     function->setAttr(
         NVVM::NVVMDialect::getMaxntidAttrName(),
         b.getDenseI32ArrayAttr({static_cast<int32_t>(threads[function.getName().str()])}));
-    // Otherwise ptxas stops at 64 registers for the sake of more blocks, and spills.
+    // Otherwise ptxas limits registers to 64 to allow more blocks, and spills.
     function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
   }
   return success();

@@ -1,14 +1,14 @@
-//===- GpuMath.cpp - Functions that a GPU has no instruction for ----------===//
+//===- GpuMath.cpp - Functions without a GPU instruction ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The CPU has a math library for what KernelMath.cpp leaves: functions of f64, and powers, roots
-// and inverse hyperbolic functions of f32. Here they are written out in f64, to some units in the
-// last place: exponential and logarithm by argument reduction and a series, the others from these
-// two.
+// On the CPU, a math library provides what KernelMath.cpp does not expand: functions of f64, and
+// powers, roots and inverse hyperbolic functions of f32. For GPUs this file expands them in f64,
+// with an error of some units in the last place: exponential and logarithm by argument reduction
+// and a series, the others in terms of these two.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir;
 namespace tessera::codegen {
 namespace {
 
-/// The function of `op`, in f64; null for what is not a function of these.
+/// The function of `op` in f64; null for any other op.
 Value expand(Operation *op, Formula &f, ValueRange x, bool wasF32) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<math::ExpOp>([&](auto) { return f.exp(x[0]); })
@@ -101,7 +101,7 @@ LogicalResult expandGpuMath(ModuleOp launches) {
     op->getResult(0).replaceAllUsesWith(result);
     op->erase();
   }
-  // Extensions that were made for nothing.
+  // Folds redundant extensions.
   RewritePatternSet none(launches.getContext());
   return applyPatternsGreedily(launches, std::move(none));
 }

@@ -1,19 +1,19 @@
-//===- GpuNests.cpp - Ordered loops, as parallel as they are --------------===//
+//===- GpuNests.cpp - Parallelize ordered loops ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A scatter is a nest of loops over what is put, in order: of equal places the last one stays. A
-// loop whose index stands alone in one dimension of everything that is written,
+// A scatter is a loop nest over the updates, in order: the last update of an element wins. A loop
+// whose index alone determines one dimension of all written memory,
 //
 //   for %n, for %j:   dest[place[%n], %j] = source[%n, %j]          (%j does, %n does not)
 //
-// has iterations that touch different elements. These become threads; each walks the other loops
-// in order, so that the result is the same in every run. Where that makes few threads, each place
-// of `dest` gets an owner: owners walk all %n, reading place[%n] alone, and do the rest where the
-// place is one of theirs.
+// has iterations that access different elements. These become threads; each runs the other loops in
+// order, so the result is the same in every run. If that yields few threads, each index of `dest`
+// gets an owner: owners iterate over all %n, read only place[%n], and do the remaining work if they
+// own that index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// The loops of a perfect nest with constant bounds, outermost first; empty when it is none.
+/// The loops of a perfect nest with constant bounds, outermost first; empty if it is not one.
 static SmallVector<scf::ForOp> perfectNest(Operation *op) {
   SmallVector<scf::ForOp> loops;
   while (auto loop = dyn_cast<scf::ForOp>(op)) {
@@ -43,19 +43,21 @@ static SmallVector<scf::ForOp> perfectNest(Operation *op) {
   return loops;
 }
 
-/// The dimension of an access in which `index` stands alone and which is that of its buffer, or -1.
+/// The dimension of an access that `index` alone determines, as a dimension of the underlying
+/// buffer, or -1.
 static int dimensionOf(Value index, Value memory, ValueRange indices) {
   int found = -1;
   for (auto [dim, at] : llvm::enumerate(indices))
     if (at == index)
       found = static_cast<int>(dim);
-  // A view may step through its buffer as it likes: only whole ones are compared.
+  // A view may have any strides, so only entire buffers are compared.
   return memory == rootOf(memory) ? found : -1;
 }
 
-/// Whether different iterations of the loop touch different elements of all that the nest writes.
+/// Whether different iterations of the loop access different elements of everything that the nest
+/// writes.
 static bool isIndependent(scf::ForOp loop, Operation *nest) {
-  llvm::MapVector<Value, int> dimension; // of each buffer that is written
+  llvm::MapVector<Value, int> dimension; // of each written buffer
   WalkResult stores = nest->walk([&](Operation *op) {
     if (isa<memref::StoreOp, memref::LoadOp, scf::ForOp, scf::YieldOp>(op) || isPure(op)) {
       auto store = dyn_cast<memref::StoreOp>(op);
@@ -91,7 +93,7 @@ std::optional<OwnedDimension> ownedDimension(Operation *nest) {
   OwnedDimension owned;
   llvm::SmallPtrSet<Value, 4> written;
   nest->walk([&](memref::StoreOp store) { written.insert(rootOf(store.getMemRef())); });
-  // Every access to what is written has the same value in one dimension of one extent.
+  // Every access to a written buffer has the same index value in one dimension of the same extent.
   auto isOwned = [&](Value memory, ValueRange indices) {
     if (memory != rootOf(memory))
       return false; // a view
@@ -118,7 +120,7 @@ std::optional<OwnedDimension> ownedDimension(Operation *nest) {
   });
   if (walk.wasInterrupted() || written.empty() || perfectNest(nest).empty() || !owned.place)
     return std::nullopt;
-  // The place is known before anything is read of what is written.
+  // The index must not depend on loads from written buffers.
   SmallVector<Value> work = {owned.place};
   llvm::SmallPtrSet<Operation *, 16> seen;
   while (!work.empty()) {
@@ -155,7 +157,7 @@ void keepOwned(const OwnedDimension &owned, Value owner, int64_t owners, OpBuild
   Value first = arith::MulIOp::create(b, loc, owner, size);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointAfter(place);
-  // What lies before the first place is a very large number.
+  // Indices before the first one are very large as unsigned numbers.
   Value within = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
                                        arith::SubIOp::create(b, loc, owned.place, first), size);
   auto branch = scf::IfOp::create(b, loc, within, /*withElse=*/false);

@@ -1,16 +1,16 @@
-//===- GpuPad.cpp - Padding written once ----------------------------------===//
+//===- GpuPad.cpp - Write padding once ------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A pad is a fill, and the source put into it: what lies within would be written twice. One op of
-// all elements chooses between the two instead,
+// A pad is a fill and an insertion of the source, which writes the interior twice. One op over all
+// elements selects instead,
 //
 //   y[i, j] = i - 1 < n and j - 1 < m ? x[i - 1, j - 1] : 0
 //
-// unless the source is so small that filling costs nothing beside.
+// unless the source is so small that the cost of the fill dominates.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +24,10 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// A source of a smaller share of the result is put into it.
+/// A source of less than 1 / kSmallShare of the result is inserted.
 static constexpr int64_t kSmallShare = 20;
 
-/// The value that everything around the source has, if the insertion is one that can be chosen.
+/// The value of everything around the source, if a select can replace the insertion.
 static Value paddingOf(tensor::InsertSliceOp insert) {
   auto fill = insert.getDest().getDefiningOp<linalg::GenericOp>();
   RankedTensorType source = insert.getSourceType(), result = insert.getType();
@@ -64,7 +64,7 @@ void chooseInPadding(func::FuncOp kernel) {
         if (extents[dim] == insert.getType().getDimSize(dim))
           continue;
         Value shifted = arith::SubIOp::create(b, loc, at.back(), constant(offsets[dim]));
-        // What lies before the source is a very large number.
+        // Indices before the source are very large as unsigned numbers.
         Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, shifted,
                                            constant(extents[dim]));
         at.back() = arith::SelectOp::create(b, loc, here, shifted, constant(0));

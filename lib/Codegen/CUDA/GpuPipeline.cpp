@@ -1,4 +1,4 @@
-//===- GpuPipeline.cpp - One kernel, from text to code --------------------===//
+//===- GpuPipeline.cpp - Compile one kernel from text to code -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,7 +34,7 @@ static unsigned numberOf(StringRef arch) {
   return result;
 }
 
-/// Shared memory that a block may have (CUDA C++ Programming Guide, "Technical Specifications per
+/// The most shared memory of a block (CUDA C++ Programming Guide, "Technical Specifications per
 /// Compute Capability"). PTX for an older architecture runs on all later ones.
 static int64_t sharedBytesOf(StringRef arch) {
   if (isStub(arch))
@@ -47,7 +47,7 @@ static int64_t sharedBytesOf(StringRef arch) {
   return number >= 90 && number < 120 ? kMostShared : 99 << 10;
 }
 
-/// Splits a kernel on tensors into launches; fails with the stage that did.
+/// Splits a kernel on tensors into launches; fails with the name of the failed stage.
 static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef symbol, bool schemes,
                                  const GpuOptions &options, GpuUnit &unit, StringRef &stage) {
   auto kernel = *module.getOps<func::FuncOp>().begin();
@@ -71,8 +71,7 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
     splitReductions(kernel);
   }
   aimAtDestinations(kernel);
-  // Temporaries cost nothing as long as they stay in registers; one that serves twice would have to
-  // keep its uses in order.
+  // Temporaries in registers are free; sharing one between two uses would force an order on these.
   kernel.walk([](tensor::EmptyOp empty) {
     OpBuilder b(empty);
     SmallVector<OpOperand *> uses;
@@ -86,7 +85,7 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
   if (failed(verify(module)) || failed(bufferizeKernel(module, kernel, unused)))
     return failure();
   kernel = *module.getOps<func::FuncOp>().begin();
-  // Constants come along.
+  // Copy the constants.
   OpBuilder b = OpBuilder::atBlockBegin(launches.getBody());
   for (auto global : module.getOps<memref::GlobalOp>())
     cast<memref::GlobalOp>(b.clone(*global)).setSymName((symbol + global.getSymName()).str());
@@ -103,7 +102,7 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
                            unit.info);
 }
 
-/// The module of launches of the kernel in `text`, before it is lowered; null with a reason.
+/// Builds the module of launches of the kernel in `text`, before it is lowered; null with a reason.
 static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, StringRef symbol,
                                           bool schemes, const GpuOptions &options, GpuUnit &unit) {
   ErrorCollector diagnostics(&context);
@@ -131,14 +130,14 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
   math.f16InIntegers = llvm::all_of(options.archs, isStub);
   if (failed(expandKernelMath(*launches, math)) || failed(expandGpuMath(*launches)))
     return fail("math expansion");
-  // Once more: descriptors of memrefs fold away.
+  // Simplify again, to fold the descriptors of memrefs.
   if (failed(lowerLaunches(*launches)) || failed(verify(*launches)) ||
       failed(cleanUp.run(*launches)))
     return fail("lowering to LLVM");
   return launches;
 }
 
-/// Code for every architecture.
+/// Emits the code for every architecture.
 static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
                               const Assembler &assembler, GpuUnit &unit) {
   ErrorCollector diagnostics(launches.getContext());
@@ -147,8 +146,8 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
       unit.error = diagnostics.reason(stage);
     return failure();
   };
-  // Nothing here is of one architecture alone: the text for the oldest serves all. Those with a
-  // suffix (sm_90a) have it like the others: theirs would be for them alone.
+  // No code here is specific to an architecture, so the PTX for the oldest one serves all. This
+  // includes those with a suffix (sm_90a): PTX for these would run on them only.
   unsigned number = 0;
   for (const std::string &arch : options.archs)
     if (!isStub(arch) && (number == 0 || numberOf(arch) < number))

@@ -1,12 +1,12 @@
-//===- GpuPlaceRows.cpp - Rows in shared memory ---------------------------===//
+//===- GpuPlaceRows.cpp - Allocate rows in shared memory ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Of a row that registers cannot hold, what several members need gets a place in shared memory, as
-// far as that goes; what finds none is computed again from what it comes from.
+// If a row exceeds the registers, values that several members need are placed in shared memory, as
+// far as it suffices; the others are recomputed from their operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Gives rows a place in shared memory, one behind the other and in turn; false when some have
-/// none.
+/// Allocates rows in shared memory, reusing memory after the last use; returns false if it does not
+/// suffice for all.
 bool GpuEmitter::placeSlots(const std::map<Key, Range> &all) {
   struct Place {
     const Key *key;
@@ -41,14 +41,15 @@ bool GpuEmitter::placeSlots(const std::map<Key, Range> &all) {
   struct Memory {
     Type element;
     int64_t bytes;
-    unsigned last; ///< the member that needs it last
+    unsigned last; ///< the last member that uses it
     SmallVector<const Key *> keys;
   };
   std::vector<Memory> memories;
   int64_t used = kReserved;
   bool enough = true;
   for (const Place &place : places) {
-    // A member computes an element from what was in its place; what it loads comes too early.
+    // A member's result may replace its operand, which is read before; an argument is loaded too
+    // early for that.
     auto free = llvm::find_if(memories, [&](const Memory &memory) {
       return memory.bytes == place.bytes && memory.element == place.range->element &&
              (place.range->computed ? memory.last <= place.range->first
@@ -79,7 +80,8 @@ void GpuEmitter::planSlots() {
   std::map<Key, Range> all = ranges();
   if (placeSlots(all))
     return;
-  // Not enough: what can be computed again is, and what it comes from is needed for longer.
+  // Shared memory does not suffice: recompute what is possible, which extends the live ranges of
+  // the operands.
   slots.clear();
   for (const GpuMember &member : llvm::reverse(group.members)) {
     if (!isRecomputable(member, all))

@@ -1,4 +1,4 @@
-//===- GpuPlan.cpp - Which ops of a kernel make a launch ------------------===//
+//===- GpuPlan.cpp - Plan the launches of a kernel ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -61,13 +61,14 @@ bool GpuPlan::conflicts(const GpuMember &member) const {
                       [&](Value root) { return llvm::is_contained(writes, root); });
 }
 
-/// Takes all members of the launch right before `group` into it, in front; refuses, and leaves it
-/// as it is, when one cannot join.
+/// Prepends all members of the launch before `group` to it; returns false and leaves it unchanged
+/// if one cannot join.
 static bool joinBefore(GpuGroup &group, const GpuGroup &earlier) {
   if (!group.columns.empty() || !earlier.columns.empty())
     return false;
   GpuGroup trial = group;
-  // From the last on: an earlier one may have nothing in common with us but through a later one.
+  // Start with the last one: an earlier one may share loops with the group only through a later
+  // one.
   for (GpuMember member : llvm::reverse(earlier.members)) {
     member.classOf.assign(member.extents.size(), -1);
     if (!trial.join(member) || !trial.columns.empty())
@@ -80,7 +81,7 @@ static bool joinBefore(GpuGroup &group, const GpuGroup &earlier) {
 
 namespace {
 
-/// Puts one op after the other into launches.
+/// Assigns ops to launches, one after the other.
 class Planner {
 public:
   void plan(func::FuncOp kernel) {
@@ -109,7 +110,7 @@ public:
                                    ? WalkResult::interrupt()
                                    : WalkResult::advance();
                       }).wasInterrupted();
-      // What only reads is computed again wherever it is needed.
+      // Ops that only read are recomputed by their users.
       placeFills([&](Value root) { return touches(&op, root); });
       if (!writes)
         continue;
@@ -137,8 +138,8 @@ private:
     return llvm::is_contained(reads, root) || llvm::is_contained(writes, root);
   }
 
-  /// Puts a member into the last launch that takes it, at the earliest behind what it depends on.
-  /// Fills wait for the member that needs them.
+  /// Adds a member to the last launch that accepts it, not before its dependences. Fills are
+  /// delayed until a member needs them.
   void place(const GpuMember &member) {
     std::vector<GpuMember> needed, others;
     for (GpuMember &fill : fills) {
@@ -168,14 +169,14 @@ private:
     }
   }
 
-  /// Two launches that had nothing in common until a later op joined the second one.
+  /// Joins adjacent launches that have common loops only since a later op joined the second one.
   void joinNeighbours() {
     for (size_t i = plans.size(); i-- > 1;)
       if (plans[i].group && plans[i - 1].group && joinBefore(*plans[i].group, *plans[i - 1].group))
         plans.erase(plans.begin() + static_cast<ptrdiff_t>(i - 1));
   }
 
-  /// Fills that an op without a group needs.
+  /// Places the fills that an op without a group needs.
   void placeFills(llvm::function_ref<bool(Value)> needed) {
     std::vector<GpuMember> others;
     for (GpuMember &fill : fills) {

@@ -1,4 +1,4 @@
-//===- GpuPtx.cpp - PTX by LLVM -------------------------------------------===//
+//===- GpuPtx.cpp - Emit PTX by LLVM --------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -41,8 +41,8 @@ void LLVMInitializeNVPTXAsmPrinter();
 namespace tessera::codegen {
 
 static constexpr StringLiteral kTriple = "nvptx64-nvidia-cuda";
-/// No features: LLVM then writes the first PTX version that knows the architecture, which the
-/// oldest drivers read.
+/// Without features LLVM emits the first PTX version with the architecture, which the oldest
+/// drivers accept.
 static constexpr StringLiteral kOldestPtx = "";
 
 bool isArchitecture(StringRef arch) {
@@ -57,11 +57,12 @@ bool isArchitecture(StringRef arch) {
          (suffix.empty() || suffix == "a" || suffix == "f");
 }
 
-/// Loops of more trips stay loops.
+/// Loops of more iterations are not unrolled.
 static constexpr unsigned kMostUnrolled = 16;
 
 namespace {
-/// Tells ptxas to leave loops as they are: it would unroll a hundred trips, and take as long.
+/// Prevents ptxas from unrolling loops: it would unroll a hundred iterations, which takes long to
+/// compile.
 struct KeepLoops : PassInfoMixin<KeepLoops> {
   PreservedAnalyses run(Function &function, FunctionAnalysisManager &analyses) {
     for (Loop *loop : analyses.getResult<LoopAnalysis>(function).getLoopsInPreorder())
@@ -71,8 +72,8 @@ struct KeepLoops : PassInfoMixin<KeepLoops> {
 };
 } // namespace
 
-/// What remains to do for a launch: hoist, simplify addresses, unroll what is short. The whole of
-/// O2 takes several times as long and finds nothing more.
+/// The optimizations that launches still need: hoisting, address simplification, unrolling of short
+/// loops. All of O2 takes several times longer and finds nothing more.
 static FunctionPassManager launchPipeline() {
   FunctionPassManager passes;
   passes.addPass(EarlyCSEPass());
@@ -102,9 +103,9 @@ static void initialiseTarget() {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
-    // Division and square root of f32 to 2 units in the last place instead of correctly rounded:
-    // the latter is a call on a GPU, around which registers are spilled. LLVM has an option for it
-    // only.
+    // Division and square root of f32 have an error of 2 units in the last place, not correct
+    // rounding: the latter is a call on a GPU, around which registers are spilled. LLVM only has an
+    // option for it.
     for (StringRef name : {"nvptx-prec-divf32", "nvptx-prec-sqrtf32"})
       if (cl::Option *option = cl::getRegisteredOptions().lookup(name))
         option->addOccurrence(0, name, name.ends_with("divf32") ? "1" : "0");
@@ -123,12 +124,12 @@ static const Target *findTarget(const Triple &triple, StringRef chip, std::strin
   return nullptr;
 }
 
-/// The name LLVM has for an architecture.
+/// LLVM's name of an architecture.
 static std::string chipOf(StringRef arch) {
   return ("sm_" + arch.drop_front(arch.find('_') + 1)).str();
 }
 
-/// "sm_80, sm_86, ...": what LLVM has code for.
+/// The architectures that LLVM supports: "sm_80, sm_86, ...".
 static std::string knownChips() {
   std::string error, result;
   const Target *target = TargetRegistry::lookupTarget(Triple(kTriple), error);
@@ -165,7 +166,7 @@ mlir::FailureOr<std::string> emitPtx(mlir::ModuleOp launches, StringRef arch, st
   if (!target)
     return mlir::failure();
   TargetOptions options;
-  // Contraction is decided on MLIR, as for the CPU.
+  // Contraction of multiply and add is decided on MLIR, as for the CPU.
   options.AllowFPOpFusion = FPOpFusion::Standard;
   std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
       triple, chip, kOldestPtx, options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));

@@ -1,4 +1,4 @@
-//===- GpuReduce.cpp - Partial results of the threads of a row ------------===//
+//===- GpuReduce.cpp - Combine the partial results of a row's threads -----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -70,7 +70,7 @@ Value GpuEmitter::teamReduce(Value value, vector::CombiningKind kind) {
     memref::StoreOp::create(b, loc, value, parts, warp);
   }
   gpu::BarrierOp::create(b, loc);
-  // Every group of `width` lanes reads all parts, so that every lane gets the result.
+  // Every group of `width` lanes reads all parts, so every lane gets the result.
   auto width = static_cast<int64_t>(llvm::PowerOf2Ceil(warps));
   Value which = remainder(within, width);
   if (width != warps) {

@@ -1,13 +1,13 @@
-//===- GpuRetarget.cpp - Launches for the emulator ------------------------===//
+//===- GpuRetarget.cpp - Retarget launches to the emulator ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The kernel that became PTX becomes a function of the CPU: what a GPU has in special registers and
-// instructions is read from a `tessera_stub_thread` or called through the table of StubKernel.h.
-// Nothing else changes, so what the emulation computes is what the GPU would.
+// Turns the same kernel that becomes PTX into a CPU function: special registers of a GPU are read
+// from a `tessera_stub_thread`, and its instructions become calls through the table of
+// StubKernel.h. Nothing else changes, so the emulation computes the same results as the GPU.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,8 +96,8 @@ private:
     return {};
   }
 
-  /// A float rounded to the nearest bf16, ties to even, in the upper half of a word; the lower half
-  /// is anything.
+  /// Rounds a float to the nearest bf16, ties to even, in the upper half of a word; the lower half
+  /// is unspecified.
   Value roundToBf16(Value x) {
     Value bits = LLVM::BitcastOp::create(b, loc, b.getI32Type(), x);
     Value odd = LLVM::AndOp::create(b, loc, LLVM::LShrOp::create(b, loc, bits, constantWord(16)),
@@ -116,7 +116,7 @@ private:
     return LLVM::BitcastOp::create(b, loc, op->getResult(0).getType(), word);
   }
 
-  /// Words that the emulator reads and writes, on the thread's stack.
+  /// Allocates words that the emulator reads and writes on the thread's stack.
   Value words() {
     if (!stack) {
       OpBuilder entry = OpBuilder::atBlockBegin(&body.getBody().front());
@@ -133,7 +133,7 @@ private:
     return LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(value));
   }
 
-  /// `words` as the result of `op`: a struct, or its one element.
+  /// Converts `words` to the result of `op`: a struct, or its single element.
   Value resultOf(Operation *op, int64_t first) {
     Type type = op->getResult(0).getType();
     auto all = dyn_cast<LLVM::LLVMStructType>(type);
@@ -188,7 +188,7 @@ private:
     return result ? made.getResult() : Value();
   }
 
-  /// On the CPU all memory is one.
+  /// The CPU has only one address space.
   void removeAddressSpaces() {
     auto plain = [&](Value value) {
       auto type = dyn_cast<LLVM::LLVMPointerType>(value.getType());
@@ -205,7 +205,7 @@ private:
     });
   }
 
-  /// Which argument an address is within, or -1.
+  /// The argument that contains an address, or -1.
   int argumentOf(Value address) {
     while (auto gep = address.getDefiningOp<LLVM::GEPOp>())
       address = gep.getBase();
@@ -215,8 +215,8 @@ private:
     return ours ? static_cast<int>(argument.getArgNumber()) : -1;
   }
 
-  /// Calls `out_of_bounds` unless the access is within its argument. Not a trap: the emulator says
-  /// which thread it was, and goes on.
+  /// Calls `out_of_bounds` unless the access is within its argument. It is not a trap: the emulator
+  /// reports the thread and continues.
   void checkAccess(Value address, Type type) {
     int argument = argumentOf(address);
     if (argument < 0)
@@ -229,7 +229,7 @@ private:
     Value from = LLVM::PtrToIntOp::create(b, loc, i64, body.getArgument(argument));
     Value to = LLVM::PtrToIntOp::create(b, loc, i64, address);
     Value offset = LLVM::SubOp::create(b, loc, to, from);
-    // Negative offsets are large ones.
+    // Negative offsets are large as unsigned numbers.
     Value beyond = bytes[argument] < size
                        ? constant(b.getI1Type(), 1)
                        : LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ugt, offset,
@@ -246,12 +246,12 @@ private:
                            std::pair<int32_t, int32_t>{1, 1 << 20});
   }
 
-  /// `void symbol(void **arguments, thread)` unpacks them for the body.
+  /// Adds `void symbol(void **arguments, thread)`, which unpacks the arguments for the body.
   void rename() {
     std::string symbol = body.getName().str();
     body.setName(symbol + ".body");
     body.setLinkage(LLVM::Linkage::Internal);
-    body.setNoInline(true); // inlined, what is known of its arguments would be lost
+    body.setNoInline(true); // inlining would lose the attributes of its arguments
     b.setInsertionPointAfter(body);
     auto type =
         LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), {pointer, pointer});

@@ -1,12 +1,12 @@
-//===- GpuSplit.cpp - Long reductions in two stages -----------------------===//
+//===- GpuSplit.cpp - Split long reductions into two stages ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A sum over the rows of a matrix has a result a column: too few for as many threads as a GPU has.
-// The reduced loop is cut in two, and the outer part becomes parallel:
+// A sum over the rows of a matrix has one result per column: too few for the threads of a GPU. The
+// reduced loop is split in two, and the outer part becomes parallel:
 //
 //   y[j] = sum over i of x[i, j]   is   p[s, j] = sum over i' of x[s, i', j],   y[j] = sum over s
 //   of p[s, j]
@@ -27,14 +27,14 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Parts are no shorter than this, lest writing and reading what they give is more than 5 % of
-/// reading them.
+/// The shortest part, such that writing and reading the partial results is at most 5 % of reading
+/// the input.
 static constexpr int64_t kShortestPart = 40;
-/// The same of parts that belong to a launch over rows; more than so many parts add nothing.
+/// The same for parts that share a launch over rows; and the most parts, since more do not help.
 static constexpr int64_t kShortestShared = 32, kMostParts = 2048;
-/// Smaller ones are not worth a second launch.
+/// Smaller reductions do not justify a second launch.
 static constexpr int64_t kWorthIt = 32 << 10;
-/// Of enough contiguous rows (kBusyTeams) those that are shorter need no parts.
+/// With enough contiguous rows (kBusyTeams), shorter ones are not split.
 static constexpr int64_t kLongRow = 16 << 10;
 
 /// Whether the innermost dimension of the largest input is reduced.
@@ -55,7 +55,7 @@ static bool isContiguous(linalg::GenericOp op) {
   return most >= 0 && op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
 }
 
-/// The largest divisor of `number` that is not above `most`.
+/// The largest divisor of `number` that is at most `most`.
 static int64_t divisorBelow(int64_t number, int64_t most) {
   for (int64_t parts = most; parts > 1; --parts)
     if (number % parts == 0)
@@ -63,9 +63,10 @@ static int64_t divisorBelow(int64_t number, int64_t most) {
   return 1;
 }
 
-/// Rows of a part, at least, of a sum over rows that another op of the kernel makes or reads, so
-/// that one launch may serve both (GpuWalk.cpp); 0: no other op does. Writing and reading the parts
-/// is to be less than 5 % of what that launch moves, even where two sums belong to it.
+/// The least number of rows per part in a sum over rows that another op of the kernel computes or
+/// reads, so that one launch may serve both (GpuWalk.cpp); 0 if there is no such op. Writing and
+/// reading the parts must be less than 5 % of the bytes that this launch moves, even with two sums
+/// in it.
 static int64_t shortestShared(linalg::GenericOp op) {
   int64_t narrowest = 0, sum = 1;
   for (OpOperand *input : op.getDpsInputOperands())
@@ -78,7 +79,7 @@ static int64_t shortestShared(linalg::GenericOp op) {
   return narrowest ? kShortestShared * std::max<int64_t>(1, sum / narrowest) : 0;
 }
 
-/// Into how many parts to cut; 1: none.
+/// The number of parts; 1: no split.
 static int64_t partsOf(linalg::GenericOp op, int64_t shortestShared) {
   if (op.getNumResults() != 1 || op.getNumReductionLoops() != 1 || op.hasIndexSemantics())
     return 1;
@@ -94,7 +95,7 @@ static int64_t partsOf(linalg::GenericOp op, int64_t shortestShared) {
     if (int64_t parts = divisorBelow(reduced, std::min(kMostParts, reduced / shortestShared));
         parts >= kBusyTeams)
       return parts;
-  // Parts of wider elements than what is read are longer.
+  // Parts are longer if their elements are wider than those of the input.
   int64_t widest = 1, sum = bytesOf(getElementTypeOrSelf(op.getResult(0)));
   for (OpOperand *input : op.getDpsInputOperands())
     widest = std::max(widest, bytesOf(getElementTypeOrSelf(input->get())));
@@ -102,8 +103,8 @@ static int64_t partsOf(linalg::GenericOp op, int64_t shortestShared) {
   return divisorBelow(reduced, std::min(reduced / shortest, kBusyElements / results));
 }
 
-/// Gives inputs that are read at 0 along a dimension of one a view without it: then the op reads
-/// every operand along its loops, and these can be joined and cut.
+/// Replaces inputs that are read at index 0 of a unit dimension by views without it: then the op
+/// reads every operand along its loops, which can be merged and split.
 static void dropUnitDims(linalg::GenericOp op, IRRewriter &rewriter) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   bool changed = false;
@@ -141,7 +142,8 @@ static void dropUnitDims(linalg::GenericOp op, IRRewriter &rewriter) {
     op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
 }
 
-/// Makes one loop of several reduced ones that every operand walks as one; `op` when it cannot.
+/// Merges several reduced loops that every operand iterates over as one; returns `op` if that is
+/// impossible.
 static linalg::GenericOp collapseReduced(linalg::GenericOp op, IRRewriter &rewriter) {
   ReassociationIndices reduced;
   for (auto [loop, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
@@ -149,7 +151,7 @@ static linalg::GenericOp collapseReduced(linalg::GenericOp op, IRRewriter &rewri
       reduced.push_back(static_cast<int64_t>(loop));
   bool adjacent = reduced.size() > 1 &&
                   reduced.back() - reduced.front() + 1 == static_cast<int64_t>(reduced.size());
-  // Upstream's question is for such maps only: asked of a convolution's it crashes.
+  // The upstream predicate supports such maps only: it crashes on a convolution's.
   bool plain = llvm::all_of(op.getIndexingMapsArray(),
                             [](AffineMap map) { return map.isProjectedPermutation(); });
   if (!adjacent || !plain || op.hasIndexSemantics() ||

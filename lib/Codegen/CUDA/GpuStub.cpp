@@ -1,4 +1,4 @@
-//===- GpuStub.cpp - Object files of the emulator's kernels ---------------===//
+//===- GpuStub.cpp - Emit object files for the emulator -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,11 +17,11 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// The table's pointer, in the object that emitStubRuntime makes.
+/// The pointer to the table, in the object of emitStubRuntime.
 static constexpr llvm::StringLiteral kTable = "tessera_stub_table";
 
 static FailureOr<std::string> toObject(ModuleOp module, std::string &error) {
-  // Images go to other machines: code for the plainest CPU of this kind.
+  // Images run on other machines, so target the baseline CPU of this architecture.
   CpuOptions options;
   options.cpu = llvm::Triple(llvm::sys::getDefaultTargetTriple()).isX86() ? "x86-64" : "generic";
   FailureOr<KernelTarget> target = KernelTarget::get(options, error);

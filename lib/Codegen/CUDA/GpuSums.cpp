@@ -1,16 +1,16 @@
-//===- GpuSums.cpp - Sums beside what they sum up -----------------------===//
+//===- GpuSums.cpp - Separate sums from their elements --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Fusion makes one op of elements and of their sum over columns (d is x * y, s the sum of d over
+// Fusion combines elements and their sum over columns into one op (d is x * y, s the sum of d over
 // i):
 //
 //   d[i, j], s[j] = x[i, j] * y[i, j], s[j] + d[i, j]
 //
-// The elements run over rows as all others do. The sum is cut into parts (GpuSplit.cpp), and so
+// The elements iterate over rows like all others. The sum is split into parts (GpuSplit.cpp), so it
 // must be an op of its own.
 //
 //===----------------------------------------------------------------------===//
@@ -29,7 +29,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Shorter rows: their sums are too many beside what they sum up.
+/// For shorter rows, the sums are too many in proportion to their elements.
 static constexpr int64_t kShortestRow = 64;
 
 static bool isStatic(linalg::GenericOp op) {
@@ -55,7 +55,7 @@ bool isSharedWhole(linalg::GenericOp op, OpOperand &operand) {
   });
 }
 
-/// Whether an output is reduced over other loops than the innermost ones of what is read.
+/// Whether an output is reduced over the outermost dimension of an input.
 static bool sumsRows(linalg::GenericOp op) {
   auto kinds = op.getIteratorTypesArray();
   if (llvm::none_of(kinds, linalg::isReductionIterator) ||
@@ -71,14 +71,14 @@ static bool sumsRows(linalg::GenericOp op) {
   });
 }
 
-/// What an op of a body reads, also inside of its own regions.
+/// The values that an op of a body reads, including those in its own regions.
 static SetVector<Value> readsOf(Operation &op) {
   SetVector<Value> values(op.operand_begin(), op.operand_end());
   getUsedValuesDefinedAbove(op.getRegions(), values);
   return values;
 }
 
-/// The outputs that have all loops, when what they get depends on no other output.
+/// The outputs with all loops; empty if the value of one depends on an output.
 static SmallVector<unsigned> wholeOutputs(linalg::GenericOp op) {
   SmallVector<unsigned> whole;
   for (OpOperand &init : op.getDpsInitsMutable())
@@ -102,7 +102,8 @@ static SmallVector<unsigned> wholeOutputs(linalg::GenericOp op) {
   return whole;
 }
 
-/// An op of some outputs of `op`; `known` are inputs beside, that values of its body are read from.
+/// Creates an op with some outputs of `op`; `known` are additional inputs that replace values of
+/// its body.
 static linalg::GenericOp takeOutputs(linalg::GenericOp op, ArrayRef<unsigned> outputs,
                                      ArrayRef<std::pair<Value, OpOperand *>> known,
                                      ArrayRef<Value> knownInputs, IRRewriter &rewriter) {
@@ -194,7 +195,7 @@ bool sumRowsFirst(linalg::GenericOp op, IRRewriter &rewriter) {
   unsigned loops = op.getNumLoops();
   if (op.getNumResults() != 1 || loops < 2 || op.getNumReductionLoops() != loops || !isStatic(op))
     return false;
-  // Everything is read in the order of the loops, some of it by others, too.
+  // All inputs are read in the order of the loops, and another op shares one of them.
   bool shared = false;
   for (OpOperand *input : op.getDpsInputOperands()) {
     AffineMap map = op.getMatchingIndexingMap(input);

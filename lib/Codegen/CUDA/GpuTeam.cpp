@@ -1,4 +1,4 @@
-//===- GpuTeam.cpp - How many threads have a row --------------------------===//
+//===- GpuTeam.cpp - Choose the number of threads of a row ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,15 +11,15 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-static constexpr int64_t kTeamThreads = 128; ///< of a block of several teams
+static constexpr int64_t kTeamThreads = 128; ///< of a block with several teams
 static constexpr int64_t kMaxRounds = 16;
 /// Fewer rows than this leave multiprocessors idle (132 of an H100, two blocks each).
 static constexpr int64_t kFewRows = 264;
-/// Rows of fewer vectors are not worth the work at their edges.
+/// Shorter rows, in vectors, do not justify the code at their edges.
 static constexpr int64_t kShortestShifted = 8;
 
-/// Registers that the row may take in a thread of a block of `threads`: 64 Ki are shared by them,
-/// 255 is the most, and addresses and temporaries need some.
+/// The registers that a thread can use for the row in a block of `threads`: the block has 64 Ki
+/// registers, a thread at most 255, and addresses and temporaries need some.
 static int64_t registersFor(int64_t threads) {
   return std::min<int64_t>(224, (64 << 10) / threads) * 5 / 8 - 8;
 }
@@ -49,8 +49,8 @@ void GpuEmitter::planTeam() {
     most = std::max(most, space.chunks);
     shifted |= space.leading != nullptr;
   }
-  // Bytes of one chunk of all that waits from one member for another, at the worst place, or for
-  // the end; and of all that one member needs at once.
+  // Bytes of one chunk of all values that are live between members or until the end, at the
+  // maximum; and of all values that one member needs at once.
   SmallVector<int64_t> waiting(group.members.size()), needed(group.members.size());
   int64_t summed = 0;
   for (const auto &[key, range] : ranges()) {
@@ -74,14 +74,14 @@ void GpuEmitter::planTeam() {
     return rounds(threads) <= kMaxRounds &&
            (rounds(threads) * held + working) / 4 <= registersFor(std::max(threads, kTeamThreads));
   };
-  // Several rounds keep more loads under way than one; vectors of many elements make as many, and
-  // take as long to compile.
+  // Several rounds have more loads in flight than one; vectors of many elements have as many loads,
+  // and take as long to compile.
   int64_t widest = 0;
   for (auto &[volume, space] : spaces)
     widest = std::max(widest, space.lanes);
   bool wide = widest >= 8;
   if (group.walk > 1) {
-    // Few rows are under way at a time: a block for each of them.
+    // Few rows are in flight at a time, so each gets a block.
     for (int64_t chunks : {1, 2, 4, 8}) {
       team = std::min(kMaxThreads,
                       static_cast<int64_t>(llvm::alignTo((most + chunks - 1) / chunks, kWarp)));
@@ -97,8 +97,8 @@ void GpuEmitter::planTeam() {
                       static_cast<int64_t>(llvm::alignTo((most + rounds - 1) / rounds, kWarp)));
       return fits(team);
     };
-    // Few rows get as many threads as there are; otherwise small blocks, several at a time. Every
-    // chunk at an edge is code of its own: few rounds, then.
+    // Few rows get as many threads as possible; otherwise blocks are small, with several at a time.
+    // Every chunk at an edge has its own code, so there should be few rounds.
     bool done = group.count() < kFewRows && (spread(2) || spread(4));
     for (int64_t wish : {shifted || wide ? 2 : 4, 4, 8, 16}) {
       if (done)
@@ -127,13 +127,13 @@ void GpuEmitter::planTeam() {
   teams = team <= kWarp && group.walk == 1 ? kTeamThreads / team : 1;
   teams = std::min<int64_t>(teams,
                             llvm::PowerOf2Ceil(std::max<int64_t>(1, group.count() / group.walk)));
-  // Shuffles name all lanes of a warp.
+  // Shuffles involve all lanes of a warp.
   teams = std::max(teams, kWarp / std::min(team, kWarp));
 }
 
-/// Lets chunks begin at whole addresses when more lanes come of it.
+/// Lets chunks begin at aligned addresses if that allows more lanes.
 bool GpuEmitter::shift(ArrayRef<const GpuMember *> members, int64_t volume, Space &space) const {
-  // A thread has the same columns of every row that it walks.
+  // A thread has the same columns in every row that it processes.
   if (group.walk > 1)
     return false;
   int64_t most = 0;

@@ -1,4 +1,4 @@
-//===- GpuTileKernel.cpp - Kernels of launches with tiles -----------------===//
+//===- GpuTileKernel.cpp - Build kernels whose launches use tiles ---------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -48,7 +48,7 @@ Value TileWriter::multiply(Value left, int64_t right) {
   return arith::MulIOp::create(b, loc, left, constant(right), arith::IntegerOverflowFlags::nsw);
 }
 
-/// What is divided counts blocks or threads, and fits 32 bits.
+/// Dividends count blocks or threads, and fit in 32 bits.
 Value TileWriter::divide(Value left, int64_t right) {
   if (right == 1)
     return left;
@@ -89,7 +89,7 @@ SmallVector<Value> TileWriter::loop(Value begin, Value end, int64_t step, ValueR
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(made.getBody());
   SmallVector<Value> next = body(made.getInductionVar(), made.getRegionIterArgs());
-  // A loop that carries nothing has its terminator already.
+  // A loop without carried values already has its terminator.
   if (!carried.empty())
     scf::YieldOp::create(b, loc, next);
   return llvm::to_vector(ValueRange(made.getResults()));
@@ -171,7 +171,7 @@ SmallVector<Value> TileWriter::matrices(const SharedTile &tile, Value row, Value
 Fragment TileWriter::mma(ValueRange left, ValueRange right, const Fragment &sum, Type element) {
   Type f32 = b.getF32Type();
   bool isBf16 = element.isBF16();
-  // f16 comes as pairs, bf16 as words.
+  // f16 is passed as pairs, bf16 as words.
   auto typed = [&](ValueRange words) {
     return llvm::map_to_vector(words, [&](Value word) -> Value {
       if (isBf16)

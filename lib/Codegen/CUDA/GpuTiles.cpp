@@ -1,4 +1,4 @@
-//===- GpuTiles.cpp - Groups that read along one loop and write along another ===//
+//===- GpuTiles.cpp - Find tiles of groups that permute loops -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Fewer iterations, or shorter runs (in bytes), are not worth a way through shared memory.
+/// Fewer iterations, or shorter contiguous runs (in bytes), do not justify tiles in shared memory.
 static constexpr int64_t kSmallestTiled = 1024, kShortestRun = 16;
 
 bool GpuGroup::isTiled(const GpuMember &member, const GpuAccess &access) const {
@@ -41,7 +41,8 @@ std::optional<GpuTiles> GpuGroup::findTiles() const {
     result.loops.back().extent *= extents[c];
     result.loops.back().lastClass = c;
   }
-  // The loop along which most bytes lie that do not lie along the last one.
+  // The loop along which the widest operand that is not contiguous along the last loop is
+  // contiguous.
   int64_t best = 0;
   unsigned last = result.loops.size() - 1;
   for (auto [member, loops] : llvm::zip_equal(members, loopsOf))

@@ -1,17 +1,18 @@
-//===- GpuWalk.cpp - Sums over the rows of a launch ---------------------===//
+//===- GpuWalk.cpp - Sums over the rows of a launch -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The derivative of a norm has, beside its rows, sums over all rows. GpuSplit cuts them into parts,
+// The derivative of a norm contains sums over all rows besides its rows. GpuSplit cuts them into
+// parts,
 //
 //   p[s, j] = sum over i' of x[s, i', j]
 //
-// and where a launch goes over the rows of x anyway, a team goes over those of a part in order and
-// adds them up in registers: x is read once. The rows' loops, one or several that count as one, are
-// cut like the sum's, into parts and rows of a part.
+// and if a launch iterates over the rows of x anyway, a team processes those of a part in order and
+// accumulates them in registers: x is read once. The rows' loops, one or several that form one, are
+// split like the sum's, into parts and rows of a part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +23,10 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Longer rows do not stay in registers along with their sums.
+/// Longer rows do not fit in registers together with their sums.
 static constexpr int64_t kLongestRow = 8 << 10;
 
-/// The output that is summed up, when this is all that the member does.
+/// The summed output, if the member computes nothing else.
 static const GpuAccess *sumsOf(const GpuMember &member) {
   if (member.outputs.size() != 1 || !member.gathered.empty() ||
       !member.op.getBody()->getOps<linalg::IndexOp>().empty())
@@ -34,7 +35,7 @@ static const GpuAccess *sumsOf(const GpuMember &member) {
   return output.accumulates && output.kind ? &member.accesses[output.operand] : nullptr;
 }
 
-/// The loops s and i' of the sum: x is contiguous along both together.
+/// Finds the loops s and i' of the sum: x is contiguous along both together.
 static bool findLoops(GpuColumns &sums, const GpuAccess &output) {
   const GpuMember &member = sums.member;
   unsigned reduced = 0;
@@ -56,8 +57,8 @@ static bool findLoops(GpuColumns &sums, const GpuAccess &output) {
   return false;
 }
 
-/// Makes two loops of those that the classes count: one over parts, class 0, one over the rows of a
-/// part, class 1. Fails when an access does not count them as one.
+/// Replaces the loops of the classes by two: one over parts, class 0, and one over the rows of a
+/// part, class 1. Fails if an access does not iterate over them as one loop.
 static bool cutRows(GpuMember &member, unsigned classes, int64_t parts, int64_t walk) {
   SmallVector<unsigned> loops = GpuGroup::classLoops(member, classes);
   for (auto index : member.op.getBody()->getOps<linalg::IndexOp>())
@@ -87,7 +88,7 @@ static bool cutRows(GpuMember &member, unsigned classes, int64_t parts, int64_t 
   return true;
 }
 
-/// What fills p does so once for all rows of a part.
+/// Restricts the fill of p to once per part.
 static bool cutFill(GpuMember &fill, const GpuColumns &sums, const GpuAccess &output) {
   const GpuAccess &filled = fill.accesses[fill.outputs[0].operand];
   if (fill.outputs.size() != 1 || filled.root != output.root)
@@ -180,7 +181,7 @@ bool GpuGroup::joinColumns(const GpuMember &member, ArrayRef<GpuMember> fills) {
   own /= rows;
   if (parts < kBusyTeams || parts * own < kBusyElements || own > kLongestRow)
     return false;
-  // Rows are the outermost classes; what they do not count becomes the members' own.
+  // Rows are the outermost classes; the remaining ones become own loops of the members.
   GpuGroup trial = *this;
   int64_t counted = 1;
   unsigned classes = 0;

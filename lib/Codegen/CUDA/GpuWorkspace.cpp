@@ -1,4 +1,4 @@
-//===- GpuWorkspace.cpp - The temporaries of a kernel ---------------------===//
+//===- GpuWorkspace.cpp - Plan the temporaries of a kernel ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,7 +27,7 @@ void GpuWorkspace::clear() {
   order.clear();
 }
 
-/// First fit, in the order of first use; buffers share bytes when their launches do not overlap.
+/// First fit in the order of first use; buffers share bytes if their launches do not overlap.
 void GpuWorkspace::layOut(runtime::GpuKernel &kernel) const {
   struct Interval {
     size_t first, last;
