@@ -1,4 +1,4 @@
-//===- Compile.cpp - From IR to an artifact --------------------------------===//
+//===- Compile.cpp - Compile IR to an artifact ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -61,7 +61,8 @@ Holds codegen::holds(const Bound &bound, ArrayRef<LoopRange> phase) {
   return isWhole && least >= 0 && most <= end ? Holds::always : Holds::sometimes;
 }
 
-/// Shortens the only loop that a bound depends on in a phase; false where nothing is left.
+/// Shortens the only loop that a bound depends on in a phase; returns false if no iteration
+/// remains.
 static bool shorten(Phase &phase, const Bound &bound) {
   PhaseAddress address = numeratorIn(bound.place, phase);
   std::optional<unsigned> only;
@@ -98,7 +99,7 @@ bool codegen::shorten(Phase &phase, ArrayRef<Bound> bounds) {
   return true;
 }
 
-/// By which number the iterations of each loop are told apart.
+/// The modulus of each loop by which its iterations are divided into phases.
 static SmallVector<int64_t> moduliOf(ArrayRef<int64_t> extents, ArrayRef<LoopRange> whole,
                                      ArrayRef<Bound> bounds) {
   SmallVector<int64_t> moduli(extents.size(), 1);

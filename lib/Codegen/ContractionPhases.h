@@ -29,19 +29,19 @@ struct LoopRange {
 /// A box of iterations: a range of each loop.
 using Phase = llvm::SmallVector<LoopRange>;
 
-/// What a bound says of a phase's iterations.
+/// Whether a bound holds for the iterations of a phase.
 enum class Holds { always, never, sometimes };
 Holds holds(const Bound &bound, llvm::ArrayRef<LoopRange> phase);
 
-/// The phases of loops with these extents: outside of them some bound does not hold. A bound that
-/// couples loops may hold for a part of a phase. Empty where no split of loops makes one smaller.
+/// The phases of loops with these extents: some bound does not hold outside of them. A bound that
+/// couples loops may hold for a part of a phase. Empty if no split of loops makes a phase smaller.
 llvm::SmallVector<Phase> phasesOf(llvm::ArrayRef<int64_t> extents, llvm::ArrayRef<Bound> bounds);
 
-/// Shortens each loop that a bound of a single loop cuts; false where nothing is left.
+/// Shortens each loop that a bound of a single loop cuts; returns false if no iteration remains.
 bool shorten(Phase &phase, llvm::ArrayRef<Bound> bounds);
 
-/// The place at the first iteration of a phase and its distance along each loop; empty where one
-/// is no integer.
+/// The place at the first iteration of a phase and its distance along each loop; none if one is not
+/// an integer.
 struct PhaseAddress {
   int64_t start = 0;
   llvm::SmallVector<int64_t> strides;

@@ -5,11 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every map of a convolution is linear in the loops, and so is the place of an
-// element in a dense operand. A loop is then no more than an extent and a stride in
-// each operand; that windows overlap does not matter. Forward, derivative by the
-// input (a flipped kernel has negative strides) and by the weights (a sum over batch
-// and space) are one form.
+// Every map of a convolution is linear in the loops, and so is the position of an element in a
+// dense operand. A loop is then only an extent and a stride in each operand; overlapping windows
+// need no special treatment. The forward pass, the derivative by the input (a flipped kernel has
+// negative strides) and by the weights (a sum over batch and space) have the same form.
 //
 //===----------------------------------------------------------------------===//
 

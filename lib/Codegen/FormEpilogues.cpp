@@ -105,7 +105,7 @@ std::optional<EpilogueChain::Found> EpilogueChain::match(Value result) {
   // Constants are written in the element type, and rounded to it.
   double exact = isHalf ? 0x1p-6 : 0x1p-20;
   if (all->isClose(sum, exact))
-    // Or it is rounded, to the type of the operands.
+    // Or the result is only rounded to the type of the operands.
     return bias || type != before ? std::optional<Found>({result, bias, ""}) : std::nullopt;
   for (auto [index, function] : llvm::enumerate(functions)) {
     Polynomial value = Polynomial::atom(kFirstFunction + index);

@@ -5,15 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A contraction is looked at with all that reorders its operands and its result
-// taken into its maps:
+// Moves all reorderings of a contraction's operands and result into its maps:
 //
 //   t = transpose x [0, 2, 1, 3]; c = collapse t [[0, 1], [2], [3]]; matmul(c, …)
 //
-// has the operand x with two batch loops instead of one. If that is a gemm the
-// copies are gone; if not, the contraction stays as it is; and if that is none
-// either, the operand that does not fit is copied into rows. Before, operands of
-// different floats are extended to the type of the result, for products have one.
+// has the operand x with two batch loops instead of one. If the result is a gemm, the copies
+// disappear; if not, the contraction is unchanged; and if that is not a gemm either, the operand
+// that does not fit is copied into rows. Before that, operands of different floats are extended to
+// the type of the result, since products have a single type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,7 +121,7 @@ void GemmFormer::run() {
   }
   if (original.isGemm(context) || !dist::isWorthPacking(original.extents))
     return;
-  // As it was, with copies.
+  // Use the original contraction, with copies.
   parts.clear();
   for (unsigned loop = 0; loop < original.extents.size(); ++loop)
     parts.push_back({loop});
@@ -177,15 +176,15 @@ struct CodegenFormGemms : codegen::impl::CodegenFormGemmsBase<CodegenFormGemms> 
     SmallVector<linalg::LinalgOp> reductions;
     getOperation().walk([&](linalg::LinalgOp op) { reductions.push_back(op); });
     llvm::for_each(reductions, widen);
-    // Later ones first: a reordering between two is better taken by the one that reads it than by
-    // the one that would have to write in pieces.
+    // Later contractions first: a reordering between two is better absorbed by its reader than by
+    // its producer, which would have to write in pieces.
     SmallVector<linalg::LinalgOp> contractions = gemmLikeOps(getOperation());
     for (linalg::LinalgOp op : llvm::reverse(contractions))
       GemmFormer(op).run();
     eraseDead(getOperation().getBody());
   }
 
-  /// What nothing uses any more, users before what they use.
+  /// Erases unused ops, users before their operands.
   static void eraseDead(Region &region) {
     for (Block &block : region)
       for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {

@@ -47,7 +47,7 @@ private:
   linalg::LinalgOp op;
   OpBuilder builder;
   SmallVector<int64_t> extents;
-  SmallVector<PaddedView> chains[2];    ///< of the operands, from outside
+  SmallVector<PaddedView> chains[2];    ///< of the operands, from the operand inwards
   PaddedView views[3];                  ///< of operands and result
   SmallVector<int64_t> low[2], high[2]; ///< zeros around the operands
   SmallVector<Phase> phases;

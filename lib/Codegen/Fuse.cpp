@@ -61,7 +61,7 @@ static SmallVector<Value> resultsOf(ArrayRef<Operation *> members) {
   return results;
 }
 
-/// What a contraction multiplies is in memory.
+/// Whether the operand is a factor of a contraction. Factors are in memory.
 static bool isFactor(OpOperand &operand) {
   return isa<rt::ContractionOp>(operand.getOwner()) && operand.getOperandNumber() < 2;
 }

@@ -1,4 +1,4 @@
-//===- GemmFormer.h - A contraction on its way to a product -----*- C++ -*-===//
+//===- GemmFormer.h - Rewrite contractions as products ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,7 +21,7 @@ struct ContractionOperand {
   llvm::SmallVector<unsigned> loops; ///< loop of each dimension
 };
 
-/// A contraction that does not exist yet.
+/// The description of a contraction before its op is created.
 struct Contraction {
   llvm::SmallVector<int64_t> extents; ///< of the loops
   ContractionOperand operands[2];
@@ -57,7 +57,8 @@ private:
   void splitLoops(Contraction &contraction);
   void takeReorderings(Contraction &contraction);
   void takeResultReorderings(Contraction &contraction);
-  /// Copies of as few elements as possible that make it a gemm. False when there are none.
+  /// Finds operand copies of as few elements as possible that make it a gemm. Returns false if
+  /// there are none.
   bool pack(Contraction &contraction);
   void rewrite(const Contraction &contraction, llvm::ArrayRef<unsigned> wanted);
 
@@ -65,11 +66,12 @@ private:
   mlir::OpBuilder builder;
   llvm::SmallVector<llvm::SmallVector<unsigned>>
       parts;            ///< the loops that each original loop became
-  mlir::Value replaced; ///< what the new result stands for
+  mlir::Value replaced; ///< the value that the new result replaces
   bool tookAny = false; ///< a reordering is in the maps
 };
 
-/// Which dimensions of an operand with its loops split into `parts` are one of the operand before.
+/// The groups of dimensions, of an operand with its loops split into `parts`, that form each of its
+/// original dimensions.
 llvm::SmallVector<mlir::ReassociationIndices>
 gemmGroupsOf(llvm::ArrayRef<llvm::SmallVector<unsigned>> parts, llvm::ArrayRef<unsigned> loops);
 

@@ -41,7 +41,7 @@ static std::string wordOf(Operation &op) {
   return name.str();
 }
 
-/// A generic that computes nothing.
+/// The name of a generic that only moves elements.
 static std::string moveOf(linalg::GenericOp op) {
   if (op.getNumDpsInputs() == 0)
     return "fill";

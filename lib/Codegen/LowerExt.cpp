@@ -22,7 +22,7 @@ Lines::Lines(ArrayRef<int64_t> shape, unsigned dim) : extent(shape[dim]) {
     inner *= size;
 }
 
-/// The dimensions before, at and after `dim`; a dimension of extent 1 where there are none.
+/// The dimensions before, at and after `dim`; a dimension of extent 1 if there are none.
 static SmallVector<ReassociationIndices> groupsOf(int64_t rank, unsigned dim) {
   SmallVector<ReassociationIndices> groups(3);
   for (int64_t d = 0; d < rank; ++d)
@@ -30,7 +30,7 @@ static SmallVector<ReassociationIndices> groupsOf(int64_t rank, unsigned dim) {
   return groups;
 }
 
-/// The shape with a dimension of one in front and behind, where nothing is.
+/// The shape with a unit dimension before and after `dim` if there are no others.
 static SmallVector<int64_t> paddedShape(ArrayRef<int64_t> shape, unsigned dim, unsigned &at) {
   SmallVector<int64_t> padded(shape);
   at = dim;

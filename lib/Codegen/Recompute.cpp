@@ -1,4 +1,4 @@
-//===- Recompute.cpp - Values that kernels compute again ------------------===//
+//===- Recompute.cpp - Recompute values in kernels ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,13 +22,13 @@ using namespace tessera::codegen;
 
 /// Smaller values stay in the cache of a GPU between two kernels.
 static constexpr int64_t kLeastBytes = int64_t(4) << 20;
-/// A leaf that has no more than this part of the value's bytes costs nothing.
+/// A leaf with at most 1 / kSmallPart of the value's bytes costs nothing.
 static constexpr int64_t kSmallPart = 16;
 static constexpr size_t kMostNodes = 8, kMostOps = 32, kMostFunctions = 4;
 
 namespace {
 
-/// How a value is computed again: by copies of `nodes`, from `leaves`.
+/// The recipe to recompute a value: copies of `nodes` that read `leaves`.
 struct Recipe {
   SetVector<Operation *> nodes; ///< the value's own op last
   SetVector<Value> leaves;
@@ -52,7 +52,7 @@ private:
   Value element(OpBuilder &b, Value value, ArrayRef<Value> at, const Recipe &recipe);
 
   std::vector<std::vector<Operation *>> &groups;
-  llvm::DenseMap<Operation *, unsigned> numbers; ///< of the groups that are kernels
+  llvm::DenseMap<Operation *, unsigned> numbers; ///< numbers of the groups that are kernels
 };
 
 } // namespace
@@ -81,7 +81,7 @@ Operation *Recomputer::memberOf(OpOperand &use, Block *block) const {
   return member && groupOf(member) ? member : nullptr;
 }
 
-/// Whether each element of the op's only result is made of elements of its inputs by arithmetic.
+/// Whether each element of the op's only result is an arithmetic expression of input elements.
 static bool isArithmetic(Operation *op, size_t &ops, size_t &functions) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   if (!generic || generic->getNumResults() != 1 || !isPointwise(generic) ||
@@ -117,11 +117,11 @@ bool Recomputer::collect(Value value, unsigned home, int64_t bytes, Recipe &reci
   if (op && classify(op) == StepKind::free && !isa<tensor::ExtractSliceOp>(op))
     return true; // a fill, or a constant
   recipe.leaves.insert(value);
-  // Another large value would have to leave the group instead.
+  // Otherwise the group would have to store another large value.
   return !isInside || bytesOf(value) * kSmallPart <= bytes;
 }
 
-/// Whether a reader can have a copy instead.
+/// Whether a reader can use a copy instead.
 bool Recomputer::isServed(OpOperand &use, Block *block) const {
   if (!memberOf(use, block))
     return false;
@@ -131,7 +131,7 @@ bool Recomputer::isServed(OpOperand &use, Block *block) const {
   if (!generic || generic->getBlock() != block || !generic.isDpsInput(&use) ||
       dist::isLookedUp(generic, use))
     return false;
-  // In the order of the reader's loops: a copy shares them.
+  // The value is indexed in the order of the reader's loops, which a copy shares.
   int64_t last = -1;
   for (AffineExpr expr : generic.getMatchingIndexingMap(&use).getResults()) {
     auto dim = dyn_cast<AffineDimExpr>(expr);
@@ -158,7 +158,7 @@ std::optional<Recipe> Recomputer::recipeOf(Value value, unsigned home) const {
   return recipe;
 }
 
-/// Whether the leaves that a group does not read yet are no larger than the value.
+/// Whether the leaves that a group does not read yet are not larger than the value.
 bool Recomputer::pays(const Recipe &recipe, int64_t bytes, unsigned reader) const {
   llvm::DenseSet<Value> read;
   for (Operation *member : groups[reader])
@@ -170,7 +170,7 @@ bool Recomputer::pays(const Recipe &recipe, int64_t bytes, unsigned reader) cons
   return more <= bytes;
 }
 
-/// An element of a value, where its ops are copied into the body of a reader.
+/// Computes an element of a value by copying its ops into the body of a reader.
 Value Recomputer::element(OpBuilder &b, Value value, ArrayRef<Value> at, const Recipe &recipe) {
   Location loc = value.getLoc();
   auto generic = dyn_cast_or_null<linalg::GenericOp>(value.getDefiningOp());
@@ -247,7 +247,7 @@ void Recomputer::run() {
         serve(value, *recipe, reader);
     }
   }
-  // What nobody reads any more is not a member.
+  // Ops without readers are no longer members.
   for (std::vector<Operation *> &members : llvm::reverse(groups))
     for (size_t i = members.size(); i-- > 0;)
       if (groupOf(members[i]) && isOpTriviallyDead(members[i])) {

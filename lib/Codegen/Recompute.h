@@ -1,4 +1,4 @@
-//===- Recompute.h - Values that kernels compute again ----------*- C++ -*-===//
+//===- Recompute.h - Recompute values in kernels ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,11 +13,11 @@
 namespace tessera::codegen {
 
 /// Gives each group (FuseGraph::order) a copy of the elementwise ops whose large results it would
-/// read from another group, where what these ops read is no larger: the results are then nowhere in
-/// memory. A result stays where anything but a kernel reads it.
+/// read from another group, if the operands of these ops are not larger: the results are then never
+/// stored in memory. A result with readers other than kernels is kept.
 ///
-/// exp(x - m), summed up by one kernel and scaled by another, is computed by both from x, as the
-/// derivative of a softmax.
+/// Example: one kernel sums up exp(x - m), another one scales it; both compute it from x, as in
+/// the derivative of a softmax.
 void recomputeAcrossGroups(std::vector<std::vector<mlir::Operation *>> &groups);
 
 } // namespace tessera::codegen

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The shape of what is emitted, with vectors along a parallel loop v and the parallel loop u
+// The structure of the emitted code, with vectors along a parallel loop v and the parallel loop u
 // jammed:
 //
 //   for outer ...                      for outer ...
@@ -19,8 +19,8 @@
 //                                            accumulator = body
 //                                          store combine(out, across lanes(accumulators))
 //
-// Shapes are static, so the remainder of v is emitted as one more copy with the widths that are
-// left (8, 8, 5): LLVM splits odd widths itself, on any target, and no element beyond the end is
+// Shapes are static, so the remainder of v is emitted as one more copy with the remaining widths
+// (8, 8, 5): LLVM splits odd widths itself, on any target, and no element beyond the end is
 // accessed.
 //
 //===----------------------------------------------------------------------===//
