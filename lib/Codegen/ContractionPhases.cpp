@@ -146,7 +146,7 @@ SmallVector<Phase> codegen::phasesOf(ArrayRef<int64_t> extents, ArrayRef<Bound> 
       for (int64_t rest = 0; rest < modulus; ++rest) {
         Phase one = phase;
         one[loop] = {rest, modulus, (extents[loop] - rest + modulus - 1) / modulus};
-        // Not all combinations: most are gone before the next loop is split.
+        // Filter here, since most combinations are impossible before the next loop is split.
         if (llvm::none_of(bounds, [&](const Bound &b) { return holds(b, one) == Holds::never; }))
           split.push_back(std::move(one));
       }

@@ -109,7 +109,7 @@ private:
   void emitHomes();
   /// The layout of an argument or result; replicated when it has none.
   dist::ShardingAttr layoutOf(mlir::DictionaryAttr attributes, mlir::Type type);
-  /// The local argument that result `index` feeds, or nothing.
+  /// The local argument that result `index` feeds, or none.
   std::optional<unsigned> fedArgument(unsigned index);
   llvm::LogicalResult plan();
 

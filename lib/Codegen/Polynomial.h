@@ -23,10 +23,10 @@ public:
 
   Polynomial operator+(const Polynomial &other) const;
   Polynomial operator*(const Polynomial &other) const;
-  /// Whole powers from 0 to 4; nothing for others.
+  /// Whole powers from 0 to 4; none for others.
   std::optional<Polynomial> power(double exponent) const;
 
-  /// Its constant value; nothing if it has atoms.
+  /// Its constant value; none if it has atoms.
   std::optional<double> asConstant() const;
   /// Whether all coefficients agree to `relative` of the larger one, or of the largest of all.
   bool isClose(const Polynomial &other, double relative) const;

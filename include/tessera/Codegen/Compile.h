@@ -18,7 +18,7 @@ struct ArtifactOptions {
   CpuOptions cpu;
   /// If set, kernels are compiled for these architectures instead of the CPU.
   std::optional<GpuOptions> gpu;
-  /// The artifact's `report` section: JSON, or nothing.
+  /// The artifact's `report` section: JSON, or empty.
   std::string report;
 };
 

@@ -11,7 +11,7 @@
 //   fuseKernel           elementwise producers into their consumers                 (tensors)
 //   aimAtDestinations    every result is computed in its destination's buffer       (tensors)
 //   groupAndTile         ops over the same rows share one loop over them            (tensors)
-//   bufferizeKernel      destinations are written, temporaries stand at the entry   (memrefs)
+//   bufferizeKernel      results go to destinations, temporaries to the entry       (memrefs)
 //   vectoriseKernel      each op becomes loops over vectors                         (memrefs)
 //   expandKernelMath     exp, tanh, ... as polynomials; multiply-adds; 16-bit floats
 //   lowerKernelToLLVM    the LLVM dialect and the entry point `void(void **, i64, i64)`

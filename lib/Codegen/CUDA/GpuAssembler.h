@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Cubins come from libnvJitLink, called in this process, or from ptxas, run as one process per
-// kernel. Both contain the same assembler; the library avoids the 12 ms that each start of ptxas
+// cubin. Both contain the same assembler; the library avoids the 12 ms that each start of ptxas
 // takes.
 //
 //===----------------------------------------------------------------------===//

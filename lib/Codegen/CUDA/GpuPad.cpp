@@ -10,7 +10,7 @@
 //
 //   y[i, j] = i - 1 < n and j - 1 < m ? x[i - 1, j - 1] : 0
 //
-// unless the source is so small that the cost of the fill dominates.
+// unless the source is so small that writing its elements twice costs little.
 //
 //===----------------------------------------------------------------------===//
 
