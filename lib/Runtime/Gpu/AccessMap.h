@@ -1,14 +1,14 @@
-//===- AccessMap.h - Who touched which bytes last ---------------*- C++ -*-===//
+//===- AccessMap.h - Latest accesses of byte intervals ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Two accesses to the same bytes, one of them writing, must be ordered. What a new
-// one must be ordered with is the last write and, if it writes, the reads since.
-// The planner makes waits of them (OrderSegment.cpp), the emulated device checks
-// that there were enough (Hazards.h).
+// Two accesses to the same bytes must be ordered if one of them is a write. A new
+// access is ordered after the last write and, if it is a write itself, after the
+// reads since then. The planner derives waits from these pairs (OrderSegment.cpp);
+// the emulated device checks that the waits suffice (Hazards.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@
 
 namespace tessera::runtime::gpu {
 
-/// Disjoint intervals of bytes by begin. `Address` is an integer; an `Accessor` has a `stream`,
-/// whose accesses are ordered among themselves.
+/// Disjoint byte intervals by begin. `Address` is an integer; an `Accessor` has a `stream`, and the
+/// accesses of one stream are ordered.
 template <typename Address, typename Accessor> class AccessMap {
 public:
   struct Interval {
@@ -38,22 +38,22 @@ public:
     Iterator end() const { return last; }
   };
 
-  /// What was touched of [begin, end), as pairs of begin and `Interval` within these bounds; valid
-  /// until the next call.
+  /// The accessed parts of [begin, end), as pairs of begin and `Interval` clipped to these bounds;
+  /// valid until the next call.
   Range within(Address begin, Address end) {
     cutAt(begin);
     cutAt(end);
     return {intervals.lower_bound(begin), intervals.lower_bound(end)};
   }
 
-  /// Notes a write of [begin, end), which is not empty.
+  /// Records a write of [begin, end), which must not be empty.
   void write(Address begin, Address end, const Accessor &by) {
     Range range = within(begin, end);
     intervals.erase(range.first, range.last);
     intervals[begin] = {end, by, {}};
   }
 
-  /// Notes a read of [begin, end), which is not empty.
+  /// Records a read of [begin, end), which must not be empty.
   void read(Address begin, Address end, const Accessor &by) {
     Address at = begin;
     for (auto &[start, interval] : within(begin, end)) {

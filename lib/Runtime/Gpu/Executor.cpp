@@ -1,4 +1,4 @@
-//===- Executor.cpp - Parts on GPUs, real or not --------------------------===//
+//===- Executor.cpp - Execute parts on real or emulated GPUs --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ static int64_t alignedUp(int64_t bytes) {
 
 GpuExecutor::~GpuExecutor() {
   if (opened && failure.empty())
-    (void)settle(); // what was kept
+    (void)settle(); // kept values
   if (opened && failure.empty() && options.leave)
     options.leave();
 }
@@ -101,7 +101,7 @@ Status GpuExecutor::openPart(int64_t index, int64_t workspaceBytes) {
 }
 
 Status GpuExecutor::openTransfers() {
-  std::map<int64_t, std::pair<const Step *, const Step *>> ends; ///< send and recv, by id
+  std::map<int64_t, std::pair<const Step *, const Step *>> ends; ///< sends and recvs by id
   for (auto &part : parts)
     for (const PlanStep &step : part->plan.code) {
       if (step.op == PlanStep::Op::send)
@@ -161,14 +161,14 @@ Status GpuExecutor::run() {
   return status;
 }
 
-/// Grows with everything that is issued: a round in which it does not has led nowhere.
+/// Increases with every issued operation: a round without an increase has made no progress.
 static int64_t activity(const GpuDriver &driver) {
   const DriverCounts &counts = driver.counts();
   return counts.launches + counts.graphLaunches + counts.records + counts.waits;
 }
 
 Status GpuExecutor::issueAll() {
-  // The least order first; what waits lets the others go on.
+  // The least order first; an issuer that waits lets the others continue.
   while (true) {
     bool progress = false, finished = true;
     int64_t before = activity(driver());
@@ -188,7 +188,7 @@ Status GpuExecutor::issueAll() {
     }
     if (finished)
       return {};
-    // Who stops within a segment has gone on, too.
+    // An issuer that stops within a segment has made progress, too.
     if (!progress && activity(driver()) == before)
       return stuck();
   }
@@ -202,8 +202,9 @@ Status GpuExecutor::launchWhole() {
   return {};
 }
 
-/// Collectives in one process tie all devices together: their graph is one, or there is none. It is
-/// for the steps after the first, which runs without one (Issuer::runSegment says why).
+/// Collectives in one process synchronize all devices, so a capture gives one graph of all devices,
+/// or none. The graph is for the steps after the first, which runs without one (Issuer::runSegment
+/// states why).
 Status GpuExecutor::captureAll() {
   bool possible = options.capture && !options.engine && parts.size() == 1 &&
                   parts.front()->plan.isOneSegment() && !issuers.empty();
@@ -244,7 +245,7 @@ Status GpuExecutor::captureAll() {
   if (!graph)
     return graph.status();
   whole = *graph;
-  return join(); // the graph of the next step starts when this step is done on all devices
+  return join(); // the next step's graph starts after this step on all devices
 }
 
 Status GpuExecutor::stuck() const {

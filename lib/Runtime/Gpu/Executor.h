@@ -1,12 +1,12 @@
-//===- Executor.h - Parts on GPUs, real or not ------------------*- C++ -*-===//
+//===- Executor.h - Execute parts on real or emulated GPUs ------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One executor for `cuda`, `vdev` and `stub`: they differ in the driver, in who
-// performs collectives, and in which devices this process has.
+// One executor for `cuda`, `vdev` and `stub`. They differ in the driver, in the
+// implementation of collectives, and in the devices of this process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,26 +23,26 @@
 
 namespace tessera::runtime::gpu {
 
-/// Faults that tests plant to see that they are found.
+/// Faults injected by tests, which check that they are detected.
 struct PlantedFaults {
-  int64_t dropWait = -1;        ///< the n-th wait that is issued is not, nor when it is captured
-  int64_t swapCollectives = -1; ///< this device makes the first two collectives of a segment in
-                                ///< the other order
-  int64_t wrongCount = -1;      ///< this device sends an element too few
+  int64_t dropWait = -1;        ///< the n-th wait is neither issued nor captured
+  int64_t swapCollectives = -1; ///< this device issues the first two collectives of a segment in
+                                ///< reverse order
+  int64_t wrongCount = -1;      ///< this device sends one element too few
 };
 
 struct ExecutorOptions {
-  /// The last member to go: streams and graphs are its.
+  /// Destroyed last: it owns streams and graphs.
   OwnedDriver driver;
-  /// Null: all devices are in this process and share an address space (InProcess.h).
+  /// Null if all devices are in this process and share an address space (InProcess.h).
   std::unique_ptr<RankEngine> engine;
-  std::vector<int64_t> devices; ///< process ids here; empty: all
+  std::vector<int64_t> devices; ///< process ids in this process; empty: all
   bool capture = true;          ///< segments become graphs
   bool messages = false;        ///< transfers between parts are messages of a communicator
-  /// Where devices are in several processes: gives all of them `size` bytes that the process of
-  /// device `owner` has (`mine`). Called by all in the same order.
+  /// For devices in several processes: distributes `size` bytes of the process of device `owner`
+  /// (`mine`) to all processes. Called by all of them in the same order.
   std::function<Status(int64_t owner, bool mine, std::byte *data, int64_t size)> share;
-  /// Called at the end, where nothing went wrong: tells other processes that this one is done.
+  /// Called at the end, unless an error occurred: tells other processes that this one is done.
   std::function<void()> leave;
   PlanOptions plan;
   PlantedFaults faults;
@@ -50,18 +50,18 @@ struct ExecutorOptions {
 
 class GpuExecutor;
 
-/// A part as its devices here share it.
+/// The state of a part shared by its devices in this process.
 struct GpuPart {
   int64_t index = 0;
   const Part *part = nullptr;
   Plan plan;
-  std::vector<std::unique_ptr<InProcessCollective>> inProcess; ///< as Plan::collectives
+  std::vector<std::unique_ptr<InProcessCollective>> inProcess; ///< parallel to Plan::collectives
   std::vector<std::vector<int64_t>> communicators;             ///< by grouping and group
   std::vector<int64_t> stagingOffsets;                         ///< by stream, within a block
   int64_t workspaceOffset = 0, blockBytes = 0;
 };
 
-/// One part on one device: a place in its plan.
+/// One part on one device, at a position of its plan.
 class Issuer {
 public:
   Issuer(GpuExecutor &executor, GpuPart &part, int64_t device);
@@ -69,22 +69,22 @@ public:
   void restart();
   bool finished() const { return place == part.plan.code.size(); }
   int64_t order() const { return part.plan.code[place].order; }
-  /// Issues what is next; false when it must wait for what others issue.
+  /// Issues the next plan step; false if it must wait for work that others issue.
   Expected<bool> advance();
-  /// Issues a segment's operations; false when one waits for other devices: call again.
+  /// Issues a segment's operations; false if one waits for other devices: call again.
   Expected<bool> issueSegment(const Segment &segment);
-  /// Its segment was issued by other means (a graph of all devices).
+  /// Skips its segment, which was issued by other means (a graph of all devices).
   void skipSegment();
   void countSegment(const Segment &segment);
-  /// What it waits for, in words.
+  /// Describes what it waits for.
   std::string describeWait() const;
 
   std::byte *resolve(int64_t address, int64_t stream) const;
   std::byte *slot(int64_t index) const { return resolve(addressOf(part.part->slots[index]), 0); }
   Stream stream(int64_t index) const { return streams[index]; }
-  /// All its memory, of GpuPart::blockBytes.
+  /// Its memory, of GpuPart::blockBytes.
   std::byte *memory() const { return block; }
-  /// An event of its own, for what is not planned.
+  /// An event for unplanned uses.
   Event spareEvent() const { return events.back(); }
   const Step *currentStep() const { return part.plan.code[place].step; }
 
@@ -96,7 +96,7 @@ public:
 private:
   Status issue(const Operation &operation, int64_t collective);
   std::vector<GemmOperands> operandsOf(const Operation &operation) const;
-  /// Has the driver choose how it multiplies: libraries may not be asked during a capture.
+  /// Prepares its products in the driver: libraries may refuse to do so during a capture.
   Status prepareProducts();
   Status issueCollective(const Operation &operation, int64_t collective);
   Status issueAction(const Operation &operation, const RankAction &action, int64_t collective);
@@ -114,7 +114,7 @@ private:
   std::vector<Graph> graphs; ///< by segment; null until captured
   std::vector<LoopState> loops;
   size_t place = 0, next = 0;
-  size_t operation = 0; ///< within the segment at hand
+  size_t operation = 0; ///< within the current segment
   bool waited = false;  ///< its waits are issued
 };
 
@@ -155,9 +155,9 @@ public:
   ExecutorOptions options;
   Recorder recorder;
   Clock clock;
-  std::function<std::string()> trace;                     ///< where the backend makes one
+  std::function<std::string()> trace;                     ///< if the backend makes one
   std::map<int64_t, std::unique_ptr<Transfer>> transfers; ///< by id
-  int64_t waitsIssued = 0; ///< of the first step; what is captured counts once
+  int64_t waitsIssued = 0; ///< of the first step; captured waits count once
 
 private:
   Status openPart(int64_t index, int64_t workspaceBytes);
@@ -168,17 +168,17 @@ private:
   Status stuck() const;
   Status settle();
   Issuer *find(int64_t part, int64_t position) const;
-  /// Copies on it come behind the last step of a device, and before the next.
+  /// The stream for copies between steps: after the last step of a device, before the next.
   Stream betweenSteps(const Issuer &issuer) const;
-  /// What is written, kept and filled runs on; a failed program does no more.
+  /// Prepares copies between steps, after pending writes; fails after a failed step.
   Status beginCopies();
 
   std::vector<std::unique_ptr<GpuPart>> parts;
   std::vector<std::unique_ptr<Issuer>> issuers;
-  Graph whole = nullptr;                      ///< of all devices, where collectives are in process
+  Graph whole = nullptr;                      ///< of all devices, for collectives in one process
   std::map<int64_t, std::byte *> constantsOf; ///< by device
   bool opened = false;
-  bool settled = true; ///< nothing runs
+  bool settled = true; ///< no work is running
   std::string failure;
 };
 

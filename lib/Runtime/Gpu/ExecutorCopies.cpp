@@ -1,4 +1,4 @@
-//===- ExecutorCopies.cpp - Values between steps --------------------------===//
+//===- ExecutorCopies.cpp - Move values between steps ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,7 +9,7 @@
 
 namespace tessera::runtime::gpu {
 
-/// The graph of all devices is launched on the stream of the first.
+/// The graph of all devices is launched on the stream of the first one.
 Stream GpuExecutor::betweenSteps(const Issuer &issuer) const {
   return whole ? issuers.front()->stream(0) : issuer.stream(0);
 }
@@ -74,7 +74,7 @@ Status GpuExecutor::fillSlotFrom(int64_t part, int64_t position, int64_t slot,
   TESSERA_RETURN_IF_ERROR(order(others, stream));
   TESSERA_RETURN_IF_ERROR(
       mine.copy({stream, nullptr, "an argument is set", {}}, issuer->slot(slot), data, size));
-  return order(stream, others); // who frees the memory does so behind the copy
+  return order(stream, others); // the owner frees the memory after the copy
 }
 
 std::vector<std::pair<std::string, int64_t>> GpuExecutor::counters() const {

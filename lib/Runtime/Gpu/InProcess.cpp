@@ -26,7 +26,7 @@ InProcessCollective::InProcessCollective(const Program &program, const Part &par
     groups.push_back(std::move(group));
   }
   for (size_t position = 0; position < groupOf.size(); ++position)
-    if (groupOf[position] < 0) { // on its own
+    if (groupOf[position] < 0) { // a group of one
       groupOf[position] = static_cast<int64_t>(groups.size());
       groups.emplace_back().positions = {static_cast<int64_t>(position)};
     }
@@ -72,7 +72,7 @@ Expected<bool> InProcessCollective::arrive(Issuer &issuer, int64_t stream) {
     group.issued = true;
   }
   if (!group.members[place])
-    return false; // it is ahead by an execution
+    return false; // it is one execution ahead
   group.members[place] = nullptr;
   if (++group.told == size) {
     group.count = group.told = 0;
@@ -103,7 +103,7 @@ Status InProcessCollective::issue(Group &group, int64_t streamIndex) {
       TESSERA_RETURN_IF_ERROR(driver->move({leader, planned.step, "stage", {}}, std::move(job)));
     }
   const char *what =
-      toString(std::get<CollectiveStep>(planned.step->action).kind).data(); // of a literal
+      toString(std::get<CollectiveStep>(planned.step->action).kind).data(); // of a string literal
   for (size_t operand = 0; operand < moves.size(); ++operand) {
     const Move &move = moves[operand];
     for (const MovePiece &piece : move.pieces()) {

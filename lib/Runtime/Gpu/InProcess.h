@@ -17,23 +17,23 @@ namespace tessera::runtime::gpu {
 
 class Issuer;
 
-/// A collective of virtual devices on one GPU. Whoever of a group issues it last issues the moves,
-/// on the first member's stream, between events that join the streams of all.
+/// A collective of virtual devices on one GPU. The last member of a group to issue it issues the
+/// moves, on the first member's stream, between events that join the streams of all members.
 class InProcessCollective {
 public:
   InProcessCollective(const Program &program, const Part &part, const PlannedCollective &planned);
   Status open(GpuDriver &driver);
   void restart();
 
-  /// `issuer` is at it, with its waits issued. True when its group's moves are issued, which each
-  /// member is told once.
+  /// Called when `issuer` reaches the collective, after it has issued its waits. Returns true once
+  /// per member, after the moves of its group are issued.
   Expected<bool> arrive(Issuer &issuer, int64_t stream);
 
 private:
   struct Group {
-    std::vector<Issuer *> members; ///< by place in `positions`; null until it has arrived
+    std::vector<Issuer *> members; ///< by index in `positions`; null until arrival
     std::vector<int64_t> positions;
-    std::vector<Event> arrived; ///< one a member
+    std::vector<Event> arrived; ///< one per member
     Event done = nullptr;
     int64_t count = 0, told = 0;
     bool issued = false;
@@ -44,7 +44,7 @@ private:
   std::vector<Move> moves;
   std::vector<Group> groups;
   std::vector<int64_t> groupOf; ///< by position of the part's mesh
-  /// Of pieces' ends to places of the part's mesh.
+  /// Maps ends of pieces to positions of the part's mesh.
   const sharding::Mesh &partMesh;
   GpuDriver *driver = nullptr;
 };

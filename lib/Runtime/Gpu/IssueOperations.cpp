@@ -1,4 +1,4 @@
-//===- IssueOperations.cpp - Operations given to the driver ---------------===//
+//===- IssueOperations.cpp - Issue operations to the driver ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,8 +20,8 @@ Issue Issuer::issueOf(const Operation &op, const char *what) const {
   return issue;
 }
 
-/// The collective that a planted fault makes of the one planned: of the first two of a stream, the
-/// other.
+/// The collective that an injected fault issues instead of `index`: the first two of a stream are
+/// swapped.
 static int64_t swapped(const Segment &segment, int64_t index) {
   std::map<int64_t, int64_t> firstOf; ///< by stream
   for (const Operation &each : segment.operations) {
@@ -109,12 +109,12 @@ Status Issuer::issue(const Operation &op, int64_t collective) {
   case Operation::Kind::collective:
     return issueCollective(op, collective);
   case Operation::Kind::none:
-    break; // for its waits and its record
+    break; // only waits and records an event
   }
   return {};
 }
 
-/// Calls that follow each other, of tensors that were fused, are one group: they start together.
+/// Consecutive calls for fused tensors are one group: they start together.
 Status Issuer::issueCollective(const Operation &op, int64_t collective) {
   const std::vector<RankAction> &actions =
       part.plan.collectives[collective].ranks.actions[position];

@@ -1,4 +1,4 @@
-//===- Issuer.cpp - One part on one device --------------------------------===//
+//===- Issuer.cpp - Issue one part on one device --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -142,7 +142,8 @@ Expected<bool> Issuer::advance() {
 Expected<bool> Issuer::runSegment(int64_t index) {
   const Segment &segment = part.plan.segments[index];
   GpuDriver &driver = executor.driver();
-  // In one process, others take part in the collectives of a segment: no graph of a device alone.
+  // In one process, other devices take part in the collectives of a segment: a device has no graph
+  // of its own.
   bool alone = executor.options.engine || part.plan.groupings.empty();
   bool captures = executor.options.capture && alone && !part.plan.hasTransfers;
   if (!captures) {
@@ -153,8 +154,8 @@ Expected<bool> Issuer::runSegment(int64_t index) {
   }
   countSegment(segment);
   if (!graphs[index]) {
-    // The first time it runs without a graph: a driver loads code when it is first launched, and
-    // NCCL connects ranks at their first call, neither of which may happen during a capture.
+    // The first execution is without a graph: a driver loads code at the first launch, and NCCL
+    // connects ranks at their first call; neither is allowed during a capture.
     const int64_t waitsBefore = executor.waitsIssued;
     for (bool capture : {false, true}) {
       executor.waitsIssued = waitsBefore;
@@ -253,7 +254,7 @@ std::string Issuer::describeWait() const {
   return "waits for what decides the step" + (at.step->loc.empty() ? "" : " at " + at.step->loc);
 }
 
-/// " for device 1": whom a receiver misses.
+/// " for device 1": the devices whose messages are missing.
 std::string Issuer::missingText(const Step &step) const {
   const auto &transfer = std::get<TransferStep>(step.action);
   if (transfer.isSend)

@@ -33,7 +33,7 @@ Expected<KeptBlock> KeptMemory::take(int64_t device, int64_t bytes) {
   if (!used)
     return used.status();
   auto data = driver.allocateKept(device, bytes);
-  if (!data) { // what is free, of other sizes, may be in the way
+  if (!data) { // free blocks of other sizes may occupy the memory
     std::vector<KeptBlock> unused;
     {
       std::lock_guard lock(mutex);

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A result is where the next step writes. Who still has it then gets a copy, on
-// the device. Blocks of copies that are gone serve again: in a steady state
-// nothing is allocated and no event is made.
+// The next step overwrites a result. Holders of the result then get a copy on the
+// device. Blocks of freed copies are reused: in a steady state no memory is
+// allocated and no event is created.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,15 +30,16 @@ struct KeptBlock {
   bool isUsed = false;
 };
 
-/// The blocks of an executor. Buffers hold it: it outlives the executor.
+/// The blocks of an executor. Buffers own it, so it outlives the executor.
 class KeptMemory : public std::enable_shared_from_this<KeptMemory> {
 public:
   explicit KeptMemory(GpuDriver &driver) : driver(driver) {}
-  /// A block of exactly that size, one given back or a new one, and what orders its next use.
+  /// Returns a block of exactly this size, reused or new, with the events that order its next use.
   Expected<KeptBlock> take(int64_t device, int64_t bytes);
-  /// From any thread. `again`: others have no access to it.
+  /// Takes a block back, from any thread. `again`: nobody else can access it, so that it may be
+  /// reused.
   void giveBack(KeptBlock block, bool again);
-  /// The executor goes: what is free is freed, and later what is given back.
+  /// Frees free blocks, and from now on blocks that are given back: the executor is destroyed.
   void close();
   bool isOpen() const { return !closed; }
 
@@ -49,8 +50,8 @@ private:
   std::vector<KeptBlock> free;
 };
 
-/// A driver, its streams and graphs, that goes when the last value goes which it keeps. What else
-/// it has goes with the executor.
+/// A driver with its streams and graphs, destroyed with the last value that it keeps. Its other
+/// resources are freed with the executor.
 class OwnedDriver {
 public:
   OwnedDriver() = default;
@@ -69,7 +70,7 @@ private:
 
 class KeptBuffer final : public DeviceBuffer {
 public:
-  /// Copies `bytes` bytes at `from` behind what the stream has been given.
+  /// Copies `bytes` bytes from `from`, after all work issued to the stream.
   static Expected<std::shared_ptr<DeviceBuffer>> copyOf(const OwnedDriver &owner, int64_t device,
                                                         Stream stream, const std::byte *from,
                                                         int64_t bytes);
@@ -79,7 +80,7 @@ public:
   int64_t ordinal() const override { return driver->ordinal(); }
   Status read(std::byte *to) override;
   Status handOver(uint64_t stream) override;
-  /// Copies it to `to`, memory that `user` has, in the order of its stream.
+  /// Copies it to `to`, memory of `user`, in stream order.
   Status copyTo(GpuDriver &user, Stream stream, std::byte *to);
 
 private:
@@ -89,7 +90,7 @@ private:
 
   std::shared_ptr<GpuDriver> driver;
   std::shared_ptr<KeptMemory> memory;
-  Stream stream; ///< that it was copied on
+  Stream stream; ///< of the copy
   KeptBlock block;
   bool isShared = false;
 };

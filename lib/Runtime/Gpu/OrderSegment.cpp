@@ -1,4 +1,4 @@
-//===- OrderSegment.cpp - The waits that accesses make necessary ----------===//
+//===- OrderSegment.cpp - Insert the waits that accesses require ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,10 +14,10 @@ namespace tessera::runtime::gpu {
 
 namespace {
 
-/// For each stream, the last operation of it that is known to be done.
+/// By stream, the last operation that is known to be done.
 using Known = std::vector<int64_t>;
 
-/// An operation by its index, and the stream that it is issued to.
+/// An operation, by its index, and its stream.
 struct Issued {
   int64_t operation;
   int64_t stream;
@@ -41,7 +41,7 @@ private:
   void fork();
   void joinAll();
   void order(int64_t index);
-  /// Whom an access must wait for.
+  /// Finds the operations that an access must wait for.
   void conflicts(const Access &access, int64_t index, std::vector<int64_t> &found);
   void waitFor(int64_t index, const std::vector<int64_t> &found);
   int64_t numberEvents();
@@ -49,14 +49,14 @@ private:
   std::vector<Operation> &operations;
   int64_t numStreams;
   std::vector<Known> now;                 ///< by stream
-  std::vector<Known> after;               ///< by operation, itself included
-  std::vector<std::vector<int64_t>> deps; ///< by operation: those it waits for by event
+  std::vector<Known> after;               ///< by operation, including itself
+  std::vector<std::vector<int64_t>> deps; ///< by operation: those it waits for by events
   AccessMap<int64_t, Issued> touched;
 };
 
 } // namespace
 
-/// Streams beside 0 begin behind its first operation, which exists for that alone.
+/// Streams other than 0 begin after its first operation, which exists only for that.
 void Orderer::fork() {
   std::vector<bool> used(numStreams);
   for (const Operation &operation : operations)
@@ -67,7 +67,7 @@ void Orderer::fork() {
   Operation first;
   first.step = step;
   operations.insert(operations.begin(), std::move(first));
-  // As if it had written everything that another stream touches first.
+  // As if the operation had written all bytes that another stream accesses first.
   for (int64_t stream = 1; stream < numStreams; ++stream)
     if (used[stream]) {
       auto it = std::find_if(operations.begin(), operations.end(),
@@ -115,7 +115,7 @@ void Orderer::conflicts(const Access &access, int64_t index, std::vector<int64_t
 void Orderer::waitFor(int64_t index, const std::vector<int64_t> &found) {
   int64_t stream = operations[index].stream;
   Known &known = now[stream];
-  // The latest first: what it knows need not be waited for again.
+  // The latest first: its known operations need no other wait.
   std::vector<int64_t> sorted(found);
   std::sort(sorted.rbegin(), sorted.rend());
   for (int64_t other : sorted) {
@@ -142,8 +142,8 @@ void Orderer::order(int64_t index) {
 }
 
 int64_t Orderer::numberEvents() {
-  // A wait refers to what was recorded when it is issued, so an event is free again behind its last
-  // wait.
+  // A wait refers to the last record at the time of its issue, so an event can be reused after its
+  // last wait.
   std::vector<int64_t> lastWait(operations.size(), -1);
   for (size_t i = 0; i < operations.size(); ++i)
     for (int64_t other : deps[i])

@@ -1,4 +1,4 @@
-//===- Plan.cpp - Steps as operations on streams --------------------------===//
+//===- Plan.cpp - Lower steps to operations on streams --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -33,7 +33,7 @@ public:
     for (size_t i = 0; i < code.instructions.size(); ++i)
       if (const Instruction &each = code.instructions[i];
           each.op == Instruction::Op::jump && each.target <= static_cast<int64_t>(i))
-        isTarget[each.target] = true; // those forward are found on the way
+        isTarget[each.target] = true; // forward targets are found on the way
     add(0, size_t(code.instructions.size()));
     closeSegment();
     placeOf[code.instructions.size()] = size();
@@ -53,7 +53,7 @@ private:
   void nameStreams();
   /// Adds instructions [begin, end).
   void add(size_t begin, size_t end);
-  /// Adds an instruction; returns where to go on.
+  /// Adds an instruction; returns the index of the next one.
   size_t add(size_t index);
   void add(const Step &step, const LaunchStep &launch);
   void add(const Step &step, const GemmStep &gemm);
@@ -66,7 +66,7 @@ private:
   Access access(int64_t slot, bool write) const {
     return {addressOf(part.slots[slot]), part.slots[slot].bytes, write};
   }
-  /// Accesses of a step are made once, however often it is unrolled.
+  /// Accesses of a step are created once and shared by its unrolled copies.
   template <typename Make> std::shared_ptr<const Accesses> accessesOf(const Step &step, Make make) {
     auto &known = accesses[step.order];
     if (!known)
@@ -76,14 +76,14 @@ private:
   void emit(Operation operation) { open.operations.push_back(std::move(operation)); }
   void closeSegment();
   int64_t size() const { return static_cast<int64_t>(plan.code.size()); }
-  /// `target` is that of the instruction until all have their places.
+  /// `target` is an instruction until all targets have positions in the plan.
   void emit(Op op, const Instruction &at) {
     closeSegment();
     plan.code.push_back({op, at.step, at.index, at.target, at.order});
     isTarget[at.target] = true;
   }
-  /// Operations that instructions, or all trips of a loop, unroll to; a large number where they
-  /// cannot be unrolled.
+  /// The number of operations that instructions, or all trips of a loop, unroll to; a large number
+  /// if they cannot be unrolled.
   int64_t unrolledSize(size_t begin, size_t end) const;
   int64_t unrolledSize(size_t loop) const;
 
@@ -91,7 +91,7 @@ private:
   const Part &part;
   PlanOptions options;
   const Code code;
-  std::vector<bool> isTarget;   ///< instructions at which a segment begins
+  std::vector<bool> isTarget;   ///< instructions that begin a segment
   std::vector<int64_t> placeOf; ///< in the plan, of targets
   Plan plan;
   Segment open;
@@ -129,8 +129,8 @@ void PlanBuilder::nameStreams() {
         plan.streamNames.push_back("communication over " +
                                    sharding::toString(program.meshes[step.mesh], step.axes));
       }
-      // Ranks must launch the calls of all communicators in one order, and a GPU may not have room
-      // for two at once: they are serialised.
+      // Ranks must launch the calls of all communicators in one order, and a GPU may have no room
+      // for two at once: they are serialized.
       if (!options.inProcess)
         planned.accesses.push_back({kLaunchOrder, 1, true});
     }
@@ -165,7 +165,7 @@ void PlanBuilder::add(const Step &step, const LaunchStep &launch) {
   emit({Operation::Kind::launch, &step, 0, 0, 0, 0, accessesOf(step, make), {}, -1});
 }
 
-/// Whether (extent, stride) pairs lead from an element to distinct ones.
+/// Whether (extent, stride) pairs address distinct elements.
 static bool areDistinct(std::vector<std::pair<int64_t, int64_t>> dims) {
   std::sort(dims.begin(), dims.end(),
             [](const auto &a, const auto &b) { return a.second < b.second; });
@@ -180,8 +180,8 @@ static bool areDistinct(std::vector<std::pair<int64_t, int64_t>> dims) {
   return true;
 }
 
-/// Batches over two dimensions without a common stride are steps one after the other, one for each
-/// index of the outer dimension: they may be one call.
+/// Batches over two dimensions without a common stride are consecutive steps, one for each index of
+/// the outer dimension, which may become one call.
 bool PlanBuilder::joinsGroup(const GemmStep &gemm) const {
   if (open.operations.empty() || open.operations.back().kind != Operation::Kind::gemm)
     return false;
@@ -212,7 +212,7 @@ bool PlanBuilder::joinsGroup(const GemmStep &gemm) const {
       !areDistinct(
           {{count, step / size}, {gemm.batch, gemm.strideC}, {gemm.m, gemm.ldc}, {gemm.n, 1}}))
     return false;
-  // Slots go on to the end of what they are a part of.
+  // Slots of slices extend to the end of the sliced buffer.
   Access result = access(first.c, true);
   auto isApart = [&](int64_t slot) {
     Access read = access(slot, false);
@@ -334,7 +334,7 @@ size_t PlanBuilder::add(size_t index) {
     add(step, std::get<ContractStep>(step.action));
     break;
   case Instruction::Op::wait:
-    break; // what reads the result conflicts with the collective
+    break; // readers of the result conflict with the collective
   case Instruction::Op::send:
     emit(Op::send, at);
     break;
@@ -356,7 +356,7 @@ size_t PlanBuilder::add(size_t index) {
   return index + 1;
 }
 
-/// Unrolls the loop, or begins it; what comes next is behind it, or its body.
+/// Unrolls the loop, or begins it; the next instruction is after it, or in its body.
 size_t PlanBuilder::addLoop(size_t index) {
   const Instruction &at = code.instructions[index];
   const auto &loop = std::get<LoopStep>(at.step->action);

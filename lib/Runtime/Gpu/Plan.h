@@ -1,15 +1,15 @@
-//===- Plan.h - Steps as operations on streams ------------------*- C++ -*-===//
+//===- Plan.h - Lower steps to operations on streams ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What every device of a part issues, decided once. Straight code (and loops
-// with known bounds, unrolled) is a segment: operations on streams, with the
-// waits that their accesses make necessary and no others. A segment can be
-// captured as a graph. Only control flow that depends on data stands between
-// segments, and only there does the host wait.
+// The work that every device of a part issues, planned once. Straight-line code
+// (and unrolled loops with known bounds) is a segment: operations on streams, with
+// exactly the waits that their accesses require. A segment can be captured as a
+// graph. Only data-dependent control flow separates segments, and only there does
+// the host wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,15 +33,16 @@ struct Operation {
   enum class Kind { launch, gemm, contract, copy, index, collective, none };
   Kind kind = Kind::none;
   const Step *step = nullptr; ///< of the program
-  int64_t index = 0;          ///< of the collective in the plan
-  int64_t slot = 0;           ///< that an `index` is written to
+  int64_t index = 0;          ///< of the collective, in the plan
+  int64_t slot = 0;           ///< of the result of an `index`
   int64_t value = 0;          ///< of an `index`
   int64_t stream = 0;
   std::shared_ptr<const std::vector<Access>> accesses;
-  std::vector<int64_t> waits; ///< events, waited for before it
-  int64_t record = -1;        ///< event, recorded behind it
-  /// Of a `gemm`, products beside `step` that differ from it in where their operands are, each as
-  /// far behind the one before; no result is an operand, or a part of another result.
+  std::vector<int64_t> waits; ///< events to wait for before it
+  int64_t record = -1;        ///< event recorded after it
+  /// Further products of a `gemm`, which differ from `step` only in the places of their operands,
+  /// each at the same distance from the one before; no result overlaps an operand or another
+  /// result.
   std::vector<const Step *> group = {};
 };
 
@@ -53,10 +54,10 @@ struct Segment {
 struct PlanStep {
   enum class Op {
     segment, ///< `index` in Plan::segments
-    send,    ///< a transfer; `index` is its id
+    send,    ///< of a transfer; `index` is its id
     recv,
-    loopBegin,  ///< reads the bounds of loop `index`, to `target` when there is no trip
-    loopNext,   ///< another trip of loop `index`: to `target`
+    loopBegin,  ///< reads the bounds of loop `index`; to `target` without a trip
+    loopNext,   ///< to `target` for another trip of loop `index`
     jumpIfZero, ///< slot `index`
     jump
   };
@@ -74,15 +75,15 @@ struct PlannedCollective {
 };
 
 struct PlanOptions {
-  /// Loops with known bounds are unrolled while a segment stays below so many operations.
+  /// Loops with known bounds are unrolled as long as a segment has fewer operations.
   int64_t maxOperations = 20000;
-  /// Collectives in one process, as kernels over all buffers: they need no communicators.
+  /// Collectives are kernels over all buffers in one process, without communicators.
   bool inProcess = false;
   ReducesExactly reducesExactly = librariesReduceExactly; ///< of the engine
 };
 
-/// Streams of a device: 0 computes, the last one copies, between them one for each way in which
-/// collectives group the devices (a mesh axis, mostly), and one for transfers.
+/// Streams of a device: 0 computes and the last one copies. Between them are one stream for each
+/// grouping of the devices by collectives (mostly a mesh axis), and one for transfers.
 struct Plan {
   std::vector<PlanStep> code;
   std::vector<Segment> segments;
@@ -97,21 +98,21 @@ struct Plan {
 
   int64_t copyStream() const { return static_cast<int64_t>(streamNames.size()) - 1; }
   int64_t transferStream() const { return copyStream() - 1; }
-  /// Whether one segment is all there is: the whole step is one graph.
+  /// Whether the plan is a single segment, so that the whole step is one graph.
   bool isOneSegment() const { return code.size() == 1 && code[0].op == PlanStep::Op::segment; }
 };
 
-/// Whether a copy reads some of the bytes that it writes, elsewhere: it goes through the staging of
-/// the stream that copies.
+/// Whether a copy writes bytes that it also reads, at other positions: it then uses the staging
+/// memory of its stream.
 bool overlaps(const Part &part, const CopyStep &copy);
 
-/// `program` outlives the plan. `workspaceBytes` is what kernels and products need.
+/// `program` must outlive the plan. `workspaceBytes` is the workspace of kernels and products.
 Plan planPart(const Program &program, int64_t part, int64_t workspaceBytes,
               const PlanOptions &options);
 
 /// Adds waits, records and events so that operations with conflicting accesses are ordered, and all
-/// streams start after, and end before, stream 0. Events are reused within a segment, and by all
-/// segments; returns how many there are.
+/// streams start after, and end before, stream 0. Events are reused within a segment and across
+/// segments; returns their number.
 int64_t orderSegment(Segment &segment, int64_t numStreams);
 
 } // namespace tessera::runtime::gpu

@@ -1,4 +1,4 @@
-//===- RemoteTransfer.cpp - Moves between parts, as messages --------------===//
+//===- RemoteTransfer.cpp - Transfers between parts as messages -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -93,7 +93,7 @@ Expected<size_t> RemoteTransfer::chooseRoom(Side &side, Stream compute) {
     return index;
   }
   for (size_t index = 0; index < side.rooms.size(); ++index) {
-    // A message to itself is taken from a room that no event may have been recorded for yet.
+    // The events of a room with a pending message to itself may not be recorded yet.
     if (std::find(side.toSelf.begin(), side.toSelf.end(), index) != side.toSelf.end())
       continue;
     bool free = true;
@@ -105,7 +105,7 @@ Expected<size_t> RemoteTransfer::chooseRoom(Side &side, Stream compute) {
     }
     if (!free)
       continue;
-    // Done, which whoever looks for hazards learns by a wait.
+    // They are done; the waits tell the hazard checker.
     TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].sent));
     TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].taken));
     return index;
@@ -135,7 +135,8 @@ Status RemoteTransfer::exchange(const Side &side, std::byte *staging, Issuer &is
 Expected<bool> RemoteTransfer::trySend(Issuer &issuer) {
   Side &side = *find(senders, issuer.device);
   Stream compute = issuer.stream(0);
-  // What it gave itself must have been issued to be taken: an event says nothing before.
+  // A message to itself must have been unpacked by an issued receive: before that the event has no
+  // meaning.
   size_t next = static_cast<size_t>(side.count) % side.rooms.size();
   if (roomsAreKnown && std::count(side.toSelf.begin(), side.toSelf.end(), next) > 0)
     return false;
@@ -173,7 +174,7 @@ Expected<bool> RemoteTransfer::tryReceive(Issuer &issuer) {
   Side &side = *find(receivers, issuer.device);
   Side *own = find(senders, issuer.device);
   if (own && own->toSelf.empty())
-    return false; // it has not given itself its part
+    return false; // it has not sent its part to itself
   Room *given = own ? &own->rooms[own->toSelf.front()] : nullptr;
   std::byte *staging = side.rooms.front().staging;
   ++side.count;
@@ -220,7 +221,7 @@ std::vector<int64_t> RemoteTransfer::missingFor(int64_t device) const {
         std::any_of(plan.routes.begin(), plan.routes.end(), [&](const TransferPlan::Route &route) {
           return route.source == side.device && route.target == device;
         });
-    // A device that gives itself its part is not counted as receiving before it has.
+    // A device that sends to itself counts a receive only after that send.
     int64_t awaited = receiver->count + (side.device == device);
     if (sends && side.isHere && side.count < awaited)
       missing.push_back(side.device);

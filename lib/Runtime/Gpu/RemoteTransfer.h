@@ -1,4 +1,4 @@
-//===- RemoteTransfer.h - Moves between parts, as messages ------*- C++ -*-===//
+//===- RemoteTransfer.h - Transfers between parts as messages ---*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,43 +14,44 @@
 
 namespace tessera::runtime::gpu {
 
-/// Between devices of any processes, by the sends and receives of a communicator of its own. Each
-/// device packs what others need into a room and goes on; the messages run on streams of their own.
-/// A send ends when its receive is there, so a device has as many rooms as it may be ahead by
-/// (MessageBuffers.h). Where that is not known, it takes one whose message has gone, or another:
-/// then it never waits for a receiver.
+/// A transfer between devices of any processes, by sends and receives of its own communicator. Each
+/// device packs the data for others into a room and continues; the messages run on their own
+/// streams. A send completes only after its receive has started, so a device has as many rooms as
+/// messages that it may be ahead (MessageBuffers.h). If that number is unknown, it reuses a room
+/// whose message has been sent, or adds one: then it never waits for a receiver.
 class RemoteTransfer final : public Transfer {
 public:
   RemoteTransfer(GpuDriver &driver, RankEngine &engine, const Program &program, const Step &send,
                  const Step &recv);
-  /// `here` are the devices of this process. `rooms`: messages that a sender may be ahead by; 0:
-  /// not known. Called by all processes in the same order.
+  /// `here` are the devices of this process. `rooms`: messages that a sender may be ahead; 0 if
+  /// unknown. Called by all processes in the same order.
   Status open(const std::vector<int64_t> &here, int64_t rooms);
 
   Expected<bool> trySend(Issuer &issuer) override;
   Expected<bool> tryReceive(Issuer &issuer) override;
-  /// Of the devices of this process; others are not seen.
+  /// Limited to devices of this process; others are not visible.
   std::vector<int64_t> missingFor(int64_t device) const override;
   CollectiveStats stats() const override;
 
 private:
-  struct Room { ///< of a message on its way
+  struct Room { ///< for one message in flight
     std::byte *staging = nullptr;
-    /// Filled; gone; and, of what a device gives itself, taken out again.
+    /// After it is filled; after it is sent; and, for a message of a device to itself, after it is
+    /// unpacked.
     Event packed = nullptr, sent = nullptr, taken = nullptr;
   };
-  struct Side { ///< a device that sends, or one that receives
+  struct Side { ///< a sending or a receiving device
     int64_t device = 0, stagingBytes = 0;
     Stream stream = nullptr;
-    std::vector<Room> rooms;   ///< one of a receiver
-    std::deque<size_t> toSelf; ///< rooms of messages that it sent and has not received
+    std::vector<Room> rooms;   ///< one for a receiver
+    std::deque<size_t> toSelf; ///< rooms of its messages to itself, sent and not received
     Event done = nullptr;      ///< of a receiver: the last message is in its slots
-    int64_t count = 0;         ///< messages issued
+    int64_t count = 0;         ///< issued messages
     bool isHere = false;
   };
   Status openSide(Side &side, const char *name, int64_t rooms);
   Status addRoom(Side &side);
-  /// The index of a sender's room that is free, or free once the stream that computes has waited.
+  /// The index of a sender's room that is free, or that is free after a wait of the compute stream.
   Expected<size_t> chooseRoom(Side &side, Stream compute);
   Status exchange(const Side &side, std::byte *staging, Issuer &issuer, bool sends);
   Side *find(std::vector<Side> &sides, int64_t device) const;

@@ -1,4 +1,4 @@
-//===- Transfers.cpp - Moves between parts in one process -----------------===//
+//===- Transfers.cpp - Transfers between parts in one process -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -70,7 +70,7 @@ Expected<bool> InProcessTransfer::trySend(Issuer &issuer) {
   Stream stream = issuer.stream(issuer.part.plan.transferStream()), compute = issuer.stream(0);
   TESSERA_RETURN_IF_ERROR(driver.record(issuer.spareEvent(), compute));
   TESSERA_RETURN_IF_ERROR(driver.wait(stream, issuer.spareEvent()));
-  for (Event event : message.received) // of the message that it was before
+  for (Event event : message.received) // of the previous message in these buffers
     TESSERA_RETURN_IF_ERROR(driver.wait(stream, event));
   for (size_t i = 0; i < moves.size(); ++i) {
     MoveJob job{&whole[i],

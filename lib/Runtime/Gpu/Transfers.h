@@ -1,4 +1,4 @@
-//===- Transfers.h - Moves between parts in one process ---------*- C++ -*-===//
+//===- Transfers.h - Transfers between parts in one process -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,21 +18,21 @@ namespace tessera::runtime::gpu {
 
 class Issuer;
 
-/// A send step and its recv step; the n-th recv takes the n-th send.
+/// A send step and its recv step; the n-th recv matches the n-th send.
 class Transfer {
 public:
   virtual ~Transfer() = default;
-  /// False while its room holds what is to be received before.
+  /// False while its room holds an earlier message that has not been received.
   virtual Expected<bool> trySend(Issuer &issuer) = 0;
-  /// False while what it waits for is not issued.
+  /// False until the work that it waits for is issued.
   virtual Expected<bool> tryReceive(Issuer &issuer) = 0;
-  /// Process ids that have not sent the message which a device waits for.
+  /// Process ids that have not sent the message for which a device waits.
   virtual std::vector<int64_t> missingFor(int64_t device) const = 0;
   virtual CollectiveStats stats() const = 0;
 };
 
-/// Between devices of one process. A sender's buffers are copied into a message, so that it never
-/// waits for receivers. Messages are kept and used again.
+/// A transfer between devices of one process. The buffers of a sender are copied into a message, so
+/// that it never waits for receivers. Messages are reused.
 class InProcessTransfer final : public Transfer {
 public:
   InProcessTransfer(GpuDriver &driver, Recorder &recorder, const Program &program, const Step &send,
@@ -62,7 +62,7 @@ private:
   std::vector<Move> moves;                       ///< by operand
   std::vector<Strides> whole;                    ///< a source's buffer
   std::vector<int64_t> sentBy, receivedBy;       ///< messages, by position
-  std::deque<std::unique_ptr<Message>> messages; ///< of sequence first, first + 1, …
+  std::deque<std::unique_ptr<Message>> messages; ///< with sequence numbers first, first + 1, …
   std::vector<std::unique_ptr<Message>> spare;
   int64_t first = 0;
   TrafficCounter counter;
