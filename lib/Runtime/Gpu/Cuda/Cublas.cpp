@@ -1,4 +1,4 @@
-//===- Cublas.cpp - Products with pointers of their own -------------------===//
+//===- Cublas.cpp - Batched products by pointers --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -54,7 +54,7 @@ std::vector<const void *> Cublas::addresses(const GemmStep &step,
   return a;
 }
 
-/// Column-major as cuBLASLt: C^T = B^T A^T.
+/// Column-major like cuBLASLt: C^T = B^T A^T.
 Expected<bool> Cublas::multiply(const GemmStep &step, std::byte *pointers, int64_t count, int type,
                                 int resultType, int compute, void *workspace, size_t workspaceBytes,
                                 CuStream stream) {
@@ -69,7 +69,7 @@ Expected<bool> Cublas::multiply(const GemmStep &step, std::byte *pointers, int64
   const void *alpha = isDouble ? static_cast<const void *>(&one) : &oneFloat;
   const void *beta = isDouble ? static_cast<const void *>(&add) : &addFloat;
   auto narrow = [](int64_t value) { return static_cast<int>(value); };
-  Status_t status = setStream(handle, stream); // takes the workspace away
+  Status_t status = setStream(handle, stream); // resets the workspace
   if (status == 0)
     status = setWorkspace(handle, workspace, workspaceBytes);
   if (status == 0)

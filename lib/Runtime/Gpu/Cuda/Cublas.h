@@ -1,13 +1,13 @@
-//===- Cublas.h - Products with pointers of their own -----------*- C++ -*-===//
+//===- Cublas.h - Batched products by pointers ------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// cuBLASLt's batches have one stride. Batches over two dimensions (a batch and
-// its heads, of rows that have both) are pointers, which cuBLAS takes:
-// cublasGemmBatchedEx.
+// A batch of cuBLASLt has a single stride. Batches over two dimensions (a batch and
+// its heads, of rows that contain both) need a pointer for each product, which
+// cuBLAS accepts: cublasGemmBatchedEx.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +21,20 @@
 
 namespace tessera::runtime::gpu {
 
-/// cuBLAS, opened with dlopen when a program has such products.
+/// cuBLAS, opened with dlopen if a program has such products.
 class Cublas {
 public:
   Status open();
   bool isOpen() const { return handle != nullptr; }
-  /// Frees what was made; nothing runs any more.
+  /// Frees its resources; no work may be running.
   void close();
-  /// The addresses that a call reads: those of A, then B, then C, one for each product and batch.
+  /// The addresses that a call reads: those of A, then of B, then of C, one for each product and
+  /// batch.
   static std::vector<const void *> addresses(const GemmStep &step,
                                              const std::vector<GemmOperands> &operands);
-  /// `pointers` is memory of the device with the addresses of `count` products; `compute` is how it
-  /// computes, as cuBLASLt's. False, with nothing done and a warning, where the library refuses.
+  /// `pointers` is device memory with the addresses of `count` products; `compute` is the compute
+  /// type, as of cuBLASLt. Returns false, with a warning and without an effect, if the library
+  /// refuses.
   Expected<bool> multiply(const GemmStep &step, std::byte *pointers, int64_t count, int type,
                           int resultType, int compute, void *workspace, size_t workspaceBytes,
                           CuStream stream);

@@ -11,7 +11,7 @@
 
 namespace tessera::runtime::gpu {
 
-// From the reference of cuBLASLt: the values that are used here.
+// From the reference of cuBLASLt: the values used here.
 constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kBrain16 = 14;
 constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;
 constexpr int kTransA = 3, kTransB = 4, kEpilogue = 7, kBiasPointer = 8; ///< of an operation
@@ -97,8 +97,8 @@ Status CublasLt::layout(void *&layout, int type, int64_t rows, int64_t columns, 
   return check(layoutSet(layout, kBatchStride, &stride, sizeof(stride)), "a batch stride");
 }
 
-/// A column of theirs is a row of ours, so their bias, an element a row, is added to every row of
-/// ours. The pointer is a part of the description: devices that share it set their own.
+/// Our rows are cuBLASLt's columns, so its bias, one element per row of its result, is added to
+/// every row of ours. The pointer is part of the descriptor: devices that share it set their own.
 Status CublasLt::setEpilogue(const GemmStep &step, const void *bias, Product &product) {
   if (!step.hasEpilogue())
     return {};
@@ -113,8 +113,8 @@ Status CublasLt::setEpilogue(const GemmStep &step, const void *bias, Product &pr
   return check(descSet(product.operation, kBiasPointer, &bias, sizeof(bias)), "a bias");
 }
 
-/// cuBLAS is column-major: what is row-major here is transposed there, so it multiplies
-/// C^T = B^T A^T with our buffers as they are.
+/// cuBLAS is column-major: our row-major matrices are transposed there, so it computes C^T = B^T
+/// A^T on our buffers as they are.
 Status CublasLt::describe(const GemmStep &step, const void *const (&pointers)[4],
                           Product &product) {
   int type = dataTypeOf(step.dtype), result = dataTypeOf(step.resultDType.value_or(step.dtype));
@@ -137,8 +137,8 @@ Status CublasLt::describe(const GemmStep &step, const void *const (&pointers)[4]
   return layout(product.c, result, step.n, step.m, step.ldc, step.batch, step.strideC);
 }
 
-/// Of products that the library refuses, for whatever reason, a kernel of ours is slower but right:
-/// heuristics have been seen to fail with an internal error during a capture.
+/// If the library refuses a product, for whatever reason, a kernel of the runtime is slower but
+/// correct: heuristics have been observed to fail with an internal error during a capture.
 void CublasLt::refuse(const GemmStep &step, Product &product, Status_t status) const {
   product.isPossible = false;
   std::fprintf(
@@ -157,7 +157,7 @@ Status CublasLt::choose(const GemmStep &step, const void *const (&pointers)[4], 
   int found = 0;
   Status status =
       check(preferenceSet(preference, kMaxWorkspace, &bytes, sizeof(bytes)), "a workspace");
-  // Its A is our B; C and D are one.
+  // Its A is our B; C and D are the same.
   const void *const theirs[4] = {pointers[1], pointers[0], pointers[2], pointers[2]};
   for (int i = 0; i < 4 && status.ok(); ++i) {
     auto address = reinterpret_cast<uintptr_t>(theirs[i]) | 256;
@@ -166,7 +166,7 @@ Status CublasLt::choose(const GemmStep &step, const void *const (&pointers)[4], 
                    "an alignment");
   }
   if (status.ok()) {
-    // What it does not support is a status, or a list of none.
+    // An unsupported product gives an error status or an empty list.
     Status_t answer = heuristic(handle, product.operation, product.b, product.a, product.c,
                                 product.c, preference, 1, &product.chosen, &found);
     product.isPossible = answer == 0 && found > 0 && product.chosen.state == 0;

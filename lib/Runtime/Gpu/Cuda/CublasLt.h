@@ -15,14 +15,14 @@
 
 namespace tessera::runtime::gpu {
 
-/// cuBLASLt, opened with dlopen when a program has products. Descriptors and the algorithm of each
+/// cuBLASLt, opened with dlopen if a program has products. Descriptors and the algorithm of each
 /// product are chosen once.
 class CublasLt {
 public:
-  static constexpr int64_t kWorkspaceBytes = int64_t(32) << 20; ///< NVIDIA's advice for Hopper
+  static constexpr int64_t kWorkspaceBytes = int64_t(32) << 20; ///< NVIDIA's choice for Hopper
 
   Status open();
-  /// Frees what was made; nothing runs any more.
+  /// Frees its resources; no work may be running.
   void close();
   /// Lets products of f32 round their operands to TF32 (10 bits of mantissa), which tensor cores
   /// multiply; sums are f32. Call it before products are prepared.
@@ -30,14 +30,14 @@ public:
   /// cublasComputeType_t of products of a dtype, and cudaDataType of a dtype.
   int computeOf(DType dtype) const;
   static int dataTypeOf(DType dtype);
-  /// Whether it has products of a dtype: those of floats.
+  /// Whether it multiplies a dtype: floats only.
   static bool multiplies(DType dtype);
-  /// Chooses the algorithm of a product, unless it has been. `pointers` of A, B, C and the bias say
-  /// how they are aligned; those of other calls are no less.
+  /// Chooses the algorithm of a product, once. `pointers` of A, B, C and the bias give their
+  /// alignments; later pointers must have at least the same alignments.
   Status prepare(const GemmStep &step, const void *const (&pointers)[4]);
-  /// C = epilogue(A B (+ C) (+ bias)) on a stream, of a product that was prepared; `workspace` has
-  /// kWorkspaceBytes. False, with nothing done, where the library does not multiply it, which a
-  /// warning has said.
+  /// C = epilogue(A B (+ C) (+ bias)) on a stream, for a prepared product; `workspace` has
+  /// kWorkspaceBytes. Returns false, without an effect and after a warning, if the library does not
+  /// support the product.
   Expected<bool> multiply(const GemmStep &step, const void *a, const void *b, void *c,
                           const void *bias, void *workspace, CuStream stream);
 
@@ -63,15 +63,15 @@ private:
                 int64_t batch, int64_t stride);
   Status describe(const GemmStep &step, const void *const (&pointers)[4], Product &product);
   Status choose(const GemmStep &step, const void *const (&pointers)[4], Product &product);
-  /// The product is left to a kernel of ours, and the user is told.
+  /// Leaves the product to a kernel of the runtime, with a warning.
   void refuse(const GemmStep &step, Product &product, Status_t status) const;
-  /// What follows the product within the library.
+  /// Sets the epilogue of the product within the library.
   Status setEpilogue(const GemmStep &step, const void *bias, Product &product);
 
   SharedLibrary library;
   bool tf32 = false;
   void *handle = nullptr;
-  std::map<const GemmStep *, Product> products; ///< found; iterated to free them
+  std::map<const GemmStep *, Product> products; ///< looked up; iterated only to free them
   Status_t (*create)(void **) = nullptr;
   Status_t (*destroy)(void *) = nullptr, (*descDestroy)(void *) = nullptr,
                            (*layoutDestroy)(void *) = nullptr;

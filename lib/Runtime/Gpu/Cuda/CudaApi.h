@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Declared here, from the documentation of the CUDA driver API, so that nothing
-// of CUDA is needed to build or to start.
+// Declared here, from the documentation of the CUDA driver API, so that neither the
+// build nor the start needs CUDA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ struct CuUuid {
   unsigned char bytes[16];
 };
 
-/// Each function with its symbol (the version of the API that it was declared from).
+/// Each function with its symbol (the API version of the declaration).
 #define TESSERA_CUDA_FUNCTIONS(F)                                                                  \
   F(init, "cuInit", (unsigned))                                                                    \
   F(driverGetVersion, "cuDriverGetVersion", (int *))                                               \
@@ -82,13 +82,13 @@ struct CuUuid {
      void **, void **))                                                                            \
   F(getErrorString, "cuGetErrorString", (CuResult, const char **))
 
-/// The driver, initialised.
+/// The initialized driver.
 struct CudaApi {
 #define TESSERA_DECLARE(name, symbol, arguments) CuResult(*name) arguments = nullptr;
   TESSERA_CUDA_FUNCTIONS(TESSERA_DECLARE)
 #undef TESSERA_DECLARE
 
-  /// Opens libcuda.so.1 and initialises it. Errors say what is missing.
+  /// Opens libcuda.so.1 and initializes it. The error names the missing part.
   Status open();
   /// "WHAT: out of memory (CUDA error 2)".
   Status check(CuResult result, const std::string &what) const;
@@ -102,7 +102,7 @@ private:
 
 constexpr int kCuComputeCapabilityMajor = 75, kCuComputeCapabilityMinor = 76;
 constexpr int kCuProcessors = 16;
-constexpr int kCuMaxDynamicShared = 8; ///< a function's attribute
+constexpr int kCuMaxDynamicShared = 8; ///< attribute of a function
 constexpr unsigned kCuStreamNonBlocking = 1;
 constexpr unsigned kCuEventDisableTiming = 2;
 constexpr int kCuCaptureThreadLocal = 1;

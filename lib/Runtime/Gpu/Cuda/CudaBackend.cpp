@@ -1,4 +1,4 @@
-//===- CudaBackend.cpp - Programs on GPUs ---------------------------------===//
+//===- CudaBackend.cpp - The backends for GPUs ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,10 +17,10 @@
 
 namespace tessera::runtime::gpu {
 
-/// What ranks tell each other before they begin.
+/// The data that ranks exchange before they begin.
 struct RankCard {
   uint64_t fingerprint = 0;
-  CuUuid gpu{}; ///< tells GPUs of a cluster apart
+  CuUuid gpu{}; ///< identifies a GPU in a cluster
   char hostName[64] = {};
   char gpuName[64] = {};
 };
@@ -62,7 +62,8 @@ static RankCard cardOf(const Artifact &artifact, const CudaDriver &driver) {
   return card;
 }
 
-/// The tracks of all devices. Each process has those of its own and gives them to the others.
+/// Collects the tracks of all devices. Each process has those of its own devices and sends them to
+/// the others.
 static Expected<std::string> traceOf(GpuExecutor &executor, CudaTrace &trace,
                                      const GatherTexts &gather) {
   auto tracks = trace.tracks(executor.program().numDevices());
@@ -78,7 +79,7 @@ static Expected<std::unique_ptr<Executor>> finish(std::shared_ptr<const Artifact
   auto executor = std::make_unique<GpuExecutor>(std::move(artifact), std::move(options));
   TESSERA_RETURN_IF_ERROR(executor->open());
   if (traces) {
-    if (gather) // together, so that time 0 is nearly the same for all
+    if (gather) // synchronizes, so that time 0 is nearly the same for all
       if (auto met = gather(""); !met)
         return met.status();
     TESSERA_RETURN_IF_ERROR(driver.startTrace());
@@ -119,7 +120,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
                          "; start one process a GPU, " + std::to_string(program.numDevices()) +
                          " of them, with a launcher that sets rank variables (mpirun, srun, "
                          "torchrun, or TESSERA_RANK, TESSERA_SIZE and TESSERA_LOCAL_RANK)");
-  // How long ranks wait for each other to come, and for NCCL.
+  // The limit on waits of ranks for each other, and for NCCL.
   auto seconds = timeoutOf(given);
   if (!seconds)
     return seconds.status();
@@ -148,7 +149,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
     if (!rendezvous)
       return opened.ok() ? rendezvous.status() : opened;
     TESSERA_RETURN_IF_ERROR((*rendezvous)->agree(opened, Rendezvous::Wait::whileOpening));
-    // The driver may compile PTX for long, and on one node longer than on another.
+    // The driver may take long to compile PTX, and longer on one node than on another.
     TESSERA_RETURN_IF_ERROR(
         (*rendezvous)->agree(driver->load(rank->rank, *artifact), Rendezvous::Wait::whileRunning));
     auto cards = (*rendezvous)->allGather(text(cardOf(*artifact, *driver)));
@@ -163,7 +164,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
         return library->allocate(size);
       };
     }
-    // Results are whole tensors on every rank: what a device holds goes to all of them.
+    // Results are whole tensors on every rank: each device sends its part to all ranks.
     std::shared_ptr<Rendezvous> shared = std::move(*rendezvous);
     driver->whileWaiting = [shared, library = nccl.get()]() -> Status {
       Status peers = shared->checkPeers();

@@ -1,4 +1,4 @@
-//===- CudaBackend.h - Programs on GPUs -------------------------*- C++ -*-===//
+//===- CudaBackend.h - The backends for GPUs --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@ namespace tessera::runtime::gpu {
 /// Backend::open of `vdev`: all devices on one GPU, in one process.
 Expected<std::unique_ptr<Executor>> openVdev(std::shared_ptr<const Artifact> artifact,
                                              const BackendOptions &options, const void *userData);
-/// Backend::open of `cuda`: one process a GPU, of a job that a launcher has started.
+/// Backend::open of `cuda`: one process per GPU, of a job started by a launcher.
 Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> artifact,
                                              const BackendOptions &options, const void *userData);
 

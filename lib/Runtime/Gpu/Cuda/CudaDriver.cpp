@@ -29,7 +29,7 @@ static CuPointer cu(const void *pointer) {
 Status CudaDriver::open(int64_t ordinal) {
   TESSERA_RETURN_IF_ERROR(api.open());
   if (api.devices == 1)
-    ordinal = 0; // the launcher shows each process its own, or ranks share one (compareCards)
+    ordinal = 0; // the launcher exposes one per process, or ranks share one (compareCards)
   if (ordinal >= api.devices)
     return Status::error("GPU " + std::to_string(ordinal) + " is needed, this machine has " +
                          std::to_string(api.devices) +
@@ -55,8 +55,8 @@ CudaDriver::~CudaDriver() {
   release();
 }
 
-/// The context stays: it is the process's, and making it takes longer than opening a program.
-/// Errors of calls that free are those of what ran before, which has been said.
+/// The context is kept: it belongs to the process, and its creation takes longer than opening a
+/// program. Errors of the calls that free resources come from earlier work and have been reported.
 void CudaDriver::release() {
   if (!context || api.ctxSetCurrent(context) != 0)
     return;
@@ -100,7 +100,7 @@ Expected<std::byte *> CudaDriver::allocateKept(int64_t, int64_t bytes) {
   return reinterpret_cast<std::byte *>(*pointer);
 }
 
-/// cuMemFree waits for what still uses the memory.
+/// cuMemFree waits for the work that uses the memory.
 void CudaDriver::freeKept(std::byte *data) {
   if (enter().ok())
     (void)api.memFree(cu(data));
@@ -281,7 +281,7 @@ Status CudaDriver::gemm(Issue issue, const GemmStep &step, const void *a, const 
   });
 }
 
-/// The library is not worth an error: without it each product is a call of cuBLASLt.
+/// A missing library is not an error: without it each product is a call of cuBLASLt.
 Status CudaDriver::prepareGroup(int64_t device, const GemmStep &step,
                                 const std::vector<GemmOperands> &operands) {
   if (!CublasLt::multiplies(step.dtype) || step.k == 0 || step.batch * step.m * step.n == 0)
@@ -357,7 +357,7 @@ template <typename Ask> Status CudaDriver::waitUntil(Ask ask) {
 
 Expected<bool> CudaDriver::synchronize(Stream stream, bool forStep) {
   ++(forStep ? counted.synchronisations : counted.reads);
-  // A collective whose peer has gone never ends: look at the others while it runs.
+  // A collective never ends if its peer has ended: check the other processes while it runs.
   if (whileWaiting) {
     TESSERA_RETURN_IF_ERROR(waitUntil([&] { return api.streamQuery(cu(stream)); }));
     return true;
@@ -366,8 +366,8 @@ Expected<bool> CudaDriver::synchronize(Stream stream, bool forStep) {
   return true;
 }
 
-/// A copy from pageable memory returns when it is staged, and a memset at once; both are on the
-/// default stream, for which streams of ours do not wait (CUDA driver API, "API synchronization
+/// A copy from pageable memory returns after it is staged, and a memset immediately; both are on
+/// the default stream, for which our streams do not wait (CUDA driver API, "API synchronization
 /// behavior").
 Status CudaDriver::finishWrites() {
   if (!writes)
@@ -383,8 +383,8 @@ Status CudaDriver::write(int64_t, std::byte *to, const std::byte *from, int64_t 
   return api.check(api.memcpyHtoD(cu(to), from, static_cast<size_t>(bytes)), "a copy to the GPU");
 }
 
-/// A copy from pageable memory would wait for all that the stream has to do before. From the ring
-/// it waits where the ring is full.
+/// A copy from pageable memory would wait for all earlier work of the stream. A copy from the ring
+/// waits only if the ring is full.
 Status CudaDriver::upload(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) {
   TESSERA_RETURN_IF_ERROR(finishWrites());
   counted.hostToDevice += bytes;

@@ -19,20 +19,20 @@
 
 namespace tessera::runtime::gpu {
 
-/// The devices of this process on one GPU: one of them (`cuda`), or all (`vdev`).
-/// Memory of the host from which a GPU copies by itself, in chunks that serve one after the other.
+/// Pinned host memory for asynchronous copies to a GPU, in chunks that are used in turn.
 struct PinnedRing {
   static constexpr size_t kChunk = size_t(8) << 20, kChunks = 4;
   std::byte *memory = nullptr;
-  CuEvent copied[kChunks] = {}; ///< the chunk may be used again
+  CuEvent copied[kChunks] = {}; ///< recorded after the copy: the chunk is free
   size_t next = 0;
 };
 
+/// The devices of this process on one GPU: one of the program's (`cuda`), or all (`vdev`).
 class CudaDriver final : public GpuDriver {
 public:
   CudaDriver() = default;
-  /// Opens the driver and GPU `ordinal`. Fails within a second when either is missing, saying how
-  /// many GPUs there are.
+  /// Opens the driver and GPU `ordinal`. Fails within a second if either is missing; the error
+  /// gives the number of GPUs.
   Status open(int64_t ordinal);
   ~CudaDriver() override;
 
@@ -60,9 +60,9 @@ public:
   Expected<Graph> endCapture(Stream origin) override;
   Status launchGraph(Graph graph, Stream stream) override;
   Status enter() override { return api.check(api.ctxSetCurrent(context), "GPU " + name); }
-  /// Another source of memory, asked first; it may have none, and frees what it gave.
+  /// Another source of memory, tried first: may return null; frees its memory itself.
   std::function<void *(size_t)> allocateElsewhere;
-  /// Asked from time to time while the host waits; an error ends the wait.
+  /// Called periodically while the host waits; an error ends the wait.
   std::function<Status()> whileWaiting;
   Expected<bool> synchronize(Stream stream, bool forStep) override;
   Status progress() override { return {}; }
@@ -84,15 +84,15 @@ public:
   int64_t gemmWorkspaceBytes() const override { return CublasLt::kWorkspaceBytes; }
   int64_t kernelWorkspaceBytes() const override { return workspaceBytes; }
 
-  /// Has every operation from now on traced. Called by all processes at once.
+  /// Traces all later operations. Called by all processes at once.
   Status startTrace();
   /// Null without startTrace.
   CudaTrace *trace() const { return tracing.get(); }
 
-  /// "NVIDIA H200", 90 for compute capability 9.0, and what tells GPUs of a cluster apart.
+  /// "NVIDIA H200", 90 for compute capability 9.0, and the identity of the GPU in a cluster.
   std::string gpuName() const { return name; }
   int capability() const { return major * 10 + minor; }
-  /// As CublasLt::useTf32; nothing on a GPU without TF32.
+  /// Like CublasLt::useTf32; no effect on a GPU without TF32.
   void useTf32() {
     if (major >= 8) {
       blas.useTf32();
@@ -105,7 +105,7 @@ public:
 private:
   Status loadImages(const GpuModule &module);
   Expected<CuPointer> allocateMemory(int64_t bytes);
-  /// Asks until it is no longer "not ready", looking after other processes meanwhile.
+  /// Polls until the state is no longer "not ready", and checks other processes meanwhile.
   template <typename Ask> Status waitUntil(Ask ask);
   Status findKernels();
   void prepareConvolutions(const GpuModule &module);
@@ -120,7 +120,7 @@ private:
   Cudnn dnn;
   Cublas batched;
   bool triedBatched = false;
-  /// Memory with the addresses of a group, by its description and first result.
+  /// Device memory with the addresses of a group, by its description and first result.
   std::map<std::pair<const GemmStep *, const void *>, std::byte *> groups; ///< never iterated
   std::string name;
   CuContext context = nullptr;
@@ -132,29 +132,29 @@ private:
   std::vector<CuEvent> events;
   std::vector<CuGraphExec> graphs;
   PinnedRing ring;
-  std::map<Stream, int64_t> deviceOf; ///< found, never iterated
+  std::map<Stream, int64_t> deviceOf; ///< looked up, never iterated
   std::unique_ptr<CudaTrace> tracing;
   std::vector<CuModule> modules;
   CuFunction moveKernel = nullptr, gemmKernel = nullptr;
   const Artifact *loaded = nullptr;
   std::vector<std::vector<CuFunction>> launches; ///< by kernel and launch
   int64_t workspaceBytes = 0;
-  bool writes = false; ///< something written may not have arrived
+  bool writes = false; ///< written bytes may not have arrived
 };
 
-/// The arguments of the kernel that performs a job: copies in the widest elements that all its
-/// addresses and strides allow. Fails when it has too many loops or ends.
+/// The arguments of the kernel for a job: copies use the widest elements that all its addresses and
+/// strides allow. Fails if it has too many loops or ends.
 struct MoveArguments;
 Status describeMove(const MoveJob &job, MoveArguments &arguments);
 
-/// The arguments of the kernel that multiplies what cuBLASLt does not.
+/// The arguments of the kernel for products that cuBLASLt does not support.
 struct GemmArguments;
 GemmArguments describeGemm(const GemmStep &step, const void *a, const void *b, void *c,
                            const void *bias);
 
-/// The images of a module that a GPU of that compute capability (90) runs: cubins of its own
+/// The images of a module for a GPU with this compute capability (90): cubins of its own
 /// architecture ("sm_90a", "sm_90"), of an earlier minor one, or PTX of any earlier one. The error
-/// names what there is and what is needed.
+/// names the available and the required architectures.
 Expected<std::vector<const GpuImage *>> imagesFor(const GpuModule &module, int capability,
                                                   const std::string &gpu);
 

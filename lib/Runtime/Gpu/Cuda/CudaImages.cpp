@@ -1,4 +1,4 @@
-//===- CudaImages.cpp - Code for a GPU, and the kernels of the runtime ----===//
+//===- CudaImages.cpp - Load code for a GPU and kernels of the runtime ----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,18 +17,18 @@
 
 namespace tessera::runtime::gpu {
 
-/// MoveKernels.ptx and GemmKernel.ptx, as text.
+/// The text of MoveKernels.ptx and GemmKernel.ptx.
 extern const char *const kMovePtx;
 extern const char *const kGemmPtx;
 
-/// 90 of "sm_90a" and of "compute_90"; 0 for anything else.
+/// 90 for "sm_90a" and "compute_90"; 0 for anything else.
 static int numberOf(const std::string &arch, const char *prefix) {
   return arch.rfind(prefix, 0) == 0 ? std::atoi(arch.c_str() + std::strlen(prefix)) : 0;
 }
 
-/// How well code of an architecture suits a GPU; 0: not at all.
+/// Ranks code of an architecture for a GPU; 0: it does not run there.
 static int suitability(const std::string &arch, int capability) {
-  bool exact = !arch.empty() && arch.back() == 'a'; // its own features: runs nowhere else
+  bool exact = !arch.empty() && arch.back() == 'a'; // has features of this architecture only
   if (int number = numberOf(arch, "sm_")) {
     if (number == capability)
       return 1000 + exact;
@@ -71,7 +71,7 @@ Status CudaDriver::load(int64_t, const Artifact &artifact) {
                          "--arch sm_" +
                          std::to_string(capability()));
   loaded = &artifact;
-  // Or it would be missed in the middle of the first step.
+  // Otherwise a missing library would fail in the middle of the first step.
   if (hasStep<GemmStep>(artifact.program,
                         [](const GemmStep &step) { return CublasLt::multiplies(step.dtype); }))
     TESSERA_RETURN_IF_ERROR(blas.open());
@@ -87,7 +87,7 @@ static std::string shapeText(const std::vector<int64_t> &shape) {
   return text;
 }
 
-/// The library is not worth an error: kernels of ours compute what it does not.
+/// A missing library is not an error: kernels compute the convolutions.
 void CudaDriver::prepareConvolutions(const GpuModule &module) {
   auto isConvolution = [](const GpuKernel &kernel) { return kernel.convolution.has_value(); };
   if (std::none_of(module.kernels.begin(), module.kernels.end(), isConvolution))
@@ -113,7 +113,7 @@ void CudaDriver::prepareConvolutions(const GpuModule &module) {
   }
 }
 
-/// What a driver says of code that is newer than itself.
+/// The error for code that is newer than the driver.
 static Status tooNew(const std::string &arch, const CudaApi &api, const std::string &gpu,
                      CuResult said) {
   int number = numberOf(arch, "compute_");
@@ -143,7 +143,7 @@ Status CudaDriver::loadImages(const GpuModule &module) {
       TESSERA_RETURN_IF_ERROR(api.check(
           api.moduleGetFunction(&functions[symbol], opened, symbol.c_str()), "kernel " + symbol));
   }
-  constexpr int64_t kStaticLimit = 48 << 10; // more must be asked for
+  constexpr int64_t kStaticLimit = 48 << 10; // more needs a function attribute
   for (const GpuKernel &kernel : module.kernels) {
     auto &list = launches.emplace_back();
     for (const GpuLaunch &each : kernel.launches) {
@@ -167,8 +167,8 @@ Status CudaDriver::findKernels() {
     return api.check(api.moduleGetFunction(&function, opened, name), name);
   };
   TESSERA_RETURN_IF_ERROR(find(kMovePtx, "tessera_move", moveKernel));
-  // Loaded even where cuBLASLt is there: it may have no algorithm, which shows while a graph is
-  // captured, when no code may be loaded.
+  // Loaded even with cuBLASLt, which may have no algorithm: that shows during the capture of a
+  // graph, when no code may be loaded.
   return hasStep<GemmStep>(loaded->program) ? find(kGemmPtx, "tessera_gemm", gemmKernel) : Status();
 }
 
@@ -194,7 +194,7 @@ static int typeOf(DType dtype) {
   }
 }
 
-/// Of i1, sum is or and prod is and; the largest and the smallest of 0 and 1 are the same.
+/// For i1, sum is or (max) and prod is and (min) of 0 and 1.
 static int reductionOf(DType dtype, sharding::ReduceKind kind) {
   using sharding::ReduceKind;
   bool isBit = dtype == DType::i1;
@@ -210,7 +210,7 @@ static int reductionOf(DType dtype, sharding::ReduceKind kind) {
   }
 }
 
-/// The widest elements that divide everything a copy is made of.
+/// The widest element size that divides all addresses, strides and lengths of a copy, in bytes.
 static int64_t widthOf(const MoveJob &job, int64_t size) {
   const Strides &strides = *job.strides;
   uint64_t all = 16 | static_cast<uint64_t>(strides.run * size);

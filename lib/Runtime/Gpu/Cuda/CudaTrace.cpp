@@ -1,4 +1,4 @@
-//===- CudaTrace.cpp - When operations of a GPU ran -----------------------===//
+//===- CudaTrace.cpp - Times of operations on a GPU -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CudaTrace.h - When operations of a GPU ran ---------------*- C++ -*-===//
+//===- CudaTrace.h - Times of operations on a GPU ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,21 +14,21 @@
 
 namespace tessera::runtime::gpu {
 
-/// Two events around each operation, where a trace is asked for. Events within graphs have no
-/// times, so a traced program is issued without them.
+/// Records two events around each operation for a trace. Events within graphs have no times, so a
+/// traced program is issued without graphs.
 class CudaTrace {
 public:
-  static constexpr size_t kMaxOperations = 1 << 16; ///< then it stops, and says so
+  static constexpr size_t kMaxOperations = 1 << 16; ///< then it stops, with a warning
 
   explicit CudaTrace(const CudaApi &api) : api(api) {}
   CudaTrace(const CudaTrace &) = delete;
   CudaTrace &operator=(const CudaTrace &) = delete;
   ~CudaTrace();
-  /// Sets time 0, on a stream of its own. Called by all processes at once.
+  /// Sets time 0, on a separate stream. Called by all processes at once.
   Status start();
   Status begin(const Issue &issue, int64_t device);
   Status end(const Issue &issue);
-  /// What ran so far, in nanoseconds from time 0; waits for the GPU. By device.
+  /// The operations so far by device, in nanoseconds from time 0; waits for the GPU.
   Expected<std::vector<Track>> tracks(int64_t devices);
 
 private:

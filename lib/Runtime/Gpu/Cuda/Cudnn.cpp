@@ -1,4 +1,4 @@
-//===- Cudnn.cpp - Convolutions by NVIDIA's library -----------------------===//
+//===- Cudnn.cpp - Convolutions by cuDNN ----------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,7 @@ int dataTypeOf(DType dtype) {
   return dtype == DType::f16 ? kDataHalf : dtype == DType::bf16 ? kDataBrain : kDataFloat;
 }
 
-/// Attributes of an operation, by kind of a convolution.
+/// Attributes of an operation, by the kind of convolution.
 struct OperationForm {
   int type, alpha, beta, convolution, x, w, y;
 };
@@ -71,8 +71,8 @@ void Cudnn::close() {
   handle = nullptr;
 }
 
-/// Makes descriptors, and keeps them until it is asked for them or goes. The first status other
-/// than success stays, and nothing is done behind it.
+/// Creates descriptors, and destroys them unless its user takes them. Keeps the first status other
+/// than success, and does nothing after it.
 struct Cudnn::Builder {
   explicit Builder(Cudnn &library) : library(library) {}
   ~Builder() {
@@ -119,7 +119,7 @@ struct Cudnn::Builder {
     return tensor;
   }
   Descriptor graph(const GpuConvolution &convolution);
-  /// What the heuristics of a mode list, the best first.
+  /// The engine configurations of a heuristic mode, the best first.
   std::vector<Descriptor> configs(Descriptor graph, int mode);
   std::vector<int> notesOf(Descriptor config);
 
@@ -130,7 +130,7 @@ struct Cudnn::Builder {
 
 Cudnn::Descriptor Cudnn::Builder::graph(const GpuConvolution &convolution) {
   using Kind = GpuConvolution::Kind;
-  // What is computed is f32.
+  // The result is f32.
   auto typeOf = [&](Kind computes) {
     return convolution.kind == computes ? DType::f32 : convolution.dtype;
   };
@@ -195,8 +195,9 @@ std::vector<int> Cudnn::Builder::notesOf(Descriptor config) {
   return notes;
 }
 
-/// Sums in f32, the same bits in every run, and f32 as it is unless TF32 is wished for. Transforms
-/// of Fourier and Winograd lose what small windows of few channels do not show.
+/// Whether an engine sums in f32, is deterministic, and does not round f32 operands unless TF32 is
+/// enabled. Rejects Fourier and Winograd transforms, whose loss of accuracy does not show for small
+/// windows of few channels.
 static bool isExact(const std::vector<int> &notes, DType dtype, bool tf32) {
   return std::none_of(notes.begin(), notes.end(), [&](int note) {
     bool rounds = note == kNoteTensorCore || note == kNoteDownConvert;
@@ -214,7 +215,7 @@ std::optional<int64_t> Cudnn::prepare(const GpuConvolution &convolution, int &st
     if (builder.status != 0)
       return std::nullopt;
     for (Descriptor config : builder.configs(graph, mode)) {
-      // An engine that fails leaves the others.
+      // A failed engine does not exclude the others.
       std::vector<int> notes = builder.notesOf(config);
       if (builder.status != 0 || !isExact(notes, convolution.dtype, tf32)) {
         builder.status = 0;

@@ -1,4 +1,4 @@
-//===- Cudnn.h - Convolutions by NVIDIA's library ---------------*- C++ -*-===//
+//===- Cudnn.h - Convolutions by cuDNN --------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,8 +7,8 @@
 //
 // The backend API of cuDNN 9: descriptors with attributes. An operation becomes a
 // graph, heuristics list engines for it, and an engine becomes a plan. All of that
-// happens while a program is opened; a step only executes plans, which a graph of the
-// driver may capture.
+// happens while a program is opened; a step only executes plans, which CUDA graphs
+// may capture.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,23 +24,23 @@ namespace tessera::runtime::gpu {
 
 class Cudnn {
 public:
-  /// Workspace that a plan may have: NVIDIA's heuristics rank engines that need more first, at
-  /// times, for little.
+  /// Limit on the workspace of a plan, in bytes: NVIDIA's heuristics sometimes rank engines with a
+  /// larger one first, for little gain.
   static constexpr int64_t kMostWorkspace = int64_t(256) << 20;
 
   /// Opens the library on the current GPU.
   Status open();
   bool isOpen() const { return handle != nullptr; }
-  /// Frees what was made; nothing runs any more.
+  /// Frees its resources; no work may be running.
   void close();
-  /// As CublasLt::useTf32; call it before convolutions are prepared.
+  /// Like CublasLt::useTf32; call it before convolutions are prepared.
   void useTf32() { tf32 = true; }
-  /// Chooses the plan of a convolution, the first of the library's that is exact enough and
-  /// reproducible. Returns the bytes of workspace that it needs; nothing where there is none, with
-  /// the library's status in `status`.
+  /// Chooses the plan of a convolution: the first one of the library that is exact enough and
+  /// reproducible. Returns the bytes of its workspace; nothing without such a plan, with the
+  /// library's status in `status`.
   std::optional<int64_t> prepare(const GpuConvolution &convolution, int &status);
-  /// Executes the plan on a stream; `slots` are those of the launch step. False, with nothing done,
-  /// where there is no plan.
+  /// Executes the plan on a stream; `slots` are those of the launch step. Returns false, without an
+  /// effect, if there is no plan.
   Expected<bool> convolve(const GpuConvolution &convolution, const std::vector<void *> &slots,
                           void *workspace, CuStream stream);
 
@@ -49,7 +49,7 @@ private:
   using Descriptor = void *;
   struct Plan {
     Descriptor plan = nullptr;
-    std::vector<Descriptor> parts; ///< that the plan is made of
+    std::vector<Descriptor> parts; ///< descriptors that the plan uses
     int64_t workspace = 0;
   };
   struct Builder;
@@ -57,7 +57,7 @@ private:
   SharedLibrary library;
   bool tf32 = false;
   void *handle = nullptr;
-  std::map<const GpuConvolution *, Plan> plans; ///< found; iterated to free them
+  std::map<const GpuConvolution *, Plan> plans; ///< looked up; iterated only to free them
   Status_t (*create)(void **) = nullptr;
   Status_t (*destroy)(void *) = nullptr;
   Status_t (*setStream)(void *, CuStream) = nullptr;

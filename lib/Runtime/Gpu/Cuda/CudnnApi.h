@@ -1,12 +1,12 @@
-//===- CudnnApi.h - Numbers of cuDNN's backend API --------------*- C++ -*-===//
+//===- CudnnApi.h - Enumerators of cuDNN's backend API ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// From the reference of cuDNN 9 (cudnn_graph.h): the values that are used here. The library that
-// stands for it in tests includes this file, too.
+// From the reference of cuDNN 9 (cudnn_graph.h): the values used here. The substitute for the
+// library in tests includes this file, too.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- DeviceScalars.h - Elements as device code sees them ------*- C++ -*-===//
+//===- DeviceScalars.h - Element types in device code -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,7 @@
 #define TESSERA_NO_UNROLL
 #endif
 
-// Conversions by bits: the same on every architecture, and on the host.
+// Bitwise conversions: identical on every architecture and on the host.
 TESSERA_DEVICE float asFloat(unsigned bits) {
   float value;
   memcpy(&value, &bits, 4);

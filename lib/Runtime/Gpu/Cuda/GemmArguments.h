@@ -12,7 +12,7 @@
 
 namespace tessera::runtime::gpu {
 
-constexpr int kTypeI1 = 8; ///< beside those of MoveArguments.h: sums are or, products and
+constexpr int kTypeI1 = 8; ///< extends MoveArguments.h: sums are or, products are and
 constexpr int kEpilogueNone = 0, kEpilogueRelu = 1, kEpilogueGelu = 2;
 
 /// The parameter of the kernel `tessera_gemm`: a GemmStep with pointers.

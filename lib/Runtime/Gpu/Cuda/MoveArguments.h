@@ -1,4 +1,4 @@
-//===- MoveArguments.h - What a kernel that moves is told -------*- C++ -*-===//
+//===- MoveArguments.h - Parameter of the move kernel -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,15 +10,15 @@
 
 namespace tessera::runtime::gpu {
 
-constexpr int kMaxMoveLoops = 8;  ///< beside the contiguous one
-constexpr int kMaxMoveEnds = 192; ///< sources, and targets; all arguments together take < 4 KiB
+constexpr int kMaxMoveLoops = 8;  ///< besides the contiguous one
+constexpr int kMaxMoveEnds = 192; ///< of sources, of targets; all arguments together take < 4 KiB
 
 constexpr int kMoveCopy = 0, kMoveFill = 1, kMoveReduce = 2;
 constexpr int kReduceSum = 0, kReduceProd = 1, kReduceMax = 2, kReduceMin = 3;
 constexpr int kTypeF64 = 0, kTypeF32 = 1, kTypeF16 = 2, kTypeBF16 = 3, kTypeI64 = 4, kTypeI32 = 5,
               kTypeI16 = 6, kTypeI8 = 7;
 
-/// 16 bytes that are moved at once.
+/// 16 bytes that are copied at once.
 struct alignas(16) Sixteen {
   unsigned long long low, high;
 };

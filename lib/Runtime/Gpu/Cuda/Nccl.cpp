@@ -19,10 +19,10 @@ namespace tessera::runtime::gpu {
 using sharding::CollectiveKind;
 using sharding::ReduceKind;
 
-constexpr size_t kMinOwnBytes = size_t(1) << 20; ///< of memory by NCCL
+constexpr size_t kMinOwnBytes = size_t(1) << 20; ///< for memory from NCCL
 
-/// Communicators split from others go first. Finalizing waits for all calls, and so for peers: when
-/// one of them has gone, the rest is aborted.
+/// Closes communicators split from others first. Finalization waits for all calls, and so for
+/// peers: if one of them has ended, the remaining communicators are aborted.
 void Nccl::close() {
   auto closeOne = [&](NcclComm &comm) {
     if (!comm)
@@ -70,10 +70,10 @@ Status Nccl::open() {
   return openLibrary();
 }
 
-/// Waits for what is in progress; a communicator that fails, or stays behind, is aborted.
+/// Waits for work in progress; fails if the communicator fails, or at the time limit.
 Status Nccl::check(int result, NcclComm comm, const std::string &what) {
   if (grouping && result == kNcclInProgress)
-    return {}; // nothing goes on before the group ends
+    return {}; // no call proceeds before the group ends
   auto deadline = std::chrono::steady_clock::now() +
                   std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
   while (result == kNcclInProgress && comm) {
@@ -110,7 +110,7 @@ Status Nccl::join(Rendezvous &rendezvous) {
   return check(result, world, "the communicator of all ranks");
 }
 
-/// One split: the color is the group, and who is in none has none.
+/// One split: the color is the group; ranks without a group have no color.
 Expected<std::vector<int64_t>>
 Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
                         const std::vector<int64_t> &, Calls calls) {
@@ -135,12 +135,12 @@ Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
   return result;
 }
 
-/// What NCCL has no type for is only moved, as bytes.
+/// Types that NCCL lacks are only moved, as bytes.
 static int typeOf(DType dtype) {
   return ncclTypeOf(dtype).value_or(kNcclInt8);
 }
 
-/// Plain operations, and sums with a factor, of which each communicator and type keeps one.
+/// Plain operations, and scaled sums, which each communicator creates once per type and factor.
 Expected<int> Nccl::operationOf(const RankCall &call, int64_t communicator) {
   bool isBit = call.dtype == DType::i1;
   switch (call.reduction) {
@@ -249,14 +249,14 @@ Status Nccl::registerBuffer(std::byte *data, int64_t bytes, const std::vector<in
       continue; // this process is not in it
     void *handle = nullptr;
     if (windowFn && std::find(own.begin(), own.end(), data) != own.end()) {
-      // All members come to this. A machine without such memory gives a null window.
+      // All members call this. A machine without such memory gives a null window.
       TESSERA_RETURN_IF_ERROR(check(windowFn(comm, data, size, &handle, kNcclSymmetric), comm,
                                     "a window of " + std::to_string(bytes) + " bytes"));
       if (handle)
         continue;
     }
     if (registerFn)
-      (void)registerFn(comm, data, size, &handle); // only faster, if at all
+      (void)registerFn(comm, data, size, &handle); // only an optimization
   }
   return {};
 }

@@ -17,21 +17,21 @@
 
 namespace tessera::runtime::gpu {
 
-/// One process's ranks. Communicators are split off one of all processes; every call is
-/// non-blocking, and whatever stays behind for `seconds` is aborted.
+/// The ranks of one process. Communicators are split from one of all processes; every call is
+/// non-blocking, and a call that takes longer than `seconds` is aborted.
 class Nccl final : public RankEngine, private NcclApi {
 public:
   static constexpr int kManyRanksAGpu = 23000; ///< NCCL 2.30
 
-  /// Blocks of all calls that may run beside others, and the most of one: with a collective's 32
-  /// they fit on 132 processors, and leave room for kernels.
+  /// Thread blocks of all concurrent calls together, and the most of one: with the 32 of a
+  /// collective they fit on 132 multiprocessors and leave room for kernels.
   static constexpr int kConcurrentBlocks = 64, kMostConcurrentBlocks = 8;
 
   Nccl(LaunchedRank rank, double seconds) : self(rank), seconds(seconds) {}
   ~Nccl() override;
-  /// Opens the library. The error names what is missing.
+  /// Opens the library. The error names the missing part.
   Status open();
-  /// Joins the communicator of all ranks, with an id that `rendezvous` spreads.
+  /// Joins the communicator of all ranks, with an id that `rendezvous` distributes.
   Status join(Rendezvous &rendezvous);
   int version() const { return found; }
   using NcclApi::versionText;
@@ -46,17 +46,18 @@ public:
                   std::vector<RankMessage> messages) override;
   Status beginCalls() override;
   Status endCalls(int64_t communicator, const char *what) override;
-  /// As a symmetric window where the memory is NCCL's own, else as a buffer; neither where the
-  /// library has no such call, or the machine no such memory.
+  /// Registers a buffer: as a symmetric window if NCCL allocated its memory, else as a plain
+  /// buffer; has no effect if the library has no such call, or the machine no such memory.
   Status registerBuffer(std::byte *data, int64_t bytes,
                         const std::vector<int64_t> &communicators) override;
-  /// Memory that can become a window, until this goes; null where there is none, and for few bytes:
-  /// NCCL rounds up to pages of 2 MiB.
+  /// Memory that can become a window, valid for the lifetime of this object; null if there is none,
+  /// and for few bytes, since NCCL rounds up to pages of 2 MiB.
   void *allocate(size_t bytes);
-  /// Asked while a call waits for other ranks; an error, as of one that has ended, ends the wait.
+  /// Called while a call waits for other ranks; an error, for example of a rank that has ended,
+  /// ends the wait.
   std::function<Status()> peersRun;
-  /// Whether communicators are well; aborts them all when one is not, so that kernels which wait
-  /// for a rank that has gone end.
+  /// Whether communicators are healthy; aborts them all if one is not, to end kernels that wait for
+  /// a lost rank.
   Status progress() override;
   void abandon() override { abortAll(); }
   void abortAll();
@@ -66,10 +67,10 @@ private:
   Status check(int result, NcclComm comm, const std::string &what);
   Expected<int> operationOf(const RankCall &call, int64_t communicator);
 
-  std::vector<void *> own; ///< by memAllocFn
+  std::vector<void *> own; ///< from memAllocFn
   LaunchedRank self;
   double seconds;
-  int64_t concurrent = 1; ///< communicators whose calls may run beside others
+  int64_t concurrent = 1; ///< communicators whose calls may run concurrently
   bool grouping = false;  ///< between beginCalls and endCalls
   NcclComm world = nullptr;
   std::vector<NcclComm> communicators;                          ///< null: this process is not in it

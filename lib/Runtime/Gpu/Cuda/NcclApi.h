@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Declared here, from NCCL's documentation, so that nothing of it is needed to
-// build or to start.
+// Declared here, from NCCL's documentation, so that neither the build nor the start
+// needs NCCL.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using NcclComm = struct NcclCommObject *;
 struct NcclUniqueId {
   char bytes[128];
 };
-/// As of NCCL 2.18: later versions take it by its size and version.
+/// The struct of NCCL 2.18, which later versions recognize by its size and version.
 struct NcclConfig {
   size_t size;
   unsigned magic, version;
@@ -59,7 +59,7 @@ constexpr int kNcclSuccess = 0, kNcclInternalError = 3, kNcclInProgress = 7, kNc
 constexpr int kNcclInt8 = 0, kNcclUint8 = 1, kNcclInt32 = 2, kNcclUint32 = 3, kNcclInt64 = 4,
               kNcclUint64 = 5, kNcclFloat16 = 6, kNcclFloat32 = 7, kNcclFloat64 = 8,
               kNcclBfloat16 = 9;
-/// NCCL's type of elements; nothing where it has none, as for i16.
+/// NCCL's element type; nothing if it has none, as for i16.
 std::optional<int> ncclTypeOf(DType dtype, bool isUnsigned = false);
 
 constexpr int kNcclSum = 0, kNcclProd = 1, kNcclMax = 2, kNcclMin = 3, kNcclAvg = 4;
@@ -80,13 +80,13 @@ struct NcclApi {
   int (*windowFn)(NcclComm, void *, size_t, void **, int) = nullptr; ///< from 2.27
   int found = 0;                                                     ///< 22809 is 2.28.9
 
-  /// Opens the library. The error names what is missing.
+  /// Opens the library. The error names the missing part.
   Status openLibrary();
   /// "2.28.9".
   std::string versionText() const;
   /// "invalid argument (NCCL 2.28.9, error 4)".
   std::string describe(int result) const;
-  /// Of communicators whose functions do not block.
+  /// For non-blocking communicators.
   static NcclConfig config();
 
 private:

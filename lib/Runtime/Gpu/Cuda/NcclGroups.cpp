@@ -23,7 +23,7 @@ static std::optional<int> typeOf(ElementType type) {
   return ncclTypeOf(type.dtype, type.isUnsigned);
 }
 
-/// NCCL's operation; -1 where it has none. Those of bool are max and min of bytes.
+/// NCCL's operation; -1 if it has none. For bool, max and min of bytes.
 static int operationOf(ElementType type, GroupReduction reduction) {
   bool isBit = type.dtype == DType::i1;
   switch (reduction) {
@@ -55,7 +55,7 @@ Expected<std::unique_ptr<DeviceCalls>> NcclGroups::open(int64_t localRank) {
 
 Status NcclGroups::openDevice(int64_t localRank) {
   TESSERA_RETURN_IF_ERROR(cuda.open());
-  int64_t ordinal = cuda.devices == 1 ? 0 : localRank; // each may see its own GPU alone
+  int64_t ordinal = cuda.devices == 1 ? 0 : localRank; // each process may see only its own GPU
   if (ordinal >= cuda.devices)
     return Status::error("GPU " + std::to_string(ordinal) + " is needed, this machine has " +
                          std::to_string(cuda.devices) +
@@ -70,7 +70,7 @@ Status NcclGroups::openDevice(int64_t localRank) {
 }
 
 NcclGroups::~NcclGroups() {
-  abort(); // destroying waits for peers, who may be gone
+  abort(); // destruction waits for peers, which may be lost
 }
 
 void NcclGroups::abort() {
@@ -121,7 +121,7 @@ Expected<int64_t> NcclGroups::join(const std::string &id, int64_t place, int64_t
   return static_cast<int64_t>(communicators.size()) - 1;
 }
 
-/// False while something is in progress.
+/// False while a call is in progress.
 Expected<bool> NcclGroups::isHealthy(Communicator &each) {
   if (!each.comm)
     return Status::error(each.what + ": the communicator was aborted");
@@ -137,7 +137,7 @@ Expected<bool> NcclGroups::isJoined(int64_t communicator) {
   return isHealthy(communicators[communicator]);
 }
 
-/// Where the parts of each rank are.
+/// The addresses of the parts of each rank.
 struct NcclGroups::Parts {
   std::vector<const std::byte *> inputs;
   std::vector<std::byte *> outputs;
@@ -261,7 +261,7 @@ Expected<bool> NcclGroups::isDone(int64_t communicator) {
   Communicator &each = communicators[communicator];
   auto well = isHealthy(each);
   if (!well || !*well)
-    return well; // what is in progress may not be in the stream yet
+    return well; // a call in progress may not be in the stream yet
   if (!each.isRecorded)
     TESSERA_RETURN_IF_ERROR(cuda.check(cuda.eventRecord(each.done, each.stream), each.what));
   each.isRecorded = true;
@@ -292,7 +292,7 @@ Status NcclGroups::write(std::byte *to, const std::byte *from, int64_t bytes) {
   TESSERA_RETURN_IF_ERROR(
       cuda.check(cuda.memcpyHtoD(reinterpret_cast<CuPointer>(to), from, static_cast<size_t>(bytes)),
                  "a message"));
-  // The copy has been staged, and may still be on its way.
+  // The copy has been staged, but may not have arrived.
   return cuda.check(cuda.streamSynchronize(nullptr), "a message");
 }
 

@@ -16,8 +16,9 @@
 
 namespace tessera::runtime::gpu {
 
-/// A GPU of this process: each communicator has a stream. Parts of different sizes, and parts that
-/// are not one behind the other, are broadcasts, reductions or messages of one of NCCL's groups.
+/// Process groups on the GPU of this process; each communicator has a stream. Parts of different
+/// sizes, and parts that are not contiguous, become broadcasts, reductions or messages in one NCCL
+/// group.
 class NcclGroups final : public DeviceCalls, private NcclApi {
 public:
   /// Opens the driver, a GPU and NCCL, without waiting for other ranks.
@@ -40,7 +41,7 @@ private:
     int64_t place = 0, size = 1;
     CuStream stream = nullptr;
     CuEvent before = nullptr, done = nullptr;
-    bool isRecorded = false; ///< `done`, behind the call
+    bool isRecorded = false; ///< `done`, after the call
     std::string what;        ///< the call
   };
   struct Parts;
