@@ -22,7 +22,7 @@ constexpr uint32_t kWarp = 32;
 
 class Block;
 
-/// A GPU thread. Kernels get a pointer to the first member.
+/// A GPU thread. Kernels receive a pointer to its first member.
 struct Thread {
   enum class State { fresh, ready, barrier, shuffle, matrices, done };
 
@@ -30,10 +30,10 @@ struct Thread {
   Block *block = nullptr;
   uint32_t index = 0; ///< within the block, x fastest
   State state = State::fresh;
-  Fiber *fiber = nullptr; ///< from its first instruction to its last
-  /// Of the shuffle that it waits at; `value` then becomes the result.
+  Fiber *fiber = nullptr; ///< from the first instruction to the last
+  /// Operands of the shuffle at which it waits; `value` then becomes the result.
   uint32_t members = 0, value = 0, operand = 0, clamp = 0, mode = 0;
-  /// Of the instruction on matrices that it waits at.
+  /// Operands of the matrix instruction at which it waits.
   MatrixOperands matrices = {};
 };
 
@@ -46,7 +46,7 @@ std::string text(const uint32_t *place) {
          std::to_string(place[2]) + ")";
 }
 
-/// Stacks are kept: making one costs more than a thread's work.
+/// Stacks are reused: their creation costs more than the work of a thread.
 class FiberPool {
 public:
   Fiber *take() {
@@ -70,7 +70,7 @@ FiberPool &fiberPool() {
   return pool;
 }
 
-/// The blocks of a launch, one at a time.
+/// Runs the blocks of a launch sequentially.
 class Block {
 public:
   Block(tessera_stub_kernel kernel, const GpuLaunch &launch, void *const *pointers)
@@ -104,7 +104,7 @@ public:
   }
 
   Status run(uint32_t x, uint32_t y, uint32_t z) {
-    // Shared memory holds nothing on entry: NaN, so that reading it too early shows.
+    // Shared memory is undefined on entry: it is filled with NaN to reveal reads before writes.
     std::memset(shared.data(), 0xff, shared.size());
     for (Thread &thread : threads) {
       thread.state = Thread::State::fresh;
@@ -140,7 +140,7 @@ public:
   }
 
 private:
-  /// Runs the warp's threads until all of them are done or wait for other warps.
+  /// Runs the threads of the warp until all of them are done or wait for other warps.
   void runWarp(uint32_t begin, uint32_t end) {
     do {
       for (uint32_t i = begin; i < end; ++i) {
@@ -169,7 +169,7 @@ private:
     thread->fiber->stop();
   }
 
-  /// Completes the shuffles whose members have all come; false when there is none.
+  /// Completes the shuffles that all members have reached; false if there are none.
   bool exchange(uint32_t begin, uint32_t end) {
     bool any = false;
     for (uint32_t i = begin; i < end; ++i) {
@@ -203,8 +203,7 @@ private:
     return any && failure.empty();
   }
 
-  /// Executes an instruction on matrices once all lanes of the warp have come; false when they have
-  /// not.
+  /// Executes a matrix instruction after all lanes of the warp have reached it; false before.
   bool onMatrices(uint32_t begin, uint32_t end) {
     if (threads[begin].state != Thread::State::matrices)
       return false;
@@ -228,7 +227,7 @@ private:
     return true;
   }
 
-  /// As PTX defines shfl.sync.
+  /// The source lane as defined for shfl.sync in PTX.
   static uint32_t sourceLane(const Thread &thread, uint32_t lane) {
     uint32_t segment = thread.clamp >> 8 & 31, limit = thread.clamp & 31;
     uint32_t most = (lane & segment) | (limit & ~segment & 31), least = lane & segment;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs grid launches of a "stub" image: blocks one after the other, the threads of a block as
-// fibers of the calling CPU thread, switched at barriers and shuffles only. A block whose threads
-// never wait is a plain loop.
+// Runs grid launches of a "stub" image: blocks sequentially, the threads of a block as fibers of
+// the calling CPU thread, which switch only at barriers and warp instructions. A block whose
+// threads never wait is a plain loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +24,13 @@
 
 namespace tessera::runtime {
 
-/// The "stub" images of a module, opened with dlopen for as long as this lives.
+/// The "stub" images of a module, opened with dlopen during its lifetime.
 class StubKernelLibrary {
 public:
-  /// Opens every image of architecture "stub" and finds its symbols. Fails when there is none
-  /// though some kernel launches, or with what the loader says.
+  /// Opens every image of architecture "stub" and finds its symbols. Fails with the loader's error,
+  /// or if there is no image but a kernel with launches.
   Status open(const GpuModule &module);
-  /// Null when there is no such kernel.
+  /// Null if there is no such kernel.
   tessera_stub_kernel find(const std::string &symbol) const;
 
 private:
@@ -38,10 +38,10 @@ private:
   std::map<std::string, tessera_stub_kernel> kernels;
 };
 
-/// Runs one launch to its end. `pointers`: one for each of `launch.arguments`. Safe beside launches
-/// on other CPU threads. Fails, naming block and thread, when some threads of a block wait at a
-/// barrier (or lanes of a warp at a shuffle) that others never reach, and when a thread accesses
-/// memory beyond an argument's bytes.
+/// Runs one launch to completion. `pointers`: one for each of `launch.arguments`. Safe concurrently
+/// with launches on other CPU threads. Fails, with block and thread in the message, if some threads
+/// of a block wait at a barrier (or lanes of a warp at a shuffle) that others never reach, or if a
+/// thread accesses memory beyond the bytes of an argument.
 Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *const *pointers);
 
 } // namespace tessera::runtime

@@ -1,4 +1,4 @@
-//===- Fiber.cpp - Functions that stop and go on --------------------------===//
+//===- Fiber.cpp - Functions that suspend and resume ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,13 +17,13 @@
 
 namespace tessera::runtime {
 
-/// Kernels have neither recursion nor arrays on the stack; pages that are not touched cost nothing.
+/// Kernels have neither recursion nor arrays on the stack; untouched pages cost nothing.
 static constexpr size_t kStackBytes = 256 << 10;
 
 #if defined(__x86_64__)
 
-// swapcontext asks the kernel for the signal mask, 100 times as long as the switch itself. What a
-// call preserves (System V ABI) is enough: fibers change places at calls.
+// swapcontext sets the signal mask by a system call, which takes 100 times as long as the switch
+// itself. Saving the registers that calls preserve (System V ABI) suffices: fibers switch at calls.
 extern "C" void tessera_fiber_switch(void **from, void *to);
 extern "C" void tessera_fiber_start();
 asm(R"(
@@ -62,8 +62,8 @@ struct Fiber::Context {
 
 void Fiber::begin(void (*entry)(void *), void *argument) {
   auto *top = reinterpret_cast<uint64_t *>(static_cast<char *>(stack) + kStackBytes);
-  // In the order of the pops: r15, r14, r13, r12, rbx, rbp, then where to go; the stack is aligned to
-  // 16 bytes behind them.
+  // In the order of the pops: r15, r14, r13, r12, rbx, rbp, then the return address; the stack is
+  // aligned to 16 bytes after them.
   top -= 9;
   for (int i = 0; i < 9; ++i)
     top[i] = 0;
@@ -97,7 +97,7 @@ void Fiber::begin(void (*entry)(void *), void *argument) {
   context->inside.uc_stack.ss_size = kStackBytes;
   context->inside.uc_link = nullptr;
   auto halves = reinterpret_cast<uint64_t>(context.get());
-  // makecontext passes ints.
+  // makecontext passes only ints.
   auto start = +[](unsigned high, unsigned low) {
     auto *context = reinterpret_cast<Context *>(uint64_t(high) << 32 | low);
     context->entry(context->argument);

@@ -1,4 +1,4 @@
-//===- Fiber.h - Functions that stop and go on ------------------*- C++ -*-===//
+//===- Fiber.h - Functions that suspend and resume --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,8 +13,7 @@
 
 namespace tessera::runtime {
 
-/// A stack on which functions run until they stop. A fiber belongs to the CPU thread that resumes
-/// it.
+/// A stack for functions that suspend. A fiber belongs to the CPU thread that resumes it.
 class Fiber {
 public:
   Fiber();
@@ -22,12 +21,12 @@ public:
   Fiber(const Fiber &) = delete;
   Fiber &operator=(const Fiber &) = delete;
 
-  /// Prepares `entry(argument)`, forgetting what ran here before. `entry` never returns: it ends
-  /// with a last `stop`.
+  /// Prepares `entry(argument)` and discards the previous function. `entry` must not return: it
+  /// ends with a last `stop`.
   void begin(void (*entry)(void *), void *argument);
   /// Runs until the fiber calls `stop`.
   void resume();
-  /// Within the fiber: back to where it was resumed.
+  /// Called in the fiber: returns to its `resume`.
   void stop();
 
 private:

@@ -1,4 +1,4 @@
-//===- Hazards.cpp - Accesses that nothing orders -------------------------===//
+//===- Hazards.cpp - Detect unordered accesses ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,7 +34,7 @@ static bool happenedBefore(const Accessor &access, const VectorClock &clock) {
          clock[access.stream] >= access.sequence;
 }
 
-/// Fails where one of an interval's accesses did not happen before `touch`.
+/// Fails if an access of the interval did not happen before `touch`.
 static Status check(uintptr_t begin, const AccessMap<uintptr_t, Accessor>::Interval &interval,
                     const Touch &touch, const Accessor &by, const VectorClock &clock) {
   auto hazard = [&](const Accessor &other, const char *verb) {

@@ -1,13 +1,13 @@
-//===- Hazards.h - Accesses that nothing orders -----------------*- C++ -*-===//
+//===- Hazards.h - Detect unordered accesses --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Accesses to the same bytes are ordered by stream order or by events. Vector
-// clocks (Fidge, Mattern) decide it without trying the other order: an access
-// happened before an operation when the operation's clock has reached it.
+// Accesses to the same bytes are ordered by streams or by events. Vector clocks
+// (Fidge, Mattern) decide this without executing another order: an access happened
+// before an operation if the clock of the operation has reached it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +19,13 @@
 
 namespace tessera::runtime::gpu {
 
-/// By stream: how many of its operations happened before.
+/// By stream: the number of its operations that happened before.
 using VectorClock = std::vector<int64_t>;
 
 /// Raises `clock` to include `other`.
 void join(VectorClock &clock, const VectorClock &other);
 
-/// An operation as others meet it later.
+/// An operation as recorded for later accesses.
 struct Accessor {
   int64_t stream = 0;   ///< index
   int64_t sequence = 0; ///< from 1, within its stream
@@ -40,8 +40,8 @@ std::string describe(const Accessor &accessor);
 /// Checks each access against those before it.
 class Hazards {
 public:
-  /// Notes an access, or says which earlier one it is not ordered with. `clock` is that of `by`,
-  /// and includes it.
+  /// Records an access; the error names an earlier access that is not ordered before it. `clock` is
+  /// the clock of `by`, including `by` itself.
   Status access(const Touch &touch, const Accessor &by, const VectorClock &clock);
 
 private:

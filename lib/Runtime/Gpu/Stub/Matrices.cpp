@@ -1,4 +1,4 @@
-//===- Matrices.cpp - Instructions on matrices, emulated ------------------===//
+//===- Matrices.cpp - Emulated matrix instructions ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

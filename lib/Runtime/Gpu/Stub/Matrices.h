@@ -1,4 +1,4 @@
-//===- Matrices.h - Instructions on matrices, emulated ----------*- C++ -*-===//
+//===- Matrices.h - Emulated matrix instructions ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,7 @@ namespace tessera::runtime {
 
 enum class MatrixInstruction { load, multiplyBf16, multiplyF16 };
 
-/// What a lane gives an instruction, and where it takes the results.
+/// Operands and results of a lane.
 struct MatrixOperands {
   MatrixInstruction instruction = MatrixInstruction::load;
   uint32_t count = 0; ///< of a load: 1, 2 or 4 matrices
@@ -37,7 +37,7 @@ struct MatrixOperands {
   float *d = nullptr;
 };
 
-/// Executes the instruction of 32 lanes.
+/// Executes the instruction for all 32 lanes of a warp.
 void execute(MatrixOperands *const *lanes);
 
 } // namespace tessera::runtime

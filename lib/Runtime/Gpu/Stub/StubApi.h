@@ -12,7 +12,7 @@
 
 namespace tessera::runtime {
 
-/// The functions that kernels call; defined by the emulator, alive as long as the process.
+/// The functions that kernels call, defined by the emulator; valid for the lifetime of the process.
 const tessera_stub_api &stubApi();
 
 } // namespace tessera::runtime

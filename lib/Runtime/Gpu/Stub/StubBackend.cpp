@@ -1,4 +1,4 @@
-//===- StubBackend.cpp - GPU programs without a GPU -----------------------===//
+//===- StubBackend.cpp - The backend that emulates a GPU ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@
 
 namespace tessera::runtime::gpu {
 
-/// Notes each operation when it is done, a track a device.
+/// Records each operation after it is done, one track per device.
 static void traceInto(GpuExecutor &executor, StubDriver &driver) {
   auto tracks = std::make_shared<std::vector<Track>>(executor.program().numDevices());
   auto last = std::make_shared<int64_t>(0);

@@ -1,4 +1,4 @@
-//===- Backends.h - The GPU backends ----------------------------*- C++ -*-===//
+//===- StubBackend.h - The backend that emulates a GPU ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace tessera::runtime::gpu {
 
-/// An executor whose GPU is host memory. `inProcess`: as `vdev` performs collectives and transfers
-/// between meshes, not as `cuda`.
+/// An executor whose GPU is host memory. `inProcess`: performs collectives and transfers between
+/// meshes like `vdev` instead of like `cuda`.
 Expected<std::unique_ptr<GpuExecutor>> makeStub(std::shared_ptr<const Artifact> artifact,
                                                 const BackendOptions &options, bool inProcess,
                                                 const PlantedFaults &faults = {},

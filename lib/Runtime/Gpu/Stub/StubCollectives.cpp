@@ -1,4 +1,4 @@
-//===- StubCollectives.cpp - Calls of ranks, matched ----------------------===//
+//===- StubCollectives.cpp - Match and perform calls of ranks -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -101,12 +101,13 @@ Status StubCollectives::arriveAtCall(Communicator &communicator, const StubNodeP
   }
   performCall(node->work->meeting->call, send, receive);
   finished = std::move(open.ranks);
-  communicator.open.pop_front(); // ranks are at it in order, so it is the first
+  communicator.open.pop_front(); // ranks call in order, so it is the first
   ++communicator.first;
   return {};
 }
 
-/// Whether a message of one step is for a receive of another: the same, or the two of a transfer.
+/// Whether a message of one step matches a receive of another: the same step, or both sides of a
+/// transfer.
 static bool belongTogether(const Step *sends, const Step *receives) {
   if (sends == receives)
     return true;

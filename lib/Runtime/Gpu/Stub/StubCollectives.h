@@ -1,4 +1,4 @@
-//===- StubCollectives.h - Calls of ranks, matched and performed -*- C++ -*-===//
+//===- StubCollectives.h - Match and perform calls of ranks -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,9 +16,10 @@
 
 namespace tessera::runtime::gpu {
 
-/// The n-th call of a rank on a communicator meets the n-th of every other rank: kind, step, type,
-/// reduction, count and root must agree, as a library requires without checking. Messages between
-/// two ranks meet in their order. Calls of different communicators on one device must be ordered.
+/// The n-th call of a rank on a communicator matches the n-th call of every other rank: kind, step,
+/// type, reduction, count and root must agree, which a library requires without a check. Messages
+/// between two ranks match in order. Calls of different communicators on one device must be
+/// ordered.
 class StubCollectives final : public RankEngine, public StubMeetings {
 public:
   explicit StubCollectives(StubDriver &driver) : driver(driver) { driver.setMeetings(this); }
@@ -56,7 +57,7 @@ private:
 
   StubDriver &driver;
   std::vector<Communicator> communicators;
-  std::map<int64_t, std::unique_ptr<std::byte>> launchOrder; ///< by device: an address, no memory
+  std::map<int64_t, std::unique_ptr<std::byte>> launchOrder; ///< by device: an address only
 };
 
 } // namespace tessera::runtime::gpu

@@ -1,4 +1,4 @@
-//===- StubDriver.cpp - A GPU that is host memory -------------------------===//
+//===- StubDriver.cpp - Emulate a GPU in host memory ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -71,7 +71,7 @@ Expected<Event> StubDriver::createEvent(int64_t) {
 
 Status StubDriver::load(int64_t, const Artifact &artifact) {
   if (kernels)
-    return {}; // all devices have the same host
+    return {}; // all devices share one host
   kernels = std::make_unique<StubKernels>();
   return kernels->open(artifact);
 }

@@ -1,14 +1,14 @@
-//===- StubDriver.h - A GPU that is host memory -----------------*- C++ -*-===//
+//===- StubDriver.h - Emulate a GPU in host memory --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Streams and events become a graph of operations, which is run in a seeded
-// random order among those that streams and events allow: what a real GPU might
-// do, and it need not do the same twice. Every operation's accesses are checked
-// against all that it is not ordered with (Hazards.h).
+// Streams and events become a graph of operations, which is run in a seeded random
+// order among those that streams and events allow: a legal order of a real GPU,
+// which may differ between runs. The accesses of every operation are checked
+// against those of all operations that are not ordered with it (Hazards.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@
 
 namespace tessera::runtime::gpu {
 
-/// A rank's part of a call: what its operation does when it is reached.
+/// A rank's part of a call, performed when its operation is reached.
 struct StubMeeting {
   int64_t communicator = 0, rank = 0;
   bool isExchange = false;
@@ -36,17 +36,17 @@ struct StubMeeting {
   std::vector<RankMessage> messages;
 };
 
-/// What an operation does, shared by all replays of a captured one.
+/// The work of an operation, shared by all replays of a captured one.
 struct StubWork {
   const Step *step = nullptr;
   const char *what = "";
   int64_t device = 0;
   std::vector<Touch> touches;
-  std::function<Status()> run; ///< null where there is a meeting
+  std::function<Status()> run; ///< null with a meeting
   std::optional<StubMeeting> meeting;
 };
 
-/// An operation of the graph. It is done once, after all that it waits for.
+/// An operation of the graph, performed once, after all its predecessors.
 struct StubNode {
   std::shared_ptr<const StubWork> work;
   Accessor accessor;
@@ -58,11 +58,11 @@ struct StubNode {
 };
 using StubNodePtr = std::shared_ptr<StubNode>;
 
-/// Performs the calls of ranks that have all arrived.
+/// Performs the calls of ranks after all have arrived.
 class StubMeetings {
 public:
   virtual ~StubMeetings() = default;
-  /// `node` is next on its stream; nodes that are done with it are added to `finished`.
+  /// Called when `node` is next on its stream; adds the nodes that complete with it to `finished`.
   virtual Status arrive(const StubNodePtr &node, std::vector<StubNodePtr> &finished) = 0;
 };
 
@@ -99,7 +99,7 @@ public:
   Status write(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status read(int64_t device, std::byte *to, const std::byte *from, int64_t bytes) override;
   Status upload(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) override;
-  /// Operations of two drivers have no order: what the other has to do is done at once.
+  /// Operations of two drivers have no order: the pending work of the other is done immediately.
   Status waitElsewhere(GpuDriver &, Stream, Event) override { return progress(); }
   Status recordElsewhere(GpuDriver &other, Event, Stream) override { return other.progress(); }
   bool checksTouches() const override { return true; }
@@ -108,10 +108,10 @@ public:
   bool isStuck() const override { return unfinished > 0 && ready.empty(); }
   const Step *stuckAt(int64_t device) const override;
 
-  /// Issues an operation that ranks do together; `meetings` outlives it.
+  /// Issues an operation that ranks perform together; `meetings` must outlive it.
   Status meet(Issue issue, StubMeeting meeting);
   void setMeetings(StubMeetings *made) { meetings = made; }
-  /// Told of every operation when it is done.
+  /// Called with every completed operation.
   std::function<void(const StubWork &)> finished;
 
 private:
@@ -126,14 +126,14 @@ private:
 
   std::vector<Bytes> memory;
   std::mutex keptMutex;
-  std::map<std::byte *, Bytes> keptMemory; ///< found, never iterated
+  std::map<std::byte *, Bytes> keptMemory; ///< looked up, never iterated
   std::vector<std::unique_ptr<StreamObject>> streams;
   std::vector<std::unique_ptr<EventObject>> events;
   std::vector<std::unique_ptr<GraphObject>> graphs;
-  int64_t chains = 0;           ///< of the clocks: one a stream, and one a stream of a graph
-  std::vector<int64_t> lengths; ///< operations of each chain
+  int64_t chains = 0;           ///< of the clocks: one per stream, and one per stream of a graph
+  std::vector<int64_t> lengths; ///< number of operations by chain
   std::vector<StubNodePtr> ready;
-  std::vector<StubNodePtr> arrived; ///< in a meeting that is not over
+  std::vector<StubNodePtr> arrived; ///< in an unfinished meeting
   int64_t unfinished = 0;
   Hazards hazards;
   Status failure;

@@ -1,4 +1,4 @@
-//===- StubKernelLibrary.cpp - The stub images, opened --------------------===//
+//===- StubKernelLibrary.cpp - Open the stub images -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ Status StubKernelLibrary::open(const GpuModule &module) {
     names.insert(names.end(), image.symbols.begin(), image.symbols.end());
     auto library = std::make_unique<KernelLibrary>();
     TESSERA_RETURN_IF_ERROR(library->open(image.code, names));
-    // Data and functions share one way to be found.
+    // Data symbols are found like functions.
     auto *version = reinterpret_cast<const uint32_t *>(library->kernel(0));
     if (*version != TESSERA_STUB_VERSION)
       return Status::error("kernels: the stub image is of version " + std::to_string(*version) +

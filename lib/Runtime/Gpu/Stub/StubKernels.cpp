@@ -1,4 +1,4 @@
-//===- StubKernels.cpp - Kernels without a GPU ----------------------------===//
+//===- StubKernels.cpp - Run kernels without a GPU ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

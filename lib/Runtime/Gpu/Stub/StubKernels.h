@@ -1,4 +1,4 @@
-//===- StubKernels.h - Kernels without a GPU --------------------*- C++ -*-===//
+//===- StubKernels.h - Run kernels without a GPU ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,8 +15,8 @@
 
 namespace tessera::runtime::gpu {
 
-/// Runs the launches of an artifact on the host: the grid launches of its GPU kernels, emulated, or
-/// the CPU's kernel as one operation where it was compiled for the CPU.
+/// Runs the launches of an artifact on the host: the grid launches of its GPU kernels in the
+/// emulator, or, for an artifact compiled for the CPU, the CPU kernel as one operation.
 class StubKernels {
 public:
   Status open(const Artifact &artifact);
@@ -26,7 +26,7 @@ public:
     std::function<Status()> run;
     std::vector<Touch> touches; ///< empty: all of the step's slots
   };
-  /// What a launch step does, in order. `slots` are the pointers of its slots.
+  /// The operations of a launch step, in order. `slots` are the pointers of its slots.
   std::vector<Operation> operations(const LaunchStep &step, const std::vector<void *> &slots,
                                     std::byte *workspace) const;
 

@@ -1,4 +1,4 @@
-//===- StubStreams.cpp - Legal orders of what was issued ------------------===//
+//===- StubStreams.cpp - Streams, events and graphs of the stub -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -114,7 +114,7 @@ Expected<Graph> StubDriver::endCapture(Stream origin) {
     chains += isNew;
     item.chain = it->second;
   }
-  // Everything must lead back to the origin, or the graph's end would say nothing of it.
+  // All items must precede the end of the origin, or the end of the graph would not imply theirs.
   std::vector<bool> joined(graph->items.size());
   for (int64_t item : origin->captured)
     joined[item] = true;

@@ -10,7 +10,7 @@
 
 #include "StubDriver.h"
 
-/// What the next operation of a stream comes after: operations, or items of a capture.
+/// The predecessors of the next operation of a stream: operations, or items of a capture.
 struct tessera::runtime::StreamObject {
   int64_t chain = 0, device = 0;
   std::string name;
@@ -21,7 +21,7 @@ struct tessera::runtime::StreamObject {
 
 namespace tessera::runtime::gpu {
 
-/// The frontier of a stream when it was recorded.
+/// The frontier of a stream at the time of the record.
 struct EventObject {
   std::vector<StubNodePtr> frontier;
   GraphObject *capture = nullptr;
@@ -33,7 +33,7 @@ struct GraphObject {
     Stream stream;
     int64_t chain;
     std::shared_ptr<const StubWork> work;
-    std::vector<int64_t> after; ///< items; none: what precedes the launch
+    std::vector<int64_t> after; ///< items; if empty, the predecessors of the launch
     bool isLeaf = true;
   };
   Stream origin = nullptr;
