@@ -32,16 +32,16 @@ typedef struct tessera_work tessera_work;
 
 typedef struct tessera_group_options {
   size_t struct_size; ///< sizeof(tessera_group_options)
-  /// "tcp", "mpi", "threads" (ranks are threads of this process), or a registered one, for memory
-  /// of the host; "nccl" for that of a GPU, the one of the local rank; "cpu:tcp,cuda:nccl" for
-  /// both. A GPU is opened by the first call that needs it, with "nccl" alone at once.
+  /// "tcp", "mpi", "threads" (ranks are threads of this process), or a registered one, for host
+  /// memory; "nccl" for memory of the GPU of the local rank; "cpu:tcp,cuda:nccl" for both. The
+  /// first call that needs the GPU opens it; "nccl" alone opens it immediately.
   const char *backend;
-  /// Where ranks meet: "HOST PORT", where rank 0 listens; "file:PATH", which all see and none has
-  /// yet; of threads any text.
+  /// The rendezvous of ranks: "HOST PORT", on which rank 0 listens; "file:PATH", a path visible to
+  /// all ranks where no file exists yet; for threads any text.
   const char *address;
   const char *token; ///< the job's secret, at least 16 bytes; null: all ranks are on one host
   int64_t rank, size, local_rank;
-  double timeout; ///< seconds; of the meeting and of each call
+  double timeout; ///< seconds; of the rendezvous and of each call
 } tessera_group_options;
 
 /// The group of all ranks. Waits for all of them; fails after the timeout, naming the missing ones.
@@ -62,11 +62,12 @@ TESSERA_RT_API const char *tessera_group_host(const tessera_group *group, int64_
 /// The names of all backends, separated by spaces.
 TESSERA_RT_API const char *tessera_group_backends(void);
 
-/// A collective. Counts are in elements: of all_reduce, reduce and broadcast one, of the buffer; of
-/// all_gather and gather what each rank gives, of reduce_scatter and scatter what each gets, of
-/// all_to_all what this rank sends to each, and `receives`, what it gets. In place: all_reduce,
-/// reduce and broadcast use one buffer, all_gather and gather send from their place in `output`,
-/// reduce_scatter and scatter receive at theirs in `input`.
+/// A collective. Counts are in elements: for all_reduce, reduce and broadcast one count, the size
+/// of the buffer; for all_gather and gather the contribution of each rank; for reduce_scatter and
+/// scatter the result of each rank; for all_to_all the elements that this rank sends to each rank,
+/// and `receives`, those that it gets from each. In place: all_reduce, reduce and broadcast use one
+/// buffer, all_gather and gather send from their position in `output`, reduce_scatter and scatter
+/// receive at theirs in `input`.
 typedef struct tessera_collective {
   size_t struct_size; ///< sizeof(tessera_collective)
   /// "all_reduce", "reduce", "broadcast", "all_gather", "gather", "reduce_scatter", "scatter",
@@ -77,17 +78,17 @@ typedef struct tessera_collective {
   int64_t root;          ///< rank of the job
   const int64_t *counts;
   int64_t num_counts;
-  const int64_t *receives; ///< as many; of all_to_all
+  const int64_t *receives; ///< as many; for all_to_all
   const void *input;
   void *output;
-  const char *algorithm; ///< null: chosen, and contributions are added in the order of ranks
+  const char *algorithm; ///< null: chosen; contributions are added in the order of ranks
   const char *where;     ///< of the caller, for messages: "train.py:12"; or null
-  /// Where the buffers are: "cpu" or "cuda"; null: on the host, also where the backend is of GPUs.
+  /// The memory of the buffers: "cpu" or "cuda"; null: the host, also for a GPU backend.
   const char *device;
-  /// Of "cuda": what was issued to this stream comes first; null is the default stream. After the
-  /// work's end, results are there for all streams.
+  /// For "cuda": the call runs after the work issued to this stream; null is the default stream.
+  /// After the end of the call, results are visible to all streams.
   void *stream;
-  /// Of "cuda": the parts of each rank, where they are not one behind the other; or null.
+  /// For "cuda": the parts of each rank, if they are not contiguous; else null.
   const void *const *inputs;
   void *const *outputs;
 } tessera_collective;
@@ -107,8 +108,8 @@ TESSERA_RT_API tessera_status tessera_group_sent_bytes(tessera_group *group,
 /// Rejects the call that the others make, which fails on all ranks with this reason.
 TESSERA_RT_API tessera_status tessera_group_refuse(tessera_group *group, const char *reason,
                                                    tessera_work **work);
-/// Messages, in memory of the host. `what` is compared with the other end's: "16 f32". `peer` is a
-/// rank of the job, of a receive also -1, any. Tags are 0 or more.
+/// Messages in host memory. `what` is compared with that of the other end: "16 f32". `peer` is a
+/// rank of the job; in a receive -1 means any. Tags are 0 or more.
 TESSERA_RT_API tessera_status tessera_group_send(tessera_group *group, int64_t peer, int64_t tag,
                                                  const void *data, size_t bytes, const char *what,
                                                  tessera_work **work);
@@ -137,7 +138,7 @@ TESSERA_RT_API int64_t tessera_work_source(const tessera_work *work);
 TESSERA_RT_API void tessera_work_free(tessera_work *work);
 
 //===----------------------------------------------------------------------===//
-// Backends of others: messages between ranks, over which all of the above runs.
+// External backends: messages between ranks, which implement all of the above.
 //===----------------------------------------------------------------------===//
 
 /// Messages of bytes between ranks. No function except `rest` waits. One thread uses a transport.

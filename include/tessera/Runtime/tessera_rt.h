@@ -33,7 +33,7 @@ extern "C" {
 
 #define TESSERA_RT_API __attribute__((visibility("default")))
 
-/// Grows when something here changes incompatibly.
+/// Incremented for incompatible changes of this file.
 #define TESSERA_RT_VERSION 1
 
 typedef enum tessera_status {
@@ -78,8 +78,8 @@ typedef struct tessera_tensor_info {
   const int64_t *shape; ///< `rank` extents
   size_t bytes;         ///< of the whole tensor
   int64_t feeds;        ///< of a result: the argument of the next step that it becomes, else -1
-  const char *home;     ///< what each device holds, {"mesh": {...}, "layout": {...}} as in
-                        ///< docs/step-format.md; "" of an argument that nothing reads
+  const char *home;     ///< layout over devices, {"mesh": {...}, "layout": {...}} as in
+                        ///< docs/step-format.md; "" for an argument without readers
 } tessera_tensor_info;
 
 /// TESSERA_RT_VERSION of the library.
@@ -116,15 +116,15 @@ TESSERA_RT_API tessera_status tessera_session_run(tessera_session *session, int6
 /// Copies a result of the last step out. `bytes` must be the tensor's.
 TESSERA_RT_API tessera_status tessera_session_read_result(tessera_session *session, int64_t index,
                                                           void *data, size_t bytes);
-/// Where the devices of a program are in several processes: what this process holds of an argument
-/// or a result. `*count` is 1: the box of global indices whose `rank` pairs [begin, end) are
-/// written to `box`; 0: nothing; -1, the same in all processes: whole values are to be given and
-/// read, since the process holds all devices, or what a device holds is no box.
+/// For a program with devices in several processes: the part of an argument or a result in this
+/// process. `*count` is 1: the box of global indices whose `rank` pairs [begin, end) are written to
+/// `box`; 0: nothing; -1, the same in all processes: only whole values can be set and read, since
+/// the process holds all devices, or a device does not hold a box.
 TESSERA_RT_API tessera_status tessera_session_argument_box(const tessera_session *session,
                                                            int64_t index, int64_t *box, int *count);
 TESSERA_RT_API tessera_status tessera_session_result_box(const tessera_session *session,
                                                          int64_t index, int64_t *box, int *count);
-/// As tessera_session_set_argument and tessera_session_read_result, of the elements of that box,
+/// Like tessera_session_set_argument and tessera_session_read_result, for the elements of that box,
 /// dense and row-major. Other processes need not take part.
 TESSERA_RT_API tessera_status tessera_session_set_argument_box(tessera_session *session,
                                                                int64_t index, const void *data,
@@ -147,9 +147,9 @@ TESSERA_RT_API tessera_status tessera_session_set_argument_value(tessera_session
                                                                  int64_t index,
                                                                  const tessera_value *value,
                                                                  int *taken);
-/// The same of `bytes` bytes, dense and row-major, in memory of the GPU `device`: read by the next
-/// step, behind what the legacy default stream has been given by the call that runs it, which finds
-/// later work of that stream behind itself.
+/// The same for `bytes` bytes, dense and row-major, in memory of the GPU `device`. The next step
+/// reads them after the work issued to the legacy default stream before the call that runs the
+/// step, and before later work of that stream.
 TESSERA_RT_API tessera_status tessera_session_set_argument_memory(tessera_session *session,
                                                                   int64_t index, const void *data,
                                                                   size_t bytes, int64_t device,
@@ -157,12 +157,12 @@ TESSERA_RT_API tessera_status tessera_session_set_argument_memory(tessera_sessio
 /// Waits for a value, and copies it out. `bytes` must be the tensor's.
 TESSERA_RT_API tessera_status tessera_value_read(const tessera_value *value, void *data,
                                                  size_t bytes);
-/// Where a value is that one GPU has as a whole, dense and row-major: its number and an address;
-/// `*device` is -1 where there is none. Work that is given from now on to the CUDA stream `stream`
-/// (1: the legacy default stream, 2: that of the thread) finds it; 0: nobody waits.
+/// The GPU number and the address of a value that one GPU holds as a whole, dense and row-major;
+/// `*device` is -1 if there is none. Later work on the CUDA stream `stream` (1: the legacy default
+/// stream, 2: that of the thread) waits for the value; 0: no stream waits.
 TESSERA_RT_API tessera_status tessera_value_memory(const tessera_value *value, uint64_t stream,
                                                    int64_t *device, void **data);
-/// Null is ignored. From any thread.
+/// Frees a value, from any thread; null is ignored.
 TESSERA_RT_API void tessera_value_free(tessera_value *value);
 
 /// Counters of the backend's driver since the session was opened ("allocations",
@@ -170,38 +170,38 @@ TESSERA_RT_API void tessera_value_free(tessera_value *value);
 TESSERA_RT_API tessera_status tessera_session_counter(const tessera_session *session, int64_t index,
                                                       char name[64], int64_t *count);
 
-/// Bytes that collectives have moved since the session was opened: the sum over collectives of what
-/// their busiest device sent or received.
+/// Bytes that collectives have moved since the session was opened: the sum over collectives of the
+/// bytes that their busiest device sent or received.
 TESSERA_RT_API int64_t tessera_session_wire_bytes(const tessera_session *session);
 
-/// Bytes that the open sessions of this process have on a device: arenas and buffers of steps.
+/// Bytes that the open sessions of this process use on a device: arenas and buffers of steps.
 typedef struct tessera_memory_use {
   size_t struct_size; ///< set by the caller: sizeof(tessera_memory_use)
-  int64_t allocated;  ///< used; of devices in host memory the pages that steps have touched
+  int64_t allocated;  ///< used; for devices in host memory the pages that steps have touched
   int64_t reserved;   ///< taken from the system or the driver
   int64_t peak_allocated, peak_reserved; ///< at most, since the start or the last reset
 } tessera_memory_use;
 
 /// Zeros for a device that never had a program in this process.
 TESSERA_RT_API tessera_status tessera_device_memory(int64_t device, tessera_memory_use *use);
-/// The peaks begin again from what there is now.
+/// Resets the peaks to the current use.
 TESSERA_RT_API tessera_status tessera_device_reset_peak_memory(int64_t device);
-/// Writes up to `room` ids of devices that have had memory here, ascending; returns how many there
-/// are.
+/// Writes up to `room` ids of devices that have had memory in this process, ascending; returns the
+/// number of such devices.
 TESSERA_RT_API int64_t tessera_devices_with_memory(int64_t *devices, int64_t room);
 
 //===----------------------------------------------------------------------===//
 // Backends
 //===----------------------------------------------------------------------===//
 
-/// Where a backend writes what went wrong; longer messages are cut.
+/// An error message of a backend; longer ones are truncated.
 typedef struct tessera_message {
   char text[512];
 } tessera_message;
 
-/// What executes programs. `executor` is what `open` returned. Slots are addressed by part,
-/// position in the part's mesh and slot (docs/step-format.md). The table and its strings live for
-/// ever.
+/// A backend that executes programs. `executor` is the result of `open`. Slots are addressed by
+/// part, position in the part's mesh and slot (docs/step-format.md). The table and its strings must
+/// live as long as the process.
 typedef struct tessera_backend {
   size_t struct_size; ///< set by the caller of the entry
   const char *name;
@@ -218,8 +218,8 @@ typedef struct tessera_backend {
                               void *data, size_t size, tessera_message *message);
 } tessera_backend;
 
-/// What a backend's shared object exports as `tessera_backend_entry`: fills the table; anything but
-/// TESSERA_OK means that it cannot serve this version or this machine.
+/// The function that a backend's shared object exports as `tessera_backend_entry`: fills the table;
+/// any status except TESSERA_OK means that it does not support this version or this machine.
 typedef tessera_status (*tessera_backend_entry_fn)(uint32_t version, tessera_backend *backend,
                                                    tessera_message *message);
 

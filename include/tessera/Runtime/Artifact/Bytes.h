@@ -44,12 +44,12 @@ std::string hexText(uint64_t value);
 /// The whole of a regular file. Errors: "PATH: No such file or directory", …
 Expected<Bytes> readFile(const std::string &path);
 
-/// The file that writeFile(path) makes or replaces, without symbolic links, "." and "..", so that
+/// The file that writeFile(path) creates or replaces, without symbolic links, "." and "..", so that
 /// two spellings of one file are equal. Empty for a device or a pipe.
 std::string fileBehind(const std::string &path);
 
-/// Writes a temporary file beside the file behind `path`, syncs it, and renames it: no reader ever
-/// sees a part. A device or a pipe is written to as it is.
+/// Writes a temporary file beside the target of `path`, syncs it, and renames it: no reader ever
+/// sees a partial file. A device or a pipe is written directly.
 Status writeFile(const std::string &path, const void *data, size_t size);
 inline Status writeFile(const std::string &path, std::string_view text) {
   return writeFile(path, text.data(), text.size());

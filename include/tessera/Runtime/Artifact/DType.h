@@ -29,7 +29,7 @@ std::string_view toString(DType dtype);
 std::optional<DType> parseDType(std::string_view text);
 /// f64, f32, f16, bf16.
 bool isFloat(DType dtype);
-/// f16, bf16: what is accumulated in f32.
+/// f16, bf16: accumulated in f32.
 inline bool isHalf(DType dtype) {
   return dtype == DType::f16 || dtype == DType::bf16;
 }

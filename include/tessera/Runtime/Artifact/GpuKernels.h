@@ -1,12 +1,12 @@
-//===- GpuKernels.h - What kernels are on a GPU -----------------*- C++ -*-===//
+//===- GpuKernels.h - An artifact's kernels for a GPU -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The `gpu` section of an artifact (docs/step-format.md): for every kernel that the program names,
-// the grid launches that it is made of, and machine code for one or several architectures.
+// The `gpu` section of an artifact (docs/step-format.md): the grid launches of every kernel of the
+// program, and machine code for one or several architectures.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@
 
 namespace tessera::runtime {
 
-/// An argument of a grid launch, a bare pointer: the start of a slot of the launch step, or a place
-/// in the workspace of the kernel.
+/// An argument of a grid launch, a bare pointer: the start of a slot of the launch step, or an
+/// address in the workspace of the kernel.
 struct GpuArgument {
   int64_t slot = -1;   ///< index into LaunchStep::slots; -1: the workspace
   int64_t offset = 0;  ///< bytes within the workspace, a multiple of 64; 0 for a slot
-  int64_t bytes = 0;   ///< what the launch may touch from there
+  int64_t bytes = 0;   ///< that the launch may access from there
   bool writes = false; ///< whether it may write there; otherwise it only reads
 };
 
@@ -38,35 +38,35 @@ struct GpuLaunch {
   std::vector<GpuArgument> arguments;
 };
 
-/// What a kernel computes, for a library that has it: y = x * w over windows, or one of its
-/// derivatives. Sums are f32; what is computed (y, dx or dw) is f32 in memory.
+/// A kernel that a library can replace: the convolution y = x * w over windows, or one of its
+/// derivatives. Sums are f32; the result (y, dx or dw) is f32 in memory.
 struct GpuConvolution {
   enum class Kind { forward, byInput, byWeights };
-  /// Images, channels and positions; of weights results, channels of a group and positions.
-  /// Channels of x over those of w are the number of groups.
+  /// Dimensions are images, channels and positions; for weights output channels, channels of a
+  /// group and positions. The channels of x divided by those of w give the number of groups.
   struct Operand {
-    int64_t slot = 0, offset = 0; ///< where it begins, in elements
+    int64_t slot = 0, offset = 0; ///< of the first element, in elements
     std::vector<int64_t> shape, strides;
   };
   Kind kind = Kind::forward;
-  DType dtype = DType::f32; ///< of what is multiplied
+  DType dtype = DType::f32; ///< of the multiplied operands
   Operand x, w, y;
   std::vector<int64_t> padding, strides, dilations; ///< by dimension of the positions
 };
 
-/// What a kernel of Program::kernels is on a GPU: launches that run one after the other on one
-/// stream, over a workspace whose contents matter only from the first to the last of them.
+/// A kernel of Program::kernels on a GPU: launches that run in order on one stream, over a
+/// workspace whose contents are live only from the first to the last of them.
 struct GpuKernel {
   std::vector<GpuLaunch> launches;           ///< may be empty: a kernel that computes nothing
   int64_t workspaceBytes = 0;                ///< aligned to 256 bytes
-  std::optional<GpuConvolution> convolution; ///< the launches compute it where no library does
+  std::optional<GpuConvolution> convolution; ///< computed by the launches if not by a library
 };
 
 /// Code for one architecture: "sm_80", "sm_90a" (a cubin), "compute_80" (PTX text), "stub" (a
 /// shared object for the CPU, StubKernel.h). Several images may be for one architecture.
 struct GpuImage {
   std::string arch;
-  std::vector<std::string> symbols; ///< the launches that it defines
+  std::vector<std::string> symbols; ///< of the launches that it defines
   Bytes code;
 };
 
@@ -74,7 +74,7 @@ struct GpuModule {
   std::vector<GpuKernel> kernels; ///< in the order of Program::kernels
   std::vector<GpuImage> images;
 
-  /// Nothing for a GPU: the artifact has no section `gpu`.
+  /// Whether the artifact has no section `gpu`.
   bool empty() const { return kernels.empty() && images.empty(); }
   /// The architectures of the images, each once, in order of appearance.
   std::vector<std::string> architectures() const;
@@ -84,12 +84,13 @@ struct GpuModule {
 
 /// The bytes of the section.
 Bytes serialize(const GpuModule &module);
-/// Reads them. Errors name the place: "gpu.kernels[2].launches[0].grid: expected an integer".
+/// Parses them. Errors name the place: "gpu.kernels[2].launches[0].grid: expected an integer".
 Expected<GpuModule> parseGpuModule(const std::byte *data, size_t size);
 
-/// Checks a module against its program: a kernel each, limits of grids and blocks, arguments within
-/// the slots of every step that launches them (and written only where the step writes) or within
-/// the workspace, and that the images of each architecture define every launch once.
+/// Checks a module against its program: the number of kernels, limits of grids and blocks,
+/// arguments within the slots of every step that launches them (and written only if the step
+/// writes) or within the workspace, and that the images of each architecture define every launch
+/// once.
 Status verify(const GpuModule &module, const Program &program);
 
 } // namespace tessera::runtime

@@ -1,4 +1,4 @@
-//===- Driver.h - Running a program from the command line -------*- C++ -*-===//
+//===- Driver.h - Run a program from the command line -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -111,7 +111,7 @@ bool checkAgainst(RunReport &report, const RunReport &reference);
 void printChecks(const RunReport &report);
 
 /// The JSON of --json: results with checksums (FNV-1a 64 of the global value's bytes), scalars,
-/// counted bytes a collective and in all, checks. Times are under "timing".
+/// counted bytes per collective and in total, checks. Times are under "timing".
 std::string reportJson(const RunReport &report);
 
 /// Writes --output, --trace and --json files, each through a temporary file and a rename.

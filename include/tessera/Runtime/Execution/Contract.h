@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A contraction is a matrix product whose rows, columns and summed index are
-// groups of loops: the offset of an element of A is that of its row plus that of its
-// place in the sum. The sums run over packed panels of one operand and elements of
-// the other in place ("implicit gemm": no matrix of windows is written).
+// A contraction is a matrix product whose rows, columns and summed index are groups
+// of loops: the offset of an element of A is the sum of the offsets of its row and
+// of its position in the sum. The sums run over packed panels of one operand and
+// elements of the other in place ("implicit gemm": no matrix of windows is
+// written).
 //
 // D. Matthews, "High-Performance Tensor Contraction without Transposition", 2018
 //
@@ -27,8 +28,8 @@ class Contraction {
 public:
   explicit Contraction(const ContractStep &step);
 
-  /// Pieces of C that can be computed at once, at most `most` where there are as many. No element
-  /// depends on how many there are.
+  /// Splits C into pieces for parallel computation and returns their number, at most `most`. No
+  /// element depends on the number.
   int64_t split(int64_t most);
   /// Computes a piece on the calling thread. `a`, `b`, `c` are the slots of the step.
   void run(int64_t piece, const void *a, const void *b, float *c) const;
@@ -44,8 +45,8 @@ private:
     std::vector<int64_t> x, y;
     int64_t size() const { return static_cast<int64_t>(x.size()); }
   };
-  /// How columns that are packed together lie in memory: in pieces of `piece`, whose neighbours are
-  /// 1 element apart, or 2.
+  /// The memory layout of columns that are packed together: runs of `piece` columns, which are 1 or
+  /// 2 elements apart.
   struct StripKind {
     int8_t piece;
     bool isApart;
@@ -64,12 +65,12 @@ private:
   DType dtype;
   bool accumulate;
   bool swapped = false;                        ///< A of the product is the step's B
-  std::vector<std::array<int64_t, 3>> batches; ///< where A, B and C of each begin
+  std::vector<std::array<int64_t, 3>> batches; ///< offsets of A, B and C of each
   Offsets rows;                                ///< in A and C
   Offsets columns;                             ///< in B and C
   Offsets sums;                                ///< in A and B
   int64_t vectors = 1;                         ///< of a tile's width
-  int64_t sumRun = 1;                          ///< summands of B that lie together
+  int64_t sumRun = 1;                          ///< contiguous summands of B
   std::vector<StripKind> strips;               ///< of all columns, panel by panel
   int64_t byBatch = 1, byRows = 1, byColumns = 1;
 };

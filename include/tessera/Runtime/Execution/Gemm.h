@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One interface to matrix products. oneDNN and OpenBLAS are opened when the
-// first product wants them (neither is needed to build or to start); tiles of
-// our own compute f32 where there is no oneDNN, a plain loop covers the rest. Every call runs on
-// the calling thread alone: the executor splits large products itself.
+// One interface to matrix products. oneDNN and OpenBLAS are opened for the first product that needs
+// them (neither is needed to build or to start); tiles of the runtime compute f32 without oneDNN,
+// and a plain loop covers the rest. Every call runs only on the calling thread: the executor splits
+// large products itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@
 
 namespace tessera::runtime {
 
-/// One product C = epilogue(A · B (+ C) (+ bias)), row-major, leading dimensions in elements; as
-/// GemmStep without batch. Providers do A · B (+ C).
+/// One product C = epilogue(A · B (+ C) (+ bias)), row-major, leading dimensions in elements; like
+/// GemmStep without batch. Providers compute A · B (+ C).
 struct GemmProblem {
   DType dtype = DType::f32;
   DType resultDType = DType::f32;
@@ -46,12 +46,12 @@ public:
 /// the library is not installed), "generated".
 const GemmProvider *gemmProvider(std::string_view name);
 
-/// The provider that is fastest for a problem among those installed; never null. The choice depends
-/// on nothing but the problem.
+/// The fastest installed provider for a problem; never null. The choice depends only on the
+/// problem.
 const GemmProvider *chooseGemmProvider(const GemmProblem &problem);
 
-/// Multiplies by the chosen provider; f16 and bf16 are widened to f32 panels first, and rounded
-/// behind the epilogue. Empty extents are fine: k = 0 writes zeros unless it accumulates.
+/// Multiplies with the chosen provider; f16 and bf16 are widened to f32 panels first, and rounded
+/// after the epilogue. Empty extents are allowed: k = 0 writes zeros unless it accumulates.
 void multiply(const GemmProblem &problem, const void *a, const void *b, void *c);
 
 /// Batches, rows and columns of a step.
@@ -59,9 +59,9 @@ struct GemmPiece {
   int64_t batchBegin = 0, batchEnd = 0, rowBegin = 0, rowEnd = 0, columnBegin = 0, columnEnd = 0;
 };
 
-/// How a step is cut in pieces that may be computed at once.
+/// A partition of a step into pieces that may be computed in parallel.
 struct GemmCut {
-  /// Edges of blocks are multiples: rows of B are read in pieces of 1 KiB.
+  /// Block edges are multiples of these: rows of B are read in runs of 1 KiB.
   static constexpr int64_t kRows = 32, kColumns = 256;
 
   int64_t batches = 1, byRows = 1, byColumns = 1;
@@ -71,13 +71,13 @@ struct GemmCut {
   GemmPiece piece(const GemmStep &step, int64_t index) const;
 };
 
-/// At most `most` pieces, and about as many where the step has so many blocks.
+/// At most `most` pieces, and about that many if the step has enough blocks.
 GemmCut cutGemm(const GemmStep &step, int64_t most);
-/// The cut that all executors take. It depends on the product alone: libraries choose kernels by
+/// The cut used by all executors. It depends only on the product: libraries choose kernels by
 /// extents, so equal values have equal bits for any number of workers.
 GemmCut cutGemm(const GemmStep &step);
 
-/// Multiplies a piece of a step. `bias` is null where the step has none.
+/// Multiplies a piece of a step. `bias` is null if the step has none.
 void multiply(const GemmStep &step, const void *a, const void *b, void *c, const void *bias,
               const GemmPiece &piece);
 

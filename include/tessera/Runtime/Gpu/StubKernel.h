@@ -7,9 +7,9 @@
 |*
 |* An image of architecture "stub" is a shared object with the same kernels as
 |* the cubins, retargeted to the CPU: each is a function that does the work of
-|* one GPU thread. What a GPU gives its threads (indices, shared memory,
-|* barriers, shuffles, products of matrices) they get from a `tessera_stub_thread` and through a table
-|* of functions that is handed to the object once, after dlopen.
+|* one GPU thread. A `tessera_stub_thread` and a table of functions, passed to
+|* the object once, after dlopen, replace what a GPU provides to its threads:
+|* indices, shared memory, barriers, shuffles, products of matrices.
 |*
 \*===--------------------------------------------------------------------===*/
 
@@ -22,10 +22,10 @@
 extern "C" {
 #endif
 
-/* Of this file: the object exports `uint32_t tessera_stub_version`. */
+/* The version of this file: the object exports `uint32_t tessera_stub_version`. */
 #define TESSERA_STUB_VERSION 2
 
-/* What one thread sees. The kernel only reads it. */
+/* The indices and memory of one thread. The kernel only reads them. */
 typedef struct tessera_stub_thread {
   uint32_t thread[3];  /* threadIdx */
   uint32_t block[3];   /* blockIdx */
@@ -34,7 +34,7 @@ typedef struct tessera_stub_thread {
   void *shared;        /* the block's shared memory, 128-byte aligned */
 } tessera_stub_thread;
 
-/* How a shuffle chooses the lane that it reads from, as `shfl.sync` does. */
+/* How a shuffle chooses its source lane, as in `shfl.sync`. */
 typedef enum tessera_stub_shuffle_mode {
   TESSERA_STUB_SHUFFLE_XOR = 0,
   TESSERA_STUB_SHUFFLE_UP = 1,
@@ -42,26 +42,26 @@ typedef enum tessera_stub_shuffle_mode {
   TESSERA_STUB_SHUFFLE_INDEX = 3
 } tessera_stub_shuffle_mode;
 
-/* The emulator's side. `thread` is what the kernel was called with. */
+/* The functions of the emulator. `thread` is the kernel's argument. */
 typedef struct tessera_stub_api {
   uint32_t version;
-  /* Returns once every thread of the block is here. */
+  /* Returns after every thread of the block has called it. */
   void (*barrier)(const tessera_stub_thread *thread);
   /* shfl.sync.b32 over the lanes of `members`; `operand` and `clamp` as in PTX. */
   uint32_t (*shuffle)(const tessera_stub_thread *thread, uint32_t members, uint32_t value,
                       uint32_t operand, uint32_t clamp, uint32_t mode);
-  /* ldmatrix.sync.aligned.m8n8.b16, of 1, 2 or 4 matrices (`count`), with .trans where `transposed`
-     is not 0: lane l says with `row` where row l % 8 of matrix l / 8 begins in shared memory, and
-     gets `count` words. Of whole warps. */
+  /* ldmatrix.sync.aligned.m8n8.b16, of 1, 2 or 4 matrices (`count`), with .trans if `transposed`
+     is not 0: `row` of lane l is the address of row l % 8 of matrix l / 8 in shared memory; each
+     lane gets `count` words. Called by whole warps. */
   void (*load_matrices)(const tessera_stub_thread *thread, uint32_t count, uint32_t transposed,
                         const void *row, uint32_t *result);
   /* mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32, where T is bf16 or f16: d = a b + c, in the
-     fragments that the PTX manual defines: 4 words of a, 2 of b, 4 floats of c and d. Of whole
-     warps. */
+     fragments that the PTX manual defines: 4 words of a, 2 of b, 4 floats of c and d. Called by
+     whole warps. */
   void (*multiply_matrices)(const tessera_stub_thread *thread, uint32_t is_bf16, const uint32_t *a,
                             const uint32_t *b, const float *c, float *d);
-  /* An access `bytes` long, `offset` bytes from the start of argument `argument`, is beyond it.
-     Does not return. */
+  /* Reports an access of `bytes` bytes at `offset` from the start of argument `argument` that is
+     beyond its end. Does not return. */
   void (*out_of_bounds)(const tessera_stub_thread *thread, uint32_t argument, int64_t offset,
                         int64_t bytes);
 } tessera_stub_api;

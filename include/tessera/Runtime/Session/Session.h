@@ -1,4 +1,4 @@
-//===- Session.h - A program opened, fed and stepped ------------*- C++ -*-===//
+//===- Session.h - Execute a program step by step ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -90,15 +90,15 @@ private:
 
   struct ArgumentState {
     std::optional<HostTensor> value;
-    std::optional<Bytes> box;           ///< the value's part of this process, in its place
+    std::optional<Bytes> box;           ///< instead of `value`, its part in this process
     std::shared_ptr<KeptValue> kept;    ///< the value, on the devices
-    const std::byte *foreign = nullptr; ///< the value, in memory of somebody else on a device
+    const std::byte *foreign = nullptr; ///< the value, in foreign device memory
     bool changed = true;                ///< must be written before the next step
     bool fed = false;                   ///< a result of the last step is its value
     bool overwritten = false;           ///< the steps reuse its memory: write it before every step
     std::vector<HostMove> moves;
 
-    /// No value, and one to come.
+    /// Drops the value before a new one is set.
     void clear();
   };
 
@@ -108,7 +108,7 @@ private:
   bool isAlone = true; ///< all devices are in this process
   int64_t steps = 0;
   std::vector<ArgumentState> arguments;
-  std::vector<std::shared_ptr<HostMove>> resultMoves; ///< kept values have them, too
+  std::vector<std::shared_ptr<HostMove>> resultMoves; ///< shared with kept values
 };
 
 /// 1 + the largest process id of a program against what a user asked for; 0 asks for nothing. The
