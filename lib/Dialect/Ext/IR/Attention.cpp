@@ -1,4 +1,4 @@
-//===- Attention.cpp - What an attention must be ---------------------------===//
+//===- Attention.cpp - Verifiers of attention -----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -115,7 +115,8 @@ SmallVector<int64_t> AttentionParts::factors() const {
   return result;
 }
 
-/// What a loop is, by the tensors that have it; empty where it is nothing that an attention has.
+/// The role of a loop, from the tensors that have it; empty if no loop of an attention has this
+/// role.
 static StringRef roleOf(bool inQuery, bool inKey, bool inValue, bool inOutput) {
   if (inOutput && inQuery)
     return inKey == inValue ? (inKey ? "batch" : "query") : "";
@@ -126,7 +127,7 @@ static StringRef roleOf(bool inQuery, bool inKey, bool inValue, bool inOutput) {
   return inQuery && inKey && !inValue ? "feature" : "";
 }
 
-/// Checks (E7): maps that fit what they belong to.
+/// Checks (E7): maps match their tensors.
 static LogicalResult verifyMaps(Operation *op, ArrayRef<AffineMap> maps) {
   SmallVector<Type> types = llvm::to_vector(op->getOperandTypes());
   llvm::append_range(types, op->getResultTypes());
@@ -161,7 +162,7 @@ static LogicalResult verifyMaps(Operation *op, ArrayRef<AffineMap> maps) {
 }
 
 /// Checks (E8): the role of each loop. `output` is the map of the forward output, `rows` are maps
-/// of what has an element a row of scores, and extras are the operands from `firstExtra` on.
+/// of tensors with one element per row of scores, and extras are the operands from `firstExtra`.
 static LogicalResult verifyRoles(Operation *op, ArrayRef<AffineMap> maps, AffineMap output,
                                  ArrayRef<AffineMap> rows, unsigned firstExtra) {
   int64_t keys = 0;

@@ -16,10 +16,10 @@ using namespace tessera::ext;
 
 namespace {
 
-/// The derivative of one block of rows, whose scores are computed again.
+/// The derivative of one block of rows, whose scores are recomputed.
 class BackwardWriter : public AttentionWriter {
 public:
-  /// `sums`: the type of the results, of one turn of several; null: those of the op.
+  /// `sums`: the type of the results of one turn of several; null: that of the op.
   BackwardWriter(OpBuilder &b, AttentionBackwardOp op, LoopLimits limits, GlobalIndex globalIndex,
                  FloatType sums)
       : AttentionWriter(b, op, globalIndex, limits), derivative(op.getDerivative()), sums(sums) {
@@ -48,7 +48,7 @@ public:
                     });
     Value byShares = contract(operands[gradient], operandMap(gradient), operands[value],
                               operandMap(value), scoreMap, type);
-    // The derivative by the products: that of the softmax, then that of the region.
+    // The derivative by the products: the derivative of the softmax, then of the region.
     SmallVector<Value> inputs{products};
     SmallVector<AffineMap> inputMaps{all};
     auto add = [&](Value input, AffineMap map) {
@@ -85,7 +85,7 @@ public:
             sum(convert(shares, scoreLoops, elementOf(value)), gradient, value)};
   }
 
-  /// The results as the op has them.
+  /// The results, converted to the types of the op.
   SmallVector<Value> convertSums(SmallVector<Value> results) {
     for (auto [i, result] : llvm::enumerate(results))
       result = convert(result, loopsOf(operandMap(i)), typeOf(i));
@@ -98,7 +98,7 @@ private:
       return sums;
     return getElementTypeOrSelf(parts.op->getResult(result).getType());
   }
-  /// What lacks a loop over rows may be summed block by block: in the type of the softmax.
+  /// A result that lacks a loop over rows may be summed block by block, in the type of the softmax.
   Type sumType(unsigned result) const {
     bool isSum =
         llvm::any_of(rows, [&](unsigned loop) { return !hasLoop(operandMap(result), loop); });

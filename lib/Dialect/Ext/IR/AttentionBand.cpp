@@ -1,12 +1,12 @@
-//===- AttentionBand.cpp - The keys that a query sees ----------------------===//
+//===- AttentionBand.cpp - The keys visible to a query --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The conditions of a mask are comparisons of indices. One that depends on nothing
-// but the distance of key and query holds for an interval of distances:
+// The conditions of a mask are comparisons of indices. A condition that depends
+// only on the distance of key and query holds for an interval of distances:
 //
 //   m >= n            (-inf, 0]           m - n < 256        [-255, inf)
 //   |m - n| <= 8      [-8, 8]             m / 64 == n / 64   within [-63, 63]
@@ -29,12 +29,12 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::ext;
 
-/// A score of at most this much has no weight in a softmax beside one that is not masked.
+/// A score up to this value has no weight in a softmax with an unmasked score.
 static constexpr double kMasked = -6e4;
 
 namespace {
 
-/// Distances from a query to a key; empty where first > last.
+/// Distances from a query to a key; empty if first > last.
 struct Interval {
   static constexpr int64_t kInfinity = int64_t(1) << 40;
   int64_t first = -kInfinity, last = kInfinity;
@@ -44,13 +44,13 @@ struct Interval {
   Interval intersect(Interval other) const {
     return {std::max(first, other.first), std::min(last, other.last)};
   }
-  /// The least interval that has both.
+  /// The smallest interval that contains both.
   Interval join(Interval other) const {
     if (isEmpty() || other.isEmpty())
       return isEmpty() ? other : *this;
     return {std::min(first, other.first), std::max(last, other.last)};
   }
-  /// The largest that is known to be within the union.
+  /// The largest interval that is known to be within the union.
   Interval larger(Interval other) const {
     if (isEmpty() || other.isEmpty())
       return isEmpty() ? other : *this;
@@ -60,7 +60,7 @@ struct Interval {
   }
 };
 
-/// Where something may be so, and where it must.
+/// Distances where a property may hold, and where it must.
 struct Distances {
   Interval may, must = Interval::none();
 };
@@ -70,7 +70,7 @@ struct Condition {
   Condition inverted() const { return {fails, holds}; }
 };
 
-/// (sum of coefficients * indices + something in [low, high]) / divisor.
+/// (sum of coefficients * indices + a value in [low, high]) / divisor.
 struct IndexValue {
   SmallVector<int64_t> coefficients; ///< by loop
   int64_t low = 0, high = 0;
@@ -125,10 +125,10 @@ private:
   /// Whether a < b, or with `orEqual` a <= b.
   Condition isLess(Term a, Term b, bool orEqual) const;
   Condition areEqual(Term a, Term b) const;
-  /// Whether one is of the key position what the other is of the query position.
+  /// Whether one value depends on the key position as the other depends on the query position.
   bool isSameOfKey(Value a, Value b) const;
-  /// What a number is where a flag that it is made of has a value; nothing where it is made of
-  /// more.
+  /// The value of a number if a flag in its computation has a value; nothing if it depends on
+  /// anything else.
   static std::optional<llvm::APFloat> valueWhere(Value number, Value flag, bool isSet);
   Distances visible(const llvm::APFloat &score);
   static Condition both(const Condition &a, const Condition &b);
@@ -176,11 +176,11 @@ std::optional<IndexValue> MaskReader::readNew(Value value) const {
   Operation *op = value.getDefiningOp();
   if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
           arith::TruncIOp>(op)) {
-    // The indices of a sequence fit what a program keeps them in.
+    // The indices of a sequence fit the integer type in which a program keeps them.
     unsigned width = value.getType().isIndex() ? 64 : value.getType().getIntOrFloatBitWidth();
     return width >= 32 ? read(op->getOperand(0)) : std::nullopt;
   }
-  if (auto select = dyn_cast<arith::SelectOp>(op)) { // one of two that differ by little
+  if (auto select = dyn_cast<arith::SelectOp>(op)) { // one of two with equal coefficients
     std::optional<IndexValue> a = read(select.getTrueValue()), b = read(select.getFalseValue());
     if (!a || !b || a->coefficients != b->coefficients || a->divisor != b->divisor)
       return std::nullopt;
@@ -203,7 +203,7 @@ std::optional<IndexValue> MaskReader::readNew(Value value) const {
   if (isa<arith::MulIOp>(op) && constantOf(op->getOperand(0)))
     return b->times(*constantOf(op->getOperand(0)));
   if (isa<arith::DivSIOp, arith::FloorDivSIOp, arith::DivUIOp>(op) && factor && *factor > 0) {
-    // Rounding down takes away at most (factor - 1) / factor; towards zero it may add as much.
+    // Rounding down subtracts at most (factor - 1) / factor; rounding towards zero may add as much.
     int64_t most = (*factor - 1) * a->divisor;
     bool isNatural = a->low >= 0 && llvm::all_of(a->coefficients, [](int64_t c) { return c >= 0; });
     a->low -= most;
@@ -241,7 +241,7 @@ Condition MaskReader::both(const Condition &a, const Condition &b) {
 }
 
 Condition MaskReader::isLess(Term a, Term b, bool orEqual) const {
-  // |x|, max(x, y) and min(x, y) are one of two, the greater or the less.
+  // |x|, max(x, y) and min(x, y) are one of two terms, the greater or the smaller.
   auto alternatives = [](Term term) -> std::optional<std::pair<std::pair<Term, Term>, bool>> {
     Operation *op = term.value.getDefiningOp();
     if (isa_and_nonnull<math::AbsIOp>(op)) {
@@ -348,7 +348,7 @@ Condition MaskReader::conditionOf(Value value) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-/// The flag that a number is made of by arithmetic with constants; null where there is none.
+/// The flag from which a number is computed by arithmetic with constants; null if there is none.
 static Value flagOf(Value number) {
   Operation *op = number.getDefiningOp();
   if (isa_and_nonnull<arith::UIToFPOp>(op) && op->getOperand(0).getType().isInteger(1))
@@ -390,7 +390,7 @@ Distances MaskReader::visible(const llvm::APFloat &score) {
   return {Interval::none(), Interval::none()};
 }
 
-/// Where one is visible that is chosen where a condition holds, and another where it fails.
+/// The visible distances of a select: `first` where the condition holds, `second` where it fails.
 static Distances choose(const Condition &chosen, const Distances &first, const Distances &second) {
   return {chosen.holds.may.intersect(first.may).join(chosen.fails.may.intersect(second.may)),
           chosen.holds.must.intersect(first.must).larger(chosen.fails.must.intersect(second.must))};
@@ -454,7 +454,7 @@ std::optional<KeyBand> ext::keyBandOf(const AttentionParts &parts) {
   for (unsigned query : domain.query) {
     if (isa<AttentionBackwardOp>(parts.op) && domain.extents[query] != keys)
       continue;
-    // A tensor over both is not cut by one loop.
+    // One loop cannot shard a tensor over both.
     if (llvm::any_of(ArrayRef(parts.maps), [&](AffineMap map) {
           return hasLoop(map, query) && hasLoop(map, domain.key);
         }))

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Small scores are computed at once: two products, which have tuned kernels, and a
-// softmax of rows. Large ones are computed in blocks of rows, whose scores fit a
-// cache: loops over slices of the query, and of what else has its loops. All keys
-// of a row are in one block, so that a row is summed in the order of the small case
-// whatever the block is.
+// softmax of rows. Large ones are computed in blocks of rows whose scores fit a
+// cache: loops over slices of the query, and of other tensors with its loops. All
+// keys of a row are in one block, so that a row is summed in the order of the small
+// case for any block size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ public:
     before = {parts.output, mapOf(rows), mapOf(rows)};
   }
 
-  /// The accumulators of one turn, merged with those of the turns before.
+  /// The accumulators of one turn, merged with those of the previous turns.
   SmallVector<Value> writeTurn(ArrayRef<Value> operands, ArrayRef<Value> accumulators) {
     isTurn = true;
     SmallVector<Value> all(operands);
@@ -56,7 +56,7 @@ public:
   SmallVector<Value> write(ArrayRef<Value> operands, ArrayRef<Value> offsets) override {
     Value scores = writeScores(writeProducts(operands), operands, offsets);
     FloatType type = parts.scoreType();
-    // The least float, where a row may have no key at all: its sum is then 0, not NaN.
+    // The least float if a row may have no key: its sum is then 0, not NaN.
     bool mayLackKeys = wanted == RowResults::accumulators;
     APFloat least = mayLackKeys ? APFloat::getLargest(type.getFloatSemantics(), true)
                                 : APFloat::getInf(type.getFloatSemantics(), true);
@@ -102,7 +102,7 @@ public:
   }
 
 private:
-  /// Accumulators of more keys: those of some, which are `before`, and of others.
+  /// Merges the accumulators `before` of some keys with those of other keys.
   SmallVector<Value> merge(ArrayRef<Value> before, Value output, Value largest, Value sum) {
     FloatType type = parts.scoreType();
     SmallVector<AffineMap> same(4, b.getMultiDimIdentityMap(rows.size()));

@@ -15,15 +15,15 @@
 
 namespace tessera::ext {
 
-/// The result of a map, a projected permutation, that is the loop.
+/// The position of the loop among the results of a map, a projected permutation.
 unsigned dimOf(mlir::AffineMap map, unsigned loop);
 
-/// A part of an attention: the operands, and where they lie.
+/// The part of an attention on a device: operands and their positions in the global view.
 class Part {
 public:
   explicit Part(dist::PartitionContext &context);
 
-  /// The index that iteration `local` of a loop has in the global view.
+  /// The global index of iteration `local` of a loop.
   mlir::Value globalIndex(mlir::OpBuilder &at, mlir::Location loc, unsigned loop,
                           mlir::Value local) const;
   auto indices() const {
@@ -36,15 +36,15 @@ public:
   AttentionParts parts;
   llvm::SmallVector<mlir::Value> operands;
   llvm::SmallVector<std::pair<unsigned, int64_t>> limits;
-  std::optional<KeyBand> band;  ///< where it is cut
-  std::optional<unsigned> ring; ///< the loop over queries whose cut is that of the keys, too
+  std::optional<KeyBand> band;  ///< if its queries are sharded
+  std::optional<unsigned> ring; ///< the loop over queries that is sharded together with the keys
 
 private:
-  /// Operands are zero, and scores left out, where the index in a loop is none of the tensor's.
+  /// Zeroes operands and skips scores at indices of a loop outside of its tensors.
   void leaveOutBeyond(unsigned loop);
 
   llvm::SmallVector<int64_t> factors;
-  llvm::SmallVector<int64_t> shifts; ///< by loop: where a device's window begins, from its own part
+  llvm::SmallVector<int64_t> shifts; ///< by loop: begin of a window relative to the device's part
 };
 
 } // namespace tessera::ext

@@ -1,15 +1,14 @@
-//===- AttentionRing.cpp - Blocks of keys that arrive in turn --------------===//
+//===- AttentionRing.cpp - Ring attention ---------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Of n devices, device i has block i of the queries and of the keys. In turn s it gets
-// the block of device i - s, or i - s + n, straight from its owner: the same bytes as a
-// block that every device hands on, but no turn waits for the one before, blocks that a
-// mask hides are not sent at all, and what a device contributes to the gradient of a
-// block goes home in one move.
+// Of n devices, device i has block i of the queries and of the keys. In turn s it gets the block of
+// device i - s, or i - s + n, directly from its owner. This moves the same bytes as passing blocks
+// from device to device, but no turn waits for the previous one, blocks that a mask hides are not
+// sent, and the contributions of a device to the gradient of a block return in one move.
 //
 //            turn 1   turn 2   turn 3         causal: turn 1   turn 2   turn 3
 //   block 0  3        2        1                      -        -        -
@@ -49,7 +48,7 @@ std::optional<unsigned> ext::ringQueryOf(const AttentionParts &parts) {
 }
 
 int64_t AttentionKinds::numberOf(const AttentionParts &parts) {
-  // The maps of query, key and value say which loop an extent belongs to.
+  // The maps of query, key and value give the loop of an extent.
   SmallVector<int64_t> kind(parts.domain.extents);
   for (AffineMap map : ArrayRef(parts.maps).take_front(3)) {
     kind.push_back(-1);
@@ -69,7 +68,7 @@ namespace {
 struct DeviceRange {
   int64_t first, last;
 
-  /// Leaves out those where slope * device + constant is positive.
+  /// Removes devices with slope * device + constant > 0.
   void keepNotPositive(int64_t slope, int64_t constant) {
     if (slope > 0)
       last = std::min(last, llvm::divideFloorSigned(-constant, slope));
@@ -88,7 +87,7 @@ SmallVector<RingTurn> ext::ringTurnsOf(const AttentionParts &parts, unsigned que
   std::optional<KeyBand> visible = visibleKeysOf(parts, query);
   int64_t queries = parts.domain.extents[query], keys = parts.domain.extents[parts.domain.key];
   int64_t rows = sharding::ceilDiv(queries, devices), block = sharding::ceilDiv(keys, devices);
-  // Whether one of the devices sees a key of the block that is `ahead` after its own.
+  // Whether a device in the range sees a key of the block that is `ahead` blocks after its own.
   auto sees = [&](DeviceRange range, int64_t ahead) {
     range.keepNotPositive(rows, 1 - queries);               // it has a query
     range.keepNotPositive(block, ahead * block + 1 - keys); // the block has a key
@@ -142,7 +141,7 @@ ChunkMove RingChunks::home(ArrayRef<int64_t> shape, const TensorSharding &blocks
 
 namespace {
 
-/// Adds up what a ring moves.
+/// Sums the costs of the moves of a ring.
 class RingPrice {
 public:
   RingPrice(Operation *op, const sharding::ShardingRule &rule, const sharding::FactorAxes &axes,
@@ -155,7 +154,8 @@ public:
     int64_t block = sharding::ceilDiv(keys, devices);
     SmallVector<RingTurn> turns = ringTurnsOf(parts, query, devices);
     for (const RingTurn &turn : turns)
-      // The two of a turn go at once, to different devices; the nearer one stands for both.
+      // The two moves of a turn run concurrently, to different devices; the cost is that of the
+      // nearer one.
       addTurn(turn.behind ? -turn.distance : devices - turn.distance, block);
     return {seconds, static_cast<double>(block * (1 + static_cast<int64_t>(turns.size())))};
   }
@@ -201,7 +201,8 @@ private:
                    .seconds;
   }
 
-  /// Keys and values go so many blocks on, and backward their gradients as many back.
+  /// Keys and values move by `blocks` blocks; in the backward op their gradients move back by as
+  /// many.
   void addTurn(int64_t blocks, int64_t size) {
     for (unsigned index : {1, 2}) {
       auto type = cast<RankedTensorType>(op->getOperand(index).getType());

@@ -1,4 +1,4 @@
-//===- AttentionRules.cpp - How attentions are distributed -----------------===//
+//===- AttentionRules.cpp - Distribution of attentions --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,9 +27,9 @@ using sharding::TensorSharding;
 /// Rows and keys are factors. In the forward op rows are parallel; in the backward op a gradient
 /// that lacks one of its loops is a sum over it.
 ///
-/// With a band of keys the factor of the query position stands for the keys as well: a block of
-/// queries reads a window of key, value and extras. The gradients by key and value are then cut
-/// like those by query, and what other devices contribute to them is exchanged inside.
+/// With a band of keys the factor of the query position also shards the keys: a block of queries
+/// reads a window of key, value and extras. The gradients by key and value are then sharded like
+/// the gradient by query, and the contributions of other devices to them are exchanged inside.
 static sharding::ShardingRule ruleOf(Operation *op) {
   AttentionParts parts = partsOf(op);
   SmallVector<int64_t> factors = parts.factors();
@@ -63,7 +63,7 @@ static sharding::ShardingRule ruleOf(Operation *op) {
   return builder.take();
 }
 
-/// What the rule reads, apart from types.
+/// Adds the inputs of the rule, apart from types.
 static bool addToKey(Operation *op, AddressKey &key) {
   key.push_back(op->getAttr("indexing_maps").getAsOpaquePointer());
   key.push_back(op->getAttr("ring").getAsOpaquePointer());
@@ -83,7 +83,8 @@ static int64_t operationsOf(Operation *op, int64_t products, int64_t elementwise
          elementwise;
 }
 
-/// Sequences cut alike are moved to heads, and back behind the op, for moves of a part each.
+/// Factors as alternatives to a sequence, such as heads: resharding to them before the op, and back
+/// after it, moves one part per device each time.
 static SmallVector<int64_t> batchFactors(Operation *op) {
   AttentionParts parts = partsOf(op);
   SmallVector<int64_t> factors = parts.factors();
@@ -102,7 +103,7 @@ bool AttentionOp::addToRuleKey(AddressKey &key) {
 }
 
 int64_t AttentionOp::getOperationsPerIteration() {
-  return operationsOf(*this, 2, 4); // the largest, the difference, its exponential, the sum
+  return operationsOf(*this, 2, 4); // maximum, difference, exponential, sum
 }
 
 SmallVector<int64_t> AttentionOp::getAlternatives() {
@@ -127,8 +128,8 @@ SmallVector<int64_t> AttentionBackwardOp::getAlternatives() {
 
 namespace {
 
-/// Ends an attention whose keys are cut: weights what each device has by the largest score and the
-/// sum of all.
+/// Completes an attention with sharded keys: scales the result of each device by the largest score
+/// and the sum over all devices.
 class KeyCombiner {
 public:
   KeyCombiner(AttentionOp op, dist::PartitionContext &context)
@@ -169,7 +170,7 @@ private:
     return generic(inputs, maps, type, body);
   }
 
-  /// The output with each row multiplied by a share, as the op's element type.
+  /// The output with each row multiplied by a share, in the element type of the op.
   Value scale(Value output, Value share) {
     auto type = cast<RankedTensorType>(output.getType());
     RankedTensorType wanted = context.getLocalType(0);
@@ -208,11 +209,11 @@ private:
 
 namespace {
 
-/// What a device adds to the gradient of keys, a window around its own part, in the parts of
-/// others. A piece of it goes to the device `distance` parts on.
+/// The contribution of a device, from a window around its own part, to the gradient of keys in the
+/// parts of others. A piece of it is sent to the device that is `distance` parts away.
 struct WindowPiece {
   int64_t distance;
-  int64_t from, to, count; ///< in the window; in the part that it belongs to; elements
+  int64_t from, to, count; ///< begin in the window; begin in the part of its owner; elements
 };
 
 } // namespace
@@ -232,12 +233,12 @@ static SmallVector<WindowPiece> piecesOf(const KeyBand &band, int64_t part, int6
 
 namespace {
 
-/// How a piece of a gradient moves.
+/// The move of a piece of a gradient.
 struct PieceMove {
-  std::vector<int64_t> shape; ///< of the pieces of all devices, one behind the other
+  std::vector<int64_t> shape; ///< of the pieces of all devices, concatenated
   TensorSharding source, target;
 
-  /// `sharding` and `global` are those of the gradient, which has the key position at `dim`.
+  /// `sharding` and `global` are those of the gradient, whose key position is dimension `dim`.
   PieceMove(const WindowPiece &piece, unsigned dim, const TensorSharding &sharding,
             ArrayRef<int64_t> global)
       : shape(global.vec()), source(sharding), target(sharding) {
@@ -248,12 +249,12 @@ struct PieceMove {
 
 } // namespace
 
-/// The dimension of a gradient by key or value that is the key position.
+/// The dimension of the key position in a gradient by key or value.
 static unsigned keyDimOf(const AttentionParts &parts, unsigned result) {
   return dimOf(parts.maps[result], parts.domain.key);
 }
 
-/// A device's part of a gradient by keys: the sum of what it and others have of it in windows.
+/// The part of a device of a gradient by keys: the sum of the windows of all devices over it.
 static Value addPieces(dist::PartitionContext &context, const Part &part, unsigned result,
                        Value window) {
   OpBuilder &b = context.builder;
@@ -321,8 +322,8 @@ double AttentionBackwardOp::getCommunicationSeconds(const sharding::FactorAxes &
   return seconds;
 }
 
-/// Where keys are cut, the largest score and the sum of each row are reduced inside; in a ring
-/// blocks of keys are moved.
+/// With sharded keys, the largest score and the sum of each row are reduced inside; a ring moves
+/// blocks of keys.
 double AttentionOp::getCommunicationSeconds(const sharding::FactorAxes &axes,
                                             const sharding::Mesh &mesh,
                                             sharding::ReshardPlanner &planner) {
@@ -349,7 +350,7 @@ double AttentionOp::getCommunicationSeconds(const sharding::FactorAxes &axes,
   return seconds;
 }
 
-/// A device's part of an attention for a GPU as one op; nothing where it has no such form.
+/// The part of an attention on a device as one op for a GPU; nothing if the part has no such form.
 static std::optional<SmallVector<Value>> wholePart(Part &part, dist::PartitionContext &context) {
   Operation *op = context.op;
   OpBuilder &b = context.builder;

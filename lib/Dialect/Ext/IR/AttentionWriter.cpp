@@ -1,4 +1,4 @@
-//===- AttentionWriter.cpp - What attentions are written with --------------===//
+//===- AttentionWriter.cpp - Write attentions as linalg ops ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,12 +18,12 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::ext;
 
-/// Scores of up to so many bytes are computed at once; those of a block take at most as many as
-/// the second says, about what a cache holds.
+/// Scores up to kSmallBytes are computed at once; larger ones in blocks of at most kBlockBytes,
+/// about the size of a cache.
 static constexpr int64_t kSmallBytes = int64_t(32) << 20;
 static constexpr int64_t kBlockBytes = int64_t(8) << 20;
-/// Of a causal mask blocks of queries see from 1 / n to all of the keys, in so many steps; keys are
-/// taken in whole tiles of a kernel.
+/// With a causal mask, blocks of queries see from 1 / n to all of the keys, in at most this many
+/// steps; keys are taken in whole tiles of a kernel.
 static constexpr int64_t kMostKeyRanges = 4, kKeyTile = 16;
 /// Products of fewer rows are slow.
 static constexpr int64_t kMostRows = 128, kFewestRows = 8;
@@ -207,7 +207,7 @@ Value AttentionWriter::writeScores(Value products, ArrayRef<Value> operands,
                                   scoreLoops);
         Value result = convertFloat(body, loc, score, type);
         for (auto [loop, limit] : limits) {
-          // Unsigned: a negative index lies beyond any limit.
+          // Unsigned: a negative index is beyond any limit.
           Value inside = arith::CmpIOp::create(body, loc, arith::CmpIPredicate::ult,
                                                indexOf(body, loc, loop, offsets, scoreLoops),
                                                arith::ConstantIndexOp::create(body, loc, limit));
@@ -226,7 +226,7 @@ Value AttentionWriter::writeScores(Value products, ArrayRef<Value> operands,
 //===----------------------------------------------------------------------===//
 
 /// The largest divisor of `extent` in (size / 2, size], else `size`: without a remainder there is
-/// one copy of a block's code.
+/// only one copy of a block's code.
 static int64_t evenBlock(int64_t extent, int64_t size) {
   for (int64_t divisor = size; divisor > size / 2; --divisor)
     if (extent % divisor == 0)
@@ -277,7 +277,7 @@ SmallVector<Value> AttentionWriter::writeInBlocks(ArrayRef<Value> operands,
 
 void AttentionWriter::findVisibleKeys() {
   AttentionParts whole = partsOf(parts.op);
-  // Of parts of the sequence the position is known when the program runs.
+  // The position of a part of the sequence is only known at run time.
   auto isWhole = [&](unsigned loop) {
     Value probe = arith::ConstantIndexOp::create(b, loc, 0);
     return domain.extents[loop] == whole.domain.extents[loop] &&
@@ -375,7 +375,8 @@ SmallVector<Value> AttentionWriter::walkVisible(ArrayRef<unsigned> order, ArrayR
       slice = Local{b, loc}.slice(slice, dimOf(operandMap(i), domain.key), first, end - begin);
   begins[domain.key] = first;
   domain.extents[domain.key] = end - begin;
-  // What has an element a key is summed over these keys by itself, then added to the whole.
+  // A result with one element per key is summed over these keys separately, then added to the
+  // whole.
   SmallVector<Value> own(carries);
   for (auto [result, carry] : llvm::zip_equal(results, own))
     if (hasLoop(result.map, domain.key))
@@ -408,7 +409,7 @@ SmallVector<Value> AttentionWriter::walk(ArrayRef<unsigned> order, ArrayRef<int6
             : zeros(shapeOf(result.map), result.element));
   if (!visible || visible->query != loop)
     return walkRange(order, blocks, operands, offsets, results, 0, extent, carries);
-  // The code of a block is made for each number of keys.
+  // The code of a block is generated for each number of keys.
   int64_t count = sharding::ceilDiv(extent, size), groups = std::min(count, kMostKeyRanges);
   for (int64_t group = 0; group < groups; ++group)
     carries = walkVisible(order, blocks, operands, offsets, results, count * group / groups * size,

@@ -1,4 +1,4 @@
-//===- AttentionWriter.h - What attentions are written with -----*- C++ -*-===//
+//===- AttentionWriter.h - Write attentions as linalg ops -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -17,28 +17,28 @@ namespace tessera::ext {
 using ScalarBody =
     llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location, mlir::ValueRange)>;
 
-/// Writes the parts of an attention, forward or backward, as linalg ops over loops of its domain.
-/// A tensor over loops has a dimension for each, in their order.
+/// Writes the parts of an attention, forward or backward, as linalg ops over loops of its domain. A
+/// tensor over loops has one dimension for each, in their order.
 class AttentionWriter {
 public:
-  /// `limits` says of some loops how many global iterations they have: the scores of others are
-  /// left out, operands are zero there.
+  /// `limits` gives the number of global iterations of some loops: scores beyond them are skipped,
+  /// and operands are zero there.
   AttentionWriter(mlir::OpBuilder &b, mlir::Operation *op, GlobalIndex globalIndex,
                   llvm::ArrayRef<std::pair<unsigned, int64_t>> limits);
   virtual ~AttentionWriter() = default;
 
-  /// What `write` returns: a tensor over the results of a map.
+  /// A result of `write`: a tensor over the results of a map.
   struct Result {
     mlir::AffineMap map;
     mlir::Type element;
   };
-  /// The results of the whole, computed in blocks of rows where the scores are large. A result that
-  /// lacks a loop that is walked in blocks is the sum over them.
+  /// The results of the whole attention, computed in blocks of rows if the scores are large. A
+  /// result that lacks a blocked loop is the sum over its blocks.
   llvm::SmallVector<mlir::Value> writeInBlocks(llvm::ArrayRef<mlir::Value> operands,
                                                llvm::ArrayRef<Result> results);
 
 protected:
-  /// Writes one block: `offsets` says by loop where it begins (null: at 0).
+  /// Writes one block; `offsets` are its begins by loop (null: 0).
   virtual llvm::SmallVector<mlir::Value> write(llvm::ArrayRef<mlir::Value> operands,
                                                llvm::ArrayRef<mlir::Value> offsets) = 0;
 
@@ -50,10 +50,10 @@ protected:
   static llvm::SmallVector<unsigned> loopsOf(mlir::AffineMap map);
   /// The map of a tensor over loops.
   mlir::AffineMap mapOf(llvm::ArrayRef<unsigned> loops) const;
-  /// A map of the domain as one of the given loops alone.
+  /// A map of the domain, restricted to the given loops.
   mlir::AffineMap over(llvm::ArrayRef<unsigned> loops, mlir::AffineMap map) const;
 
-  /// The products of query and key, and the scores that the region makes of them: tensors over
+  /// The products of query and key, and the scores that the region computes from them: tensors over
   /// `scoreLoops`.
   mlir::Value writeProducts(llvm::ArrayRef<mlir::Value> operands);
   mlir::Value writeScores(mlir::Value products, llvm::ArrayRef<mlir::Value> operands,
@@ -68,7 +68,8 @@ protected:
                       llvm::ArrayRef<mlir::Value> offsets, llvm::ArrayRef<unsigned> loops);
   mlir::Value elementwise(mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> inputMaps,
                           llvm::ArrayRef<unsigned> loops, mlir::Type element, ScalarBody body);
-  /// Reduces a tensor over `loops` to one over `rows`; `body` combines an element and what is.
+  /// Reduces a tensor over `loops` to one over `rows`; `body` combines an element with the
+  /// accumulator.
   mlir::Value reduceKeys(
       mlir::Value x, llvm::ArrayRef<unsigned> loops, llvm::ArrayRef<unsigned> rows,
       llvm::APFloat init,
@@ -77,7 +78,7 @@ protected:
   /// The product of two tensors, summed over the loops that the result lacks.
   mlir::Value contract(mlir::Value lhs, mlir::AffineMap lhsMap, mlir::Value rhs,
                        mlir::AffineMap rhsMap, mlir::AffineMap resultMap, mlir::Type element);
-  /// `sum` with `part` added to it, of one shape.
+  /// The sum of two tensors of one shape.
   mlir::Value addTo(mlir::Value sum, mlir::Value part);
   mlir::Value convert(mlir::Value x, llvm::ArrayRef<unsigned> loops, mlir::Type element);
   mlir::Value zeros(llvm::ArrayRef<int64_t> shape, mlir::Type element);
@@ -87,14 +88,14 @@ protected:
   mlir::OpBuilder &b;
   mlir::Location loc;
   AttentionParts parts;
-  AttentionDomain &domain;                ///< of `parts`, with the extents of the block in hand
+  AttentionDomain &domain;                ///< of `parts`, with the extents of the current block
   llvm::ArrayRef<unsigned> rows;          ///< of `parts`
   llvm::SmallVector<unsigned> scoreLoops; ///< the rows, then the keys
-  /// Of one turn of several: blocks are small, and always a loop, so that the kernels of a turn
-  /// stay apart from those of others. Operands behind those of the op are results of the turns
-  /// before.
+  /// Set for one turn of several: blocks are small and always in a loop, so that the kernels of a
+  /// turn are not fused with others. Operands after those of the op are results of the previous
+  /// turns.
   bool isTurn = false;
-  llvm::SmallVector<mlir::AffineMap> before; ///< of these
+  llvm::SmallVector<mlir::AffineMap> before; ///< maps of these results
 
 private:
   llvm::SmallVector<int64_t> chooseBlocks() const;
@@ -104,19 +105,19 @@ private:
                                       llvm::ArrayRef<mlir::Value> operands,
                                       llvm::ArrayRef<mlir::Value> offsets,
                                       llvm::ArrayRef<Result> results);
-  /// What a block of queries sees of the keys, where the mask and the walk say so.
+  /// Finds the keys that a block of queries sees, if the mask and the blocks determine them.
   void findVisibleKeys();
   /// Blocks of a loop from `from` to `to`; `carries` are the results so far.
   llvm::SmallVector<mlir::Value>
   walkRange(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
             llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
             llvm::ArrayRef<Result> results, int64_t from, int64_t to, mlir::ValueRange carries);
-  /// The same of blocks of queries, over the keys that they see alone.
+  /// The same for blocks of queries, over only the keys that they see.
   llvm::SmallVector<mlir::Value>
   walkVisible(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
               llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
               llvm::ArrayRef<Result> results, int64_t from, int64_t to, mlir::ValueRange carries);
-  /// Dimension of a tensor over the results of a map that a loop runs over.
+  /// The dimension of a loop in a tensor over the results of a map.
   unsigned dimOf(mlir::AffineMap map, unsigned loop) const;
   mlir::Value insert(mlir::Value part, mlir::Value whole, unsigned dim, mlir::OpFoldResult begin);
 

@@ -1,22 +1,20 @@
-//===- BalancedRing.cpp - Writing rings of a causal mask -------------------===//
+//===- BalancedRing.cpp - Write rings of a causal mask --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Of 2n chunks of the sequence, device i of n computes chunk i, its head, and chunk
-// 2n - 1 - i, its tail: queries, keys and what else has an element a query are exchanged
-// first, the results at the end. Of the chunks of device j, the mask hides one half of
-// the pairs in each turn:
+// Of 2n chunks of the sequence, device i of n computes chunk i, its head, and chunk 2n - 1 - i, its
+// tail: queries, keys and other tensors with one element per query are exchanged first, the results
+// at the end. With the chunks of device j, the mask hides half of the pairs in each turn:
 //
 //                    head of j < i   tail of j < i   head of j > i   tail of j > i
 //   head of i        all             -               -               -
 //   tail of i        all             -               all             all
 //
-// So a turn computes two pairs of chunks wherever the device stands: the tail and the
-// head of j, then the head and the head of j, or the tail and the tail of j. The region
-// still masks by global positions.
+// So a turn computes two pairs of chunks on every device: the tail and the head of j, then the head
+// and the head of j, or the tail and the tail of j. The region still masks by global positions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +33,7 @@ namespace {
 
 class BalancedRing : public RingWriter {
 protected:
-  /// A chunk: the operands that have an element a query, or an element a key, by their number.
+  /// A chunk: the operands with one element per query, or per key, by their index.
   struct Chunk {
     SmallVector<Value> operands;
     Value begin;
@@ -61,11 +59,11 @@ protected:
     }
   }
 
-  /// One turn: the device whose keys arrive, and these.
+  /// One turn: the device whose keys arrive, and its chunks of keys.
   struct Turn {
     int64_t distance;
-    Value isBehind;   ///< that device is before this one, else behind it
-    Value isFollowed; ///< the device that gets this one's keys is behind this one
+    Value isBehind;   ///< that device is before this one, else after it
+    Value isFollowed; ///< the device that gets this one's keys is after this one
     Chunk heads, tails;
   };
 
@@ -90,7 +88,7 @@ protected:
     return turn;
   }
 
-  /// The pair of chunks of a turn that is not that of the tail and the heads.
+  /// The second pair of chunks of a turn; the first is the tail and the received head.
   std::pair<Chunk, Chunk> otherPair(const Turn &turn) {
     return {select(turn.isBehind, queryChunks[0], queryChunks[1]),
             select(turn.isBehind, turn.heads, turn.tails)};
@@ -125,7 +123,7 @@ protected:
     return {select(condition, yes.operands, no.operands), select(condition, yes.begin, no.begin)};
   }
 
-  /// Chunks that go on as blocks of a ring do. `like` has the shape of all but along `dim`.
+  /// Moves chunks like blocks of a ring. `like` has the shape of all chunks except along `dim`.
   Value moveChunks(Value own, Type like, const TensorSharding &sharding, unsigned dim,
                    int64_t blocks) {
     SmallVector<int64_t> shape(cast<RankedTensorType>(like).getShape());
@@ -134,7 +132,7 @@ protected:
                       sharding, dim, chunks.size, blocks);
   }
 
-  /// A result from the chunks that the devices have of it, of which `loop` is the sequence.
+  /// A result from the chunks of the devices; `loop` is the loop over the sequence.
   Value bringOut(unsigned result, unsigned loop, Value head, Value tail) {
     auto global = cast<RankedTensorType>(op->getResult(result).getType());
     unsigned dim = dimOf(parts.maps[op->getNumOperands() + result], loop);
@@ -161,7 +159,7 @@ protected:
   Chunk queryChunks[2], keyChunks[2]; ///< the head, the tail
 
 private:
-  /// Where the chunk of a device begins in the sequence.
+  /// The begin of the chunk of a device in the sequence.
   Value beginOf(Value number, bool isTail) {
     if (isTail)
       number = arith::SubIOp::create(b, loc, write.index(2 * devices - 1), number);
@@ -204,7 +202,7 @@ public:
   }
 
 private:
-  /// The accumulators of rows, with those of the turns before.
+  /// The accumulators of rows, merged with those of the previous turns.
   SmallVector<Value> attend(const Chunk &queries, const Chunk &keys, ArrayRef<Value> before) {
     Block block = blockOf(queries, keys);
     return writeTurn(b, attention, block.operands, before, block.limits, indices(queries, keys));
@@ -252,8 +250,8 @@ private:
     return writeTurn(b, attention, block.operands, before, block.limits, indices(queries, keys));
   }
 
-  /// Adds to the sums for a device's own keys what the device that has seen them has: `first` of
-  /// the heads, `second` of the heads or, where it is before this one, of the tails.
+  /// Adds the contributions of the device that has seen this device's keys to their sums: `first`
+  /// of the heads, and `second` of the heads or, if that device is before this one, of the tails.
   void sendHome(const Turn &turn, unsigned result, Value first, Value second, Value &head,
                 Value &tail) {
     auto add = [&](OpBuilder &b, ValueRange in) -> Value {

@@ -21,7 +21,7 @@ static Type elementType(Value tensor) {
   return cast<RankedTensorType>(tensor.getType()).getElementType();
 }
 
-/// Checks (E1): the inputs have one shape, of which `dim` is a dimension.
+/// Checks (E1): the inputs have one shape, and `dim` is one of its dimensions.
 static LogicalResult verifyShapes(Operation *op, int64_t dim, ValueRange inputs) {
   if (inputs.empty())
     return op->emitOpError("has no inputs; give at least one tensor");
@@ -106,7 +106,7 @@ LogicalResult SortOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
     auto type = cast<RankedTensorType>(input);
     SmallVector<int64_t> shape(type.getShape());
     if (std::optional<int64_t> limit = adaptor.getLimit();
-        limit && *limit >= 0 && dim >= 0 && dim < type.getRank()) // else the verifier refuses it
+        limit && *limit >= 0 && dim >= 0 && dim < type.getRank()) // else the verifier rejects it
       shape[dim] = *limit;
     inferred.push_back(type.clone(shape));
   }

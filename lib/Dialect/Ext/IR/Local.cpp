@@ -1,4 +1,4 @@
-//===- Local.cpp - Writing ops of the local view ---------------------------===//
+//===- Local.cpp - Write ops of the local view ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -67,7 +67,7 @@ Value Local::zeroOutside(Value tensor, unsigned dim, Value begin, int64_t extent
         Value at =
             arith::AddIOp::create(inner, loc, linalg::IndexOp::create(inner, loc, dim), begin);
         Value end = arith::ConstantIndexOp::create(inner, loc, extent);
-        // Unsigned: a negative index lies beyond the end.
+        // Unsigned: a negative index is beyond the end.
         Value isInside = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::ult, at, end);
         Value zero = arith::ConstantOp::create(inner, loc, inner.getZeroAttr(element));
         return SmallVector<Value>{arith::SelectOp::create(inner, loc, isInside, args[0], zero)};

@@ -1,4 +1,4 @@
-//===- Local.h - Writing ops of the local view ------------------*- C++ -*-===//
+//===- Local.h - Write ops of the local view --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 
 namespace tessera::ext {
 
-/// Builds what several ops need on a device's part.
+/// Builds common ops on the part of a device.
 struct Local {
   mlir::OpBuilder &b;
   mlir::Location loc;
@@ -26,7 +26,7 @@ struct Local {
       mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps, llvm::ArrayRef<int64_t> shape,
       llvm::ArrayRef<mlir::Type> elements,
       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &, mlir::ValueRange)> body);
-  /// `count` elements of a dimension from `offset` on, which may be a value.
+  /// `count` elements of a dimension from `offset`, which may be a value.
   mlir::Value slice(mlir::Value tensor, unsigned dim, mlir::OpFoldResult offset, int64_t count);
   mlir::Value index(int64_t value);
   /// A tensor with zeros where `begin` + i along `dim` is negative or not less than `extent`.

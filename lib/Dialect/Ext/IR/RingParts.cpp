@@ -1,4 +1,4 @@
-//===- RingParts.cpp - What rings are written with ------------------------===//
+//===- RingParts.cpp - Common parts of rings ------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,7 @@ RingWriter::RingWriter(const Part &part, Operation *op)
       device(context.getDeviceIndex(axes)) {}
 
 void RingWriter::sliceExtras(Block &made, int64_t size, int64_t room) {
-  // An extra with room for all blocks along a dimension over keys.
+  // An extra, padded for all blocks along a dimension over keys.
   auto padded = [&](Value extra, unsigned dim) -> Value {
     auto type = cast<RankedTensorType>(extra.getType());
     if (type.getDimSize(dim) == room)
@@ -106,7 +106,7 @@ Value RingWriter::inLoop(Value sum, Value received, Body body) {
   auto dim = llvm::find_if(shape, [](int64_t extent) { return extent > 1; }) - shape.begin();
   if (dim == static_cast<int64_t>(shape.size()))
     return pointwise({sum, received}, body);
-  int64_t count = 2; // the least divisor
+  int64_t count = 2; // the smallest divisor
   while (shape[dim] % count != 0)
     ++count;
   int64_t size = shape[dim] / count;

@@ -1,13 +1,12 @@
-//===- RingWriter.cpp - Writing rings of blocks ----------------------------===//
+//===- RingWriter.cpp - Write ring attention ------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The turns are written one after the other, not as a loop: a move names the distance
-// that it goes. Rows are merged within the loops over blocks of rows (AttentionLoops.cpp),
-// so that a turn has kernels of its own.
+// The turns are unrolled instead of a loop, since the distance of a move is static. Rows are merged
+// within the loops over blocks of rows (AttentionLoops.cpp), so that a turn has separate kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +26,7 @@ using sharding::TensorSharding;
 
 namespace {
 
-/// Blocks of keys as they arrive.
+/// Receives blocks of keys in turns.
 class PlainRing : public RingWriter {
 protected:
   PlainRing(const Part &part, Operation *op)
@@ -72,7 +71,7 @@ protected:
   SmallVector<RingTurn> turns;
 
 private:
-  /// Takes the keys of the block from the extras, and zeroes what lies beyond the keys.
+  /// Slices the extras at the keys of the block, and zeroes positions beyond the keys.
   void complete(Block &made, bool mayLieBeyond) {
     if (mayLieBeyond) {
       made.limits.push_back({key, keys});
@@ -104,7 +103,7 @@ private:
   AttentionOp attention;
 };
 
-/// The gradients by keys and values are sums of what all devices that see a block have of it.
+/// The gradients by keys and values are sums of the contributions of all devices that see a block.
 class BackwardRing : public PlainRing {
 public:
   BackwardRing(const Part &part, AttentionBackwardOp op)
@@ -128,11 +127,12 @@ private:
     return writeTurn(b, attention, keys.operands, before, keys.limits, indices(keys));
   }
 
-  /// The sum for a device's own keys, with what the device that has seen them in this turn has.
+  /// Adds the contribution of the device that has seen this device's keys in this turn to their
+  /// sum.
   Value addFromOthers(Value sum, Value seen, const RingTurn &turn, unsigned result) {
     unsigned dim = keyDim(result);
     SmallVector<int64_t> shape(cast<RankedTensorType>(op->getResult(result).getType()).getShape());
-    shape[dim] = devices * block; // every device has a whole block: what lies beyond is zero
+    shape[dim] = devices * block; // every device has a whole block, padded with zeros
     TensorSharding sharding = context.getResultSharding(result);
     Value isFollowed = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, device,
                                              write.index(devices - turn.distance));

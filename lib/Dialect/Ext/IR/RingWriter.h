@@ -1,4 +1,4 @@
-//===- RingWriter.h - Writing rings of blocks -------------------*- C++ -*-===//
+//===- RingWriter.h - Write ring attention ----------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,32 +12,33 @@
 
 namespace tessera::ext {
 
-/// Writes a part of an attention whose keys are cut like its queries, `part.ring`.
+/// Writes a part of an attention whose keys are sharded like its queries, `part.ring`.
 llvm::SmallVector<mlir::Value> writeRing(const Part &part, AttentionOp op);
 llvm::SmallVector<mlir::Value> writeRing(const Part &part, AttentionBackwardOp op);
-/// The same of an op with `balanced`.
+/// The same for an op with `balanced`.
 llvm::SmallVector<mlir::Value> writeBalancedRing(const Part &part, AttentionOp op);
 llvm::SmallVector<mlir::Value> writeBalancedRing(const Part &part, AttentionBackwardOp op);
 
-/// What rings need, in both directions, balanced or not.
+/// Common parts of rings, forward and backward, balanced or not.
 class RingWriter {
 protected:
   RingWriter(const Part &part, mlir::Operation *op);
 
-  /// The operands of one turn, and where its keys begin.
+  /// The operands of one turn, and the begin of its keys.
   struct Block {
     llvm::SmallVector<mlir::Value> operands;
     mlir::Value begin;
     llvm::SmallVector<std::pair<unsigned, int64_t>> limits;
   };
-  /// Slices the extras at the `size` keys of a block; blocks end at `room` at most.
+  /// Slices the extras at the `size` keys of a block; blocks end at or before `room`.
   void sliceExtras(Block &made, int64_t size, int64_t room);
 
-  /// Moves blocks of keys, or of what has an element a key. `global` is the type of all of them.
+  /// Moves blocks of keys, or of a tensor with one element per key. `global` is the type of all
+  /// blocks together.
   mlir::Value moveBlocks(mlir::Value blocks, mlir::RankedTensorType global,
                          const sharding::TensorSharding &sharding, unsigned dim, int64_t size,
                          int64_t distance);
-  /// What `make` gives for the turn: of two blocks, each device has the one that is there.
+  /// The result of `make` for the turn: of two blocks, each device has the existing one.
   mlir::Value choose(const RingTurn &turn, mlir::Value isBehind,
                      llvm::function_ref<mlir::Value(bool)> make);
   mlir::Value select(mlir::Value condition, mlir::Value yes, mlir::Value no);
@@ -47,15 +48,16 @@ protected:
   unsigned keyDim(unsigned map) const { return dimOf(parts.maps[map], key); }
 
   using Body = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>;
-  /// Elements of tensors of one shape, all of the type of the first.
+  /// Elementwise `body` over tensors of one shape; the result has type `element`, by default that
+  /// of the first tensor.
   mlir::Value pointwise(mlir::ValueRange inputs, Body body, mlir::Type element = {});
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value convert(mlir::Value x, mlir::Type element);
-  /// Elements of two tensors, in a loop over parts: a kernel of its own. Kernels that are joined
-  /// with those of later turns would keep what arrived until then.
+  /// Elementwise `body` over two tensors, in a loop over parts, which becomes a separate kernel: a
+  /// kernel fused with those of later turns would keep received blocks alive until then.
   mlir::Value inLoop(mlir::Value sum, mlir::Value received, Body body);
-  /// Output and log-sum-exp, as the op has them, from sum_n exp(score - largest) * value, the
-  /// largest score and sum_n exp(score - largest).
+  /// Output and log-sum-exp of the op, from sum_n exp(score - largest) * value, the largest score
+  /// and sum_n exp(score - largest).
   llvm::SmallVector<mlir::Value> finish(llvm::ArrayRef<mlir::Value> accumulators);
 
   const Part &part;

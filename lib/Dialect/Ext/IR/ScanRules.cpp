@@ -1,13 +1,13 @@
-//===- ScanRules.cpp - How scans are distributed ---------------------------===//
+//===- ScanRules.cpp - Distribution of scans ------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Along a dimension that is cut, each device scans its part; what comes before the
-// part is one element for each line, the exclusive scan of the devices' totals
-// (G. Blelloch, "Prefix Sums and Their Applications", 1990):
+// Along a sharded dimension, each device scans its part; the prefix before the part
+// is one element for each line, the exclusive scan of the devices' totals (G.
+// Blelloch, "Prefix Sums and Their Applications", 1990):
 //
 //   device        0        1        2        3
 //   x           1 1 1    1 1 1    1 1 1    1         7 + 3 elements over 4
@@ -15,11 +15,10 @@
 //   before        -        3        6        9
 //   result      1 2 3    4 5 6    7 8 9   10
 //
-// The totals are gathered, or passed on in log2(n) rounds (W. Hillis, G. Steele,
-// "Data Parallel Algorithms", CACM 29(12), 1986), whichever sends less. No
-// identity is needed: the first device takes its scan as it is. A part that is not
-// full comes last, so a forward scan reads no undefined element; a reverse one
-// begins with them, and has them masked.
+// The totals are gathered, or passed on in log2(n) rounds (W. Hillis, G. Steele, "Data Parallel
+// Algorithms", CACM 29(12), 1986), whichever sends less. No identity is needed: the first device
+// uses its scan as it is. Only the last part may be partial, so a forward scan reads no undefined
+// element; a reverse scan begins with them and masks them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,14 +61,14 @@ int64_t ScanOp::getOperationsPerIteration() {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// How the totals travel.
+/// How the totals are communicated.
 struct TotalsPlan {
   bool isGathered = true;
   double seconds = 0;
 };
 } // namespace
 
-/// The totals lie as the scan's tensors do, one a device along the dimension.
+/// The totals are sharded like the scan's tensors, with one total per device along the dimension.
 static std::vector<int64_t> shapeOfTotals(ArrayRef<int64_t> shape, unsigned dim,
                                           const AxisList &axes) {
   std::vector<int64_t> totals = shape.vec();
@@ -124,7 +123,7 @@ double ScanOp::getCommunicationSeconds(const sharding::FactorAxes &axes, const s
 
 namespace {
 
-/// One scan along a dimension that is cut, while it is written.
+/// Writes one scan along a sharded dimension.
 class CutScan {
 public:
   CutScan(ScanOp op, dist::PartitionContext &context)
@@ -134,17 +133,17 @@ public:
 
 private:
   using Values = SmallVector<Value>;
-  /// The combiner's ops on scalars.
+  /// The ops of the combiner on scalars.
   Values combine(OpBuilder &b, ValueRange before, ValueRange behind);
   /// The same on tensors; `before` may have one element along the dimension for all of `behind`.
-  /// Where `isThere` (a scalar) is false, `behind` alone.
+  /// Where `isThere` (a scalar) is false, the result is `behind`.
   Values combineTensors(ValueRange before, ValueRange behind, Value isThere);
-  /// Operands without undefined elements in front of a reverse scan.
+  /// Replaces undefined elements at the start of a reverse scan.
   void maskInputs();
-  /// The combiner over values and flags, of which undefined elements have a false one.
+  /// Extends the combiner to values and flags, which are false for undefined elements.
   void addFlags(Value isInside);
   Values scan(ValueRange inputs, bool exclusive);
-  /// What comes before this device's part, for each line, and whether anything does.
+  /// The prefix before this device's part, for each line, and whether there is one.
   Values exclusiveTotals(Values totals, Value &isThere);
 
   ScanOp op;
@@ -274,7 +273,7 @@ CutScan::Values CutScan::exclusiveTotals(Values totals, Value &isThere) {
     TensorSharding whole = sharding;
     whole.dims[dim].clear();
     Values prefixes = scan(moveTo(totals, whole), /*exclusive=*/false);
-    // That of the neighbour; of the first device any.
+    // The total of the neighbour; any for the first device.
     Value next = arith::AddIOp::create(b, loc, device, write.index(op.getReverse() ? 1 : -1));
     Value clamped = arith::MinSIOp::create(
         b, loc, arith::MaxSIOp::create(b, loc, next, write.index(0)), write.index(devices - 1));

@@ -1,19 +1,19 @@
-//===- SortRules.cpp - How sorts are distributed ---------------------------===//
+//===- SortRules.cpp - Distribution of sorts ------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Lines are sorted independently. Where the sorted dimension itself is cut,
+// Lines are sorted independently. If the sorted dimension itself is sharded, and
 //
-//   * all elements are wanted: lines are made whole, each on one device where another
-//     dimension can be cut instead (an all-to-all there and one back), else on every
-//     device, which keeps its part;
-//   * the first k are wanted: each device finds those of its part, and the first k of
+//   * all elements are needed: lines are made whole, each on one device if another
+//     dimension can be sharded instead (an all-to-all before the sort and one after),
+//     else on every device, which keeps its part;
+//   * the first k are needed: each device finds those of its part, and the first k of
 //     all are among these n * k, which every device gets.
 //
-// Candidates are in the order of the devices, so that equal elements stay in theirs.
+// Candidates are in device order, so that the sort is stable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +68,7 @@ struct MoveCost {
 };
 } // namespace
 
-/// What it takes to move all operands, of `shape`, from one sharding to another.
+/// The cost of resharding all operands, of `shape`.
 static MoveCost costOfMove(SortOp op, const std::vector<int64_t> &shape, const TensorSharding &from,
                            const TensorSharding &to, const sharding::Mesh &mesh,
                            sharding::ReshardPlanner &planner) {
@@ -82,8 +82,8 @@ static MoveCost costOfMove(SortOp op, const std::vector<int64_t> &shape, const T
   return cost;
 }
 
-/// Where lines are whole: another dimension that is cut as well, or none. Bytes decide: what is
-/// gathered is also sorted by every device. Adds what it costs to go there and back.
+/// A sharding with whole lines: another dimension sharded by the axes as well, or none. The choice
+/// is by bytes: gathered lines are also sorted by every device. Adds the costs of both moves.
 static TensorSharding planWholeLines(SortOp op, const TensorSharding &cut,
                                      const sharding::Mesh &mesh, sharding::ReshardPlanner &planner,
                                      double &seconds) {
@@ -108,7 +108,7 @@ static TensorSharding planWholeLines(SortOp op, const TensorSharding &cut,
   return best;
 }
 
-/// The candidates of all devices for the first k of each line.
+/// The shape of the candidates of all devices for the first k of each line.
 static std::vector<int64_t> shapeOfCandidates(SortOp op, const AxisList &axes) {
   std::vector<int64_t> shape = op.getShape().vec();
   int64_t devices = sharding::sizeOf(axes);
@@ -151,7 +151,7 @@ static SmallVector<Value> sortLocally(SortOp op, OpBuilder &b, ValueRange inputs
   return SmallVector<Value>(local.getResults());
 }
 
-/// Whole lines on one device or on all, and back.
+/// Sorts whole lines on one device or on all, and moves them back.
 static SmallVector<Value> sortWholeLines(SortOp op, dist::PartitionContext &context) {
   TensorSharding cut = context.getOperandSharding(0);
   double seconds = 0;
@@ -168,8 +168,8 @@ static SmallVector<Value> sortWholeLines(SortOp op, dist::PartitionContext &cont
   return values;
 }
 
-/// The first of each part, then the first of these. Undefined elements of an uneven part are sorted
-/// behind all others by a key in front.
+/// Sorts each part for its first elements, then these. Undefined elements of an uneven part are
+/// sorted last by an additional first key.
 static SmallVector<Value> sortCandidates(SortOp op, dist::PartitionContext &context) {
   OpBuilder &b = context.builder;
   Local write{b, op.getLoc()};

@@ -1,4 +1,4 @@
-//===- AttentionBand.h - The keys that a query sees -------------*- C++ -*-===//
+//===- AttentionBand.h - The keys visible to a query ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 
 namespace tessera::ext {
 
-/// A mask made of indices lets query i see keys i + first to i + last at most.
+/// A mask of index comparisons under which query i sees at most keys i + first to i + last.
 struct KeyBand {
   unsigned query; ///< the loop of the query position
   int64_t first, last;
@@ -22,15 +22,15 @@ struct KeyBand {
   int64_t size() const { return last - first + 1; }
 };
 
-/// The band of an attention, forward or backward, where it has at most half of the keys: a block of
-/// queries then needs a halo of its keys instead of all keys. Of the backward op, the band contains
-/// the query's own position, and there are as many queries as keys.
+/// The band of an attention, forward or backward, if it has at most half of the keys: a block of
+/// queries then needs a halo of its keys instead of all keys. For the backward op, the band
+/// contains the query's own position, and there are as many queries as keys.
 ///
-/// A score that is masked by a finite number is equal to the others of a row without visible keys,
-/// so such a mask counts only if each row has a visible key, and nothing but indices decides that.
+/// In a row without visible keys, scores masked by a finite number are equal, so such a mask counts
+/// only if each row has a visible key, and only indices decide the mask.
 std::optional<KeyBand> keyBandOf(const AttentionParts &parts);
 
-/// The same of one loop over queries, however many keys the band has.
+/// The same for one loop over queries, with a band of any size.
 std::optional<KeyBand> visibleKeysOf(const AttentionParts &parts, unsigned query);
 
 } // namespace tessera::ext

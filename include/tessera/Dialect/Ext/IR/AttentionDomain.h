@@ -18,10 +18,10 @@ namespace tessera::ext {
 struct AttentionDomain {
   llvm::SmallVector<int64_t> extents; ///< by loop
   llvm::SmallVector<unsigned> batch;  ///< in query, key, value and output
-  llvm::SmallVector<unsigned> query;  ///< in query and output alone
+  llvm::SmallVector<unsigned> query;  ///< in query and output only
   unsigned key = 0;
-  llvm::SmallVector<unsigned> features;       ///< in query and key alone
-  llvm::SmallVector<unsigned> outputFeatures; ///< in value and output alone
+  llvm::SmallVector<unsigned> features;       ///< in query and key only
+  llvm::SmallVector<unsigned> outputFeatures; ///< in value and output only
 
   int64_t sizeOf(llvm::ArrayRef<unsigned> loops) const {
     int64_t size = 1;
@@ -31,7 +31,7 @@ struct AttentionDomain {
   }
 };
 
-/// What forward and backward op have alike. The op has passed the verifier.
+/// The common parts of the forward and the backward op, for a verified op.
 struct AttentionParts {
   mlir::Operation *op;
   llvm::SmallVector<mlir::AffineMap> maps; ///< of the operands, then of the results
@@ -48,23 +48,24 @@ struct AttentionParts {
         mlir::cast<mlir::FloatType>(score().front().getTerminator()->getOperand(0).getType());
     return yielded.getWidth() < 32 ? mlir::Float32Type::get(op->getContext()) : yielded;
   }
-  /// The factor of each loop in the sharding rule; -1: a feature, which is whole.
+  /// The factor of each loop in the sharding rule; -1: a feature, which is never sharded.
   llvm::SmallVector<int64_t> factors() const;
 };
-/// Of an ext.attention or ext.attention_backward.
+/// The parts of an ext.attention or ext.attention_backward.
 AttentionParts partsOf(mlir::Operation *op);
 
 /// Whether a GPU computes the op, forward or backward, by launches that keep scores in registers:
-/// query, key, value and gradient have one type, f32, f16 or bf16, and features are contiguous, at
-/// most 128 of them.
+/// query, key, value and gradient have one type, f32, f16 or bf16, and there are at most 128
+/// features, which are contiguous.
 bool isFusedOnGpu(mlir::Operation *op);
 
-/// Whether a map, a projected permutation, has a result that is the loop.
+/// Whether the loop is a result of a map, which must be a projected permutation.
 inline bool hasLoop(mlir::AffineMap map, unsigned loop) {
   return map.isFunctionOfDim(loop);
 }
 
-/// The extent of every loop, from the shapes of what the maps belong to. -1: no map has the loop.
+/// The extent of every loop, from the shapes of the tensors of the maps; -1 for a loop that no map
+/// has.
 llvm::SmallVector<int64_t> loopExtents(llvm::ArrayRef<mlir::AffineMap> maps, mlir::TypeRange types);
 
 } // namespace tessera::ext

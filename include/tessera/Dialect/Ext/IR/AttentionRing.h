@@ -1,4 +1,4 @@
-//===- AttentionRing.h - Blocks of keys that arrive in turn -----*- C++ -*-===//
+//===- AttentionRing.h - Ring attention -------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Ring attention (Liu, Zaharia, Abbeel, "Ring Attention with Blockwise Transformers", 2023): keys
-// and values are cut like the queries, and a device attends to one block of them after the other.
+// and values are sharded like the queries, and a device attends to one block of them after the
+// other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,81 +22,80 @@
 
 namespace tessera::ext {
 
-/// The loop over queries that a ring cuts along with the keys: one with as many positions as there
-/// are keys, else the longest. None where no loop over queries has several positions, or where a
+/// The loop over queries that a ring shards together with the keys: one with as many positions as
+/// there are keys, else the longest. None if no loop over queries has several positions, or if a
 /// window of keys is exchanged instead.
 std::optional<unsigned> ringCandidateOf(const AttentionParts &parts);
-/// The same of an op that has the attribute `ring`.
+/// The same for an op that has the attribute `ring`.
 std::optional<unsigned> ringQueryOf(const AttentionParts &parts);
 
-/// Tells attentions apart that may be rings or not: those of one kind have loops of the same extents,
+/// Groups attentions for the choice of rings: those of one kind have the same extents of loops,
 /// forward and backward.
 class AttentionKinds {
 public:
-  /// The number of the kind of an attention; kinds count from 0 in the order in which they are asked
-  /// for.
+  /// The number of the kind of an attention; kinds are numbered from 0 in the order of requests.
   int64_t numberOf(const AttentionParts &parts);
 
 private:
   llvm::SmallVector<llvm::SmallVector<int64_t>> known;
 };
 
-/// One turn of a ring: block i of the queries meets the block of keys `distance` before its own,
-/// or, where there is none, the one as far from the end (the ring closes).
+/// One turn of a ring: block i of the queries meets the block of keys at `distance` before its own,
+/// modulo the number of devices (the ring closes).
 struct RingTurn {
   int64_t distance; ///< from 1 to devices - 1
   bool behind;      ///< whether a device sees the block i - distance
   bool ahead;       ///< whether a device sees the block i - distance + devices
 };
-/// The turns in which a device sees a key. What a mask of indices leaves out for all devices is no
-/// turn, nor is what lies beyond the last key.
+/// The turns in which a device sees a key. Blocks that a mask of indices hides from all devices
+/// have no turn, nor do blocks beyond the last key.
 llvm::SmallVector<RingTurn> ringTurnsOf(const AttentionParts &parts, unsigned query,
                                         int64_t devices);
 
-/// How a block of keys, or of what has an element a key, goes `blocks` devices on: each device gets
-/// the block of the device with the number of its own plus `blocks`, if there is one.
+/// The move of a block of keys, or of a tensor with one element per key: each device gets the block
+/// of the device whose number is its own plus `blocks`, if there is one.
 struct BlockMove {
-  std::vector<int64_t> shape; ///< of all blocks, one behind the other
+  std::vector<int64_t> shape; ///< of all blocks, concatenated
   sharding::TensorSharding source, target;
 
-  /// `source` cuts dimension `dim` into parts of `block` positions.
+  /// `source` shards dimension `dim` into parts of `block` positions.
   BlockMove(llvm::ArrayRef<int64_t> shape, const sharding::TensorSharding &source, unsigned dim,
             int64_t block, int64_t blocks);
 };
 
-/// Whether a ring can be balanced: there are as many keys as queries, and a query sees those up to
-/// its own and no other.
+/// Whether a ring can be balanced: there are as many keys as queries, and a query sees the keys up
+/// to its own position and no others.
 bool mayBeBalanced(const AttentionParts &parts, unsigned query);
 
-/// How chunks of a tensor go home.
+/// The move of chunks of a result back to its blocks.
 struct ChunkMove {
   std::vector<int64_t> shape; ///< of the chunks, in the order of the sequence
   sharding::TensorSharding source, target;
 };
 
-/// The chunks of a balanced ring: of 2n, device i of n has chunk i, its head, and 2n - 1 - i, its
-/// tail. Of device i of a causal mask, a block of queries sees i + 1 blocks of keys, but head and
-/// tail together 2n + 1 chunks of keys, whatever i is.
+/// The chunks of a balanced ring: of 2n chunks, device i of n has chunk i (its head) and chunk 2n -
+/// 1 - i (its tail). With a causal mask, a block of queries on device i sees i + 1 blocks of keys,
+/// but head and tail together see 2n + 1 chunks of keys for every i.
 ///
 ///   4 devices   0: 0, 7   1: 1, 6   2: 2, 5   3: 3, 4
 struct RingChunks {
-  int64_t devices, size; ///< positions of a chunk
+  int64_t devices, size; ///< `size`: positions of a chunk
 
   RingChunks(int64_t positions, int64_t devices)
       : devices(devices), size(sharding::ceilDiv(positions, 2 * devices)) {}
 
   int64_t positions() const { return 2 * devices * size; }
   bool isUneven(int64_t extent) const { return positions() != extent; }
-  /// A tensor that `blocks` cuts along `dim`, in chunks of it.
+  /// The sharding of a tensor by chunks instead of by `blocks` along `dim`.
   sharding::TensorSharding of(const sharding::TensorSharding &blocks, unsigned dim,
                               bool isTail) const;
-  /// From chunks to blocks of `block` positions; heads are before the middle, tails behind it.
+  /// From chunks to blocks of `block` positions; heads are in the first half, tails in the second.
   ChunkMove home(llvm::ArrayRef<int64_t> shape, const sharding::TensorSharding &blocks,
                  unsigned dim, int64_t block, bool isTail) const;
 };
 
-/// Modelled seconds of what a ring moves, and the scores that a device computes in place of each
-/// one of its queries; 0 where the queries are not cut.
+/// Modelled seconds of the moves of a ring, and the scores that a device computes per query of its
+/// block; 0 if the queries are not sharded.
 struct RingCost {
   double seconds = 0;
   double scoresPerQuery = 0;

@@ -1,4 +1,4 @@
-//===- FusedAttention.h - Attention that stays whole ------------*- C++ -*-===//
+//===- FusedAttention.h - Attention as one op on GPUs -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,11 +12,11 @@
 
 namespace tessera::ext {
 
-/// On an attention, forward or backward, of a program for a GPU: a device's part of it stays one op
-/// in the local view, and becomes a kernel of its own. Partitioning removes it where the part
-/// cannot: keys are cut, or the region reads an index of a loop that is cut.
+/// Attribute of an attention, forward or backward, of a program for a GPU: the part of a device
+/// stays one op in the local view, and becomes one kernel. Partitioning removes the attribute if
+/// the part cannot: the keys are sharded, or the region reads an index of a sharded loop.
 inline constexpr llvm::StringLiteral kFusedAttention = "ext.fused";
-/// Marks all that a GPU has kernels for.
+/// Marks all attentions that GPU kernels support.
 void markFusedAttention(mlir::Operation *program);
 
 } // namespace tessera::ext
