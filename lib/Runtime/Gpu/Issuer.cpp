@@ -142,8 +142,8 @@ Expected<bool> Issuer::advance() {
 Expected<bool> Issuer::runSegment(int64_t index) {
   const Segment &segment = part.plan.segments[index];
   GpuDriver &driver = executor.driver();
-  // In one process, other devices take part in the collectives of a segment: a device has no graph
-  // of its own.
+  // In one process, other devices take part in the collectives of a segment, so a device has no
+  // separate graph.
   bool alone = executor.options.engine || part.plan.groupings.empty();
   bool captures = executor.options.capture && alone && !part.plan.hasTransfers;
   if (!captures) {

@@ -26,7 +26,7 @@ struct KeptBlock {
   std::byte *data = nullptr;
   int64_t device = 0, bytes = 0;
   Event written = nullptr; ///< recorded when the copy was issued
-  Event used = nullptr;    ///< recorded behind uses by other drivers
+  Event used = nullptr;    ///< recorded after uses by other drivers
   bool isUsed = false;
 };
 

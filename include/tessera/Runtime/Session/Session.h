@@ -111,8 +111,8 @@ private:
   std::vector<std::shared_ptr<HostMove>> resultMoves; ///< shared with kept values
 };
 
-/// 1 + the largest process id of a program against what a user asked for; 0 asks for nothing. The
-/// error names the mesh and both numbers.
+/// Checks that 1 + the largest process id of a program is at most `devices`, the number requested
+/// by the user; 0 is no request. The error names the mesh and both numbers.
 Status checkDevices(const Program &program, int64_t devices);
 
 } // namespace tessera::runtime

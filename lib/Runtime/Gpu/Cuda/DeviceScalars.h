@@ -63,7 +63,7 @@ struct Half { // IEEE half, rounded to nearest even
       bits = static_cast<unsigned short>(sign | 0x7e00u | ((rest >> 13) & 0x3ff));
     } else if (rest >= 0x477ff000u) { // rounds to infinity
       bits = static_cast<unsigned short>(sign | 0x7c00u);
-    } else if (rest < 0x38800000u) { // a denormal: the adder of 2^-1 rounds it
+    } else if (rest < 0x38800000u) { // a denormal: adding 2^-1 rounds it
       bits = static_cast<unsigned short>(sign | (asBits(asFloat(rest) + 0.5f) - 0x3f000000u));
     } else {
       unsigned rounded = rest + 0xfffu + ((rest >> 13) & 1);

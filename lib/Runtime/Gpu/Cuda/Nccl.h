@@ -18,7 +18,7 @@
 namespace tessera::runtime::gpu {
 
 /// The ranks of one process. Communicators are split from one of all processes; every call is
-/// non-blocking, and a call that takes longer than `seconds` is aborted.
+/// non-blocking, and a call that exceeds `seconds` is aborted.
 class Nccl final : public RankEngine, private NcclApi {
 public:
   static constexpr int kManyRanksAGpu = 23000; ///< NCCL 2.30

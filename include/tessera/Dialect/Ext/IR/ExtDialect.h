@@ -25,7 +25,7 @@
 #include "tessera/Dialect/Ext/IR/ExtDialect.h.inc"
 
 namespace tessera::ext {
-using mlir::FailureOr; // what the declarations of AggregatedOpInterface expect
+using mlir::FailureOr; // names used by the declarations of AggregatedOpInterface
 using mlir::OpBuilder;
 using mlir::SmallVector;
 using mlir::Value;
