@@ -114,13 +114,17 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   auto leadsTo = [&](Phase phase) { return options.from < phase && phase <= options.to; };
   if (leadsTo(Phase::normalized)) {
     manager.addPass(dist::createDistGuard());
-    manager.addPass(dist::createDistNormalize());
+    dist::DistNormalizeOptions normalize;
+    normalize.devices = options.search.mode.empty() ? 0 : options.search.devices;
+    manager.addPass(dist::createDistNormalize(normalize));
     dist::DistRecognizeAttentionBackwardOptions recognize;
     if (options.attentionSequence == "ring")
       recognize.recomputedScores = 0; // kept ones would be those of all keys
     manager.addPass(dist::createDistRecognizeAttentionBackward(recognize));
     manager.addPass(dist::createDistRecognizeAttention());
-    manager.addPass(dist::createDistFactorSums());
+    dist::DistFactorSumsOptions factor;
+    factor.devices = normalize.devices;
+    manager.addPass(dist::createDistFactorSums(factor));
   }
   if (options.narrowReductions && options.from < Phase::resharded && options.to > Phase::normalized)
     manager.addPass(dist::createDistNarrowPartials());

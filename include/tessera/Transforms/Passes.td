@@ -33,8 +33,13 @@ def DistNormalize : Dist_Pass<"dist-normalize"> {
     extension that makes their types equal, hoists loop invariants, composes moves along one dimension into one
     `dist.rearrange`, replaces look-ups at affine indices by indexing maps, splits dimensions that a reshape has merged,
     copies cheap constants for each use, rewrites shardings in canonical form with non-negative dimensions, and verifies
-    that the operands of an op are on one mesh.
+    that the operands of an op are on one mesh. A program for one device, without a mesh and without `devices`, keeps its
+    moves, dimensions and look-ups.
   }];
+  let options = [
+    Option<"devices", "devices", "int64_t", "0",
+           "Devices of the mesh that dist-search will declare for a module without one; 0: none">,
+  ];
 }
 
 def DistRecognizeAttention : Dist_Pass<"dist-recognize-attention"> {
@@ -60,6 +65,10 @@ def DistFactorSums : Dist_Pass<"dist-factor-sums"> {
     offset are such sums. If propagation cuts a summed loop, the sum is reduced once. A sum of deviations from their own
     mean is zero. Sums are regrouped, so results differ by rounding. Annotated sums are left alone.
   }];
+  let options = [
+    Option<"devices", "devices", "int64_t", "0",
+           "Devices of the mesh that dist-search will declare; without a mesh and 0 nothing is changed">,
+  ];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",
                            "::mlir::arith::ArithDialect"];
 }

@@ -419,8 +419,10 @@ void Factoring::run() {
 
 namespace {
 struct DistFactorSums : dist::impl::DistFactorSumsBase<DistFactorSums> {
+  using Base::Base;
+
   void runOnOperation() override {
-    if (MeshTable(getOperation()).empty())
+    if (MeshTable(getOperation()).empty() && devices == 0)
       return;
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))

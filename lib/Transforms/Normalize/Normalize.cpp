@@ -91,6 +91,8 @@ static void copyCheapOps(func::FuncOp function) {
 
 namespace {
 struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
+  using Base::Base;
+
   void runOnOperation() override {
     if (failed(inlineCalls(getOperation())))
       return signalPassFailure();
@@ -107,7 +109,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     readNarrow(function);
     hoistInvariants(function);
     MeshTable meshes(getOperation());
-    if (!meshes.empty()) {
+    if (!meshes.empty() || devices > 0) {
       readByMap(function);
       followLoops(function);
       writeByMap(function);
@@ -116,7 +118,8 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       growInteriors(function);
       formRearrangements(function);
       splitMergedDims(function);
-      splitBlockedDims(function, meshes);
+      splitBlockedDims(function, meshes,
+                       meshes.empty() ? devices : meshes.begin()->second.numDevices());
     }
     copyCheapOps(function);
     splitSharedArguments(function, meshes);

@@ -412,7 +412,7 @@ int64_t partsOf(Dim dim, const MeshTable &meshes) {
 
 } // namespace
 
-void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
+void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes, int64_t devices) {
   std::vector<std::unique_ptr<BlockRegion>> regions;
   auto add = [&](std::optional<Blocks> blocks) {
     if (!blocks ||
@@ -461,9 +461,8 @@ void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
     for (auto [value, dim] : total.read)
       exchanged += static_cast<double>(cast<RankedTensorType>(value.getType()).getNumElements());
     // Assumes that the devices that do not cut the weight cut the batch.
-    double devices =
-        static_cast<double>(meshes.begin()->second.numDevices()) / static_cast<double>(total.parts);
-    if (total.moved / devices >= exchanged)
+    double others = static_cast<double>(devices) / static_cast<double>(total.parts);
+    if (total.moved / others >= exchanged)
       region->rewrite(split);
   }
 }

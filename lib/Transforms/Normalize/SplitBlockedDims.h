@@ -22,8 +22,9 @@ namespace tessera::dist {
 ///
 /// Concatenations of equal blocks before a product, the derivatives of slices, become two
 /// dimensions, too. Weights keep their dimension, and are exchanged if they are cut
-/// (BlockReshapes.h). The rewrite applies where this sends fewer bytes than the slices.
-void splitBlockedDims(mlir::func::FuncOp function, const MeshTable &meshes);
+/// (BlockReshapes.h). The rewrite applies where this sends fewer bytes than the slices; `devices`:
+/// of the mesh.
+void splitBlockedDims(mlir::func::FuncOp function, const MeshTable &meshes, int64_t devices);
 
 } // namespace tessera::dist
 
