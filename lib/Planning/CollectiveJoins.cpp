@@ -1,19 +1,19 @@
-//===- CollectiveJoins.cpp - Which collectives become one ------------------===//
+//===- CollectiveJoins.cpp - Join collectives into buckets ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Buckets are filled in program order. The level of an op in a group is the number
-// of the first bucket that it may join: one beyond the newest bucket that it
-// depends on. Buckets of several groups can still wait for each other in a circle,
+// Buckets are filled in program order. The level of an op in a group is the number of
+// the first bucket that it may join: one beyond the newest bucket that it depends on.
+// Buckets of several groups can still form a dependence cycle,
 //
 //   a1 -> b1, b2 -> a2     with buckets {a1, a2} and {b1, b2}
 //
-// so the new order is found by a list schedule over buckets and ops. When nothing
-// is ready, the first op that is left is ready but for the rest of its bucket,
-// which then goes without the members that are not.
+// so a list schedule over buckets and ops finds the new order. If nothing is ready, the
+// schedule takes the first remaining op of a bucket: its bucket is emitted with only
+// the members that are ready.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,7 @@ public:
   }
 
 private:
-  /// Collectives that become one, by their places in the block, ascending.
+  /// Collectives that become one, by position in the block, ascending.
   struct Bucket {
     SmallVector<size_t> members;
     int64_t bytes = 0;
@@ -90,7 +90,8 @@ private:
     }
   }
 
-  /// Whether the budget has room for what joining a bucket keeps for longer and makes earlier.
+  /// Whether the budget allows a join, which keeps operands live for longer and produces results
+  /// earlier.
   bool reserve(const Bucket &bucket, const JoinCandidate &candidate) {
     if (!budget)
       return true;
@@ -110,7 +111,7 @@ private:
     return true;
   }
 
-  /// Emits a bucket or an op at the place of its last member.
+  /// Emits a bucket or an op at the position of its last member.
   void push(SmallVector<size_t> unit) {
     size_t place = unit.back();
     units[place] = std::move(unit);
@@ -126,7 +127,7 @@ private:
       flush(bucket);
   }
 
-  /// Schedules the members that are ready; the others stay.
+  /// Schedules the members that are ready; the others stay in the bucket.
   void flush(Bucket &bucket) {
     llvm::sort(bucket.ready);
     llvm::erase_if(bucket.members, [&](size_t i) {
@@ -171,12 +172,12 @@ private:
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
   std::vector<JoinItem> items;
-  JoinBudget *budget; ///< null: none
+  JoinBudget *budget; ///< null: no budget
   int64_t groups = 0;
-  std::vector<SmallVector<size_t, 4>> consumers; ///< by place
+  std::vector<SmallVector<size_t, 4>> consumers; ///< by position
   std::vector<Bucket> buckets;
   std::vector<size_t> bucketOf;
-  std::vector<SmallVector<size_t>> units; ///< ready ones, by the place of their last member
+  std::vector<SmallVector<size_t>> units; ///< ready ones, by the position of their last member
   std::priority_queue<size_t, std::vector<size_t>, std::greater<>> queue;
   std::vector<SmallVector<size_t>> order;
 };

@@ -70,7 +70,7 @@ static std::optional<StridedView> viewOfCollapsed(tensor::CollapseShapeOp op) {
   auto shape = op.getSrcType().getShape();
   StridedView view{source.base, source.start, {}};
   for (const ReassociationIndices &group : op.getReassociationIndices()) {
-    // Neighbours must be nested; those of extent 1 may be anywhere.
+    // Merged neighbours must be nested; those of extent 1 may be anywhere.
     std::optional<int64_t> inner, next;
     for (int64_t d : llvm::reverse(group)) {
       if (shape[d] == 1)
@@ -100,7 +100,7 @@ static std::optional<StridedView> viewOfSlice(tensor::ExtractSliceOp op) {
   return view;
 }
 
-/// Looks through what only reorders elements.
+/// The view of a value through ops that only reorder elements.
 static StridedView viewOf(Value value) {
   std::optional<StridedView> view;
   Operation *op = value.getDefiningOp();
@@ -126,8 +126,9 @@ bool dist::isSumOfProducts(linalg::LinalgOp op) {
          isMultiplyAdd(*op.getBlock());
 }
 
-/// Whether the packed product is faster than a kernel: a tile has 8 rows and 16 columns, so what
-/// has few of them wastes most of it, and packing costs as much as a product of few rows.
+/// Whether the packed product is faster than a kernel: a tile has 8 rows and 16 columns, so a
+/// product with few rows or columns wastes most of it, and packing costs as much as a product with
+/// few rows.
 static bool isWorthIt(ArrayRef<int64_t> extents, ArrayRef<StridedView> views) {
   constexpr int64_t kFewest = 16, kFewestProducts = 1 << 16;
   int64_t batch = 1, m = 1, n = 1, k = 1;
@@ -138,8 +139,9 @@ static bool isWorthIt(ArrayRef<int64_t> extents, ArrayRef<StridedView> views) {
   return m >= kFewest && n >= kFewest && k >= kFewest && m * n * k >= kFewestProducts;
 }
 
-/// Whether one product of few rows or columns is repeated for many images, as a 1 x 1 convolution
-/// of a small image is: C[b] = A · B[b] with few columns each. Packed together they fill the tiles.
+/// Whether one product with few rows or columns is repeated for many images, as in a 1 x 1
+/// convolution of a small image: C[b] = A · B[b] with few columns each. Packed together, the
+/// products fill the tiles.
 static bool repeatsSmallProduct(const GemmForm &form) {
   constexpr int64_t kSmall = 32;
   bool repeatsA = form.stride[0] == 0 && form.stride[1] != 0;
@@ -183,7 +185,7 @@ std::optional<ContractionForm> dist::matchContraction(linalg::LinalgOp op) {
   return form;
 }
 
-/// Whether all that reads a value are contractions that read its source instead.
+/// Whether all readers of a value are contractions that can read its source instead.
 static bool isReadByContractions(Value value, Value base) {
   return !value.use_empty() && llvm::all_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();

@@ -13,15 +13,15 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Steps that one contraction may become when its batch dimensions have no common stride. A step
-/// costs about a microsecond; a copy of the operands costs more from here on at the latest.
+/// Limit on the steps for one contraction whose batch dimensions have no common stride. A step
+/// costs about a microsecond; with more steps, copying the operands is cheaper.
 static constexpr int64_t kMaxSteps = 64;
 
 //===----------------------------------------------------------------------===//
 // Bodies and types
 //===----------------------------------------------------------------------===//
 
-/// Looks through an extension to the element type of the result.
+/// The source of an extension to the element type of the result, else the value.
 static Value withoutExtension(Value value) {
   Operation *op = value.getDefiningOp();
   return isa_and_nonnull<arith::ExtFOp>(op) ? op->getOperand(0) : value;
@@ -57,14 +57,15 @@ bool dist::reducesTwoTensors(linalg::LinalgOp op) {
          llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>);
 }
 
-/// Whether an op multiplies and adds two tensors, one of which is read several times, of any types.
+/// Whether an op of any element types multiplies and adds two tensors, one of which is read several
+/// times.
 static bool multipliesTensors(linalg::LinalgOp op) {
   if (!reducesTwoTensors(op) || llvm::any_of(op.getIndexingMapsArray(), [](AffineMap map) {
         return !map.isProjectedPermutation();
       }))
     return false;
-  // Where neither operand has a loop of its own the result is a row of dot products: nothing is
-  // read twice, and a kernel fuses it with what surrounds it.
+  // If neither operand has a loop of its own, the result is a row of dot products: nothing is read
+  // twice, and a kernel fuses the op with its neighbours.
   AffineMap x = op.getIndexingMapsArray()[0], y = op.getIndexingMapsArray()[1];
   bool reuses = false;
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
@@ -109,8 +110,8 @@ std::array<bool, 2> dist::widenedOperands(linalg::LinalgOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Loops of a contraction that together are one index, with the distance of neighbours in A, B and
-/// C (0 where the operand does not have them).
+/// Loops of a contraction that together form one index, with the distance between neighbours in A,
+/// B and C (0 if the operand does not have them).
 struct Dim {
   int64_t extent;
   std::array<int64_t, 3> stride;
@@ -118,7 +119,7 @@ struct Dim {
 };
 } // namespace
 
-/// Distance between neighbours along each loop in a dense row-major operand; 0 where it is absent.
+/// Distance between neighbours along each loop in a dense row-major operand; 0 for absent loops.
 static SmallVector<int64_t> stridesOf(AffineMap map, ArrayRef<int64_t> extents) {
   SmallVector<int64_t> strides(extents.size(), 0);
   int64_t distance = 1;
@@ -148,8 +149,8 @@ static void merge(SmallVector<Dim> &dims, int by) {
   dims = merged;
 }
 
-/// Takes the dimension out of `dims` that has stride 1 in `operand`, else, unless `mustBeUnit`, the
-/// longest. A missing one has extent 1.
+/// Removes from `dims` the dimension with stride 1 in `operand` if `mustBeUnit`, else the longest;
+/// empty if there is none. An empty list yields extent 1.
 static std::optional<Dim> take(SmallVector<Dim> &dims, int operand, bool mustBeUnit) {
   if (dims.empty())
     return Dim{1, {0, 0, 0}};
@@ -170,8 +171,8 @@ static int64_t leading(int64_t distance, int64_t rows, int64_t columns) {
   return rows <= 1 ? std::max<int64_t>(columns, 1) : distance;
 }
 
-/// The form with m along the given dimensions and n along the others, A first; empty when C would
-/// not be row-major or an operand has no unit stride.
+/// The form with m along dimensions of A and n along the others; empty if C would not be row-major
+/// or an operand has no unit stride.
 static std::optional<GemmForm> orient(SmallVector<Dim> ms, SmallVector<Dim> ns, Dim k,
                                       SmallVector<Dim> batches, bool swapped) {
   GemmForm form;
@@ -196,7 +197,7 @@ static std::optional<GemmForm> orient(SmallVector<Dim> ms, SmallVector<Dim> ns, 
   form.ld[1] =
       rowMajorB ? leading(k.stride[1], form.k, form.n) : leading(n->stride[1], form.n, form.k);
   form.ld[2] = leading(m->stride[2], form.m, form.n);
-  // What is left of m and n repeats the other operand.
+  // The remaining dimensions of m and n repeat the other operand.
   llvm::append_range(batches, ms);
   llvm::append_range(batches, ns);
   merge(batches, 2);
@@ -280,7 +281,7 @@ bool dist::isWorthPacking(ArrayRef<int64_t> extents) {
 
 std::optional<GemmLoops> dist::packGemm(const GemmLoops &loops, ArrayRef<int64_t> extents,
                                         MLIRContext *context) {
-  // Rows of batch, m, k; batch, k, n; batch, m, n always are a gemm.
+  // Rows of batch, m, k; batch, k, n; batch, m, n always form a gemm.
   SmallVector<unsigned> batch, m, n, k;
   for (unsigned loop = 0; loop < extents.size(); ++loop) {
     bool a = llvm::is_contained(loops[0], loop), b = llvm::is_contained(loops[1], loop),

@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace tessera;
 
-/// Whether `op` computes element i of every result from element i of `value`. What it reads of
-/// other operands does not matter: they are other buffers, and complete.
+/// Whether `op` computes element i of every result from element i of `value`. Its other operands do
+/// not matter: they are other buffers, and complete.
 static bool isIdentityElementwise(Operation *op, Value value) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
     return linalgOp.getNumLoops() == linalgOp.getNumParallelLoops() &&
@@ -31,7 +31,8 @@ static bool isIdentityElementwise(Operation *op, Value value) {
   return OpTrait::hasElementwiseMappableTraits(op);
 }
 
-/// Whether what the result starts from is written to its bytes first, over the source: a fill.
+/// Whether the initial value of the result (a fill) is first written to the result's bytes, over
+/// the source.
 static bool startsFromAnother(Operation *last, Value source, Value result) {
   auto op = dyn_cast<linalg::LinalgOp>(last);
   if (!op)
@@ -45,7 +46,7 @@ bool dist::mayReplace(Value source, Value result, llvm::function_ref<bool(Operat
   Operation *last = result.getDefiningOp();
   if (!last || source.getType() != result.getType() || startsFromAnother(last, source, result))
     return false;
-  // Producers of the result: whatever runs before it is complete, at that element.
+  // Producers of the result: at each element, everything that runs before the result is complete.
   llvm::SmallPtrSet<Operation *, 16> producers;
   SmallVector<Operation *> worklist{last};
   while (!worklist.empty()) {
@@ -72,6 +73,6 @@ bool dist::mayReplace(Value source, Value result, llvm::function_ref<bool(Operat
         llvm::append_range(values, user->getResults());
     }
   }
-  // A scalar read by every element would change under way.
+  // A scalar that every element reads would change during the loop.
   return cast<RankedTensorType>(source.getType()).getRank() != 0 || path.size() <= 1;
 }

@@ -1,4 +1,4 @@
-//===- Liveness.cpp - When values take memory -------------------------------===//
+//===- Liveness.cpp - Live ranges of values in memory ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -29,7 +29,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Goes to the interface for matrix products.
+/// Whether an op is lowered to the interface for matrix products.
 static bool isProduct(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   return linalgOp && linalg::isaContractionOpInterface(linalgOp);
@@ -41,7 +41,7 @@ static bool isKernelPart(Operation *op) {
   return linalgOp && !isa<linalg::FillOp>(op) && !isProduct(op) && !matchContraction(linalgOp);
 }
 
-/// The slice that a contraction makes of its result, which is in memory nowhere else.
+/// The slice of its result that a contraction computes; the rest of the result is not in memory.
 static tensor::ExtractSliceOp onlySliceOf(Operation *op) {
   auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(op);
   std::optional<ContractionForm> form =
@@ -65,7 +65,7 @@ bool Liveness::isView(Operation *op) {
   return linalgOp && isTakenByContractions(linalgOp);
 }
 
-/// What is made where it is read, or a constant, which is not in the arena.
+/// Whether the results are recomputed at their uses, or are constants, which are not in the arena.
 static bool takesNothing(Operation *op) {
   return isa<tensor::EmptyOp, arith::ConstantOp>(op) || isMadeOfScalars(op) ||
          (isa<linalg::FillOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
@@ -92,7 +92,7 @@ static FuseKind kindOf(Operation *op) {
 }
 
 std::vector<std::vector<Operation *>> Liveness::kernelsOf(Block &block, FuseGraph::IsSent isSent) {
-  // A look-up reads any element of what it selects from: that is in memory when it begins.
+  // A look-up reads any element of its source, which must be in memory when the look-up begins.
   auto isApart = [&](OpOperand &operand) {
     auto generic = dyn_cast<linalg::GenericOp>(operand.getOwner());
     return (generic && isLookedUp(generic, operand)) || (isSent && isSent(operand));
@@ -102,7 +102,7 @@ std::vector<std::vector<Operation *>> Liveness::kernelsOf(Block &block, FuseGrap
   return graph.order();
 }
 
-/// Gives the ops of a block, and of all blocks within, their times.
+/// Sets the times of the ops of a block and of all nested blocks.
 void Liveness::order(Block &block, FuseGraph::IsSent isSent) {
   std::vector<std::vector<Operation *>> groups = kernelsOf(block, isSent);
   groups.push_back({block.getTerminator()});
@@ -127,7 +127,7 @@ bool Liveness::isHandedOn(Operation *op, Value value) const {
          });
 }
 
-/// Whether the kernel that makes the result may write it over the operand.
+/// Whether the kernel of the result may write it over the operand.
 bool Liveness::runsInPlace(Value operand, Value result) const {
   Operation *last = result.getDefiningOp();
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(last))
@@ -147,7 +147,7 @@ static int64_t bytesOf(Value value) {
   return type.getNumElements() * bytesPerElement(type.getElementType());
 }
 
-/// What a kernel makes takes the bytes of what it is the last to read, one each.
+/// Each result of a kernel reuses the bytes of one operand whose last reader is the kernel.
 void Liveness::reuse(ArrayRef<Operation *> kernel) {
   int64_t time = timeOf(kernel.front());
   for (Operation *op : kernel)
@@ -157,7 +157,7 @@ void Liveness::reuse(ArrayRef<Operation *> kernel) {
           !isa<linalg::LinalgOp, tensor::InsertSliceOp, AllReduceOp>(op))
         continue;
       LiveRange *dying = nullptr;
-      // A kernel that reads the same bytes twice, under other shapes, may not write over them.
+      // A kernel that reads the same bytes twice, with different shapes, may not overwrite them.
       auto isOnlyOne = [&](Value operand) {
         return llvm::all_of(kernel, [&](Operation *reader) {
           return llvm::all_of(reader->getOperands(), [&](Value other) {
@@ -183,8 +183,8 @@ void Liveness::reuse(ArrayRef<Operation *> kernel) {
     }
 }
 
-/// An all-reduce that is under way leaves its result where its operand was, if nothing else reads
-/// that from the start on.
+/// An asynchronous all-reduce writes its result over its operand if the operand has no other reader
+/// from the start on.
 void Liveness::reuseStarted(WaitOp wait) {
   StartOp start = wait.getStart();
   if (!isa<AllReduceOp>(start.getCollective()))
@@ -209,8 +209,8 @@ std::pair<int64_t, int64_t> Liveness::readOf(OpOperand &operand) const {
   return {timeOf(reader), until};
 }
 
-/// What a loop carries on is put where the carry was, once nothing reads that: sums, and slices put
-/// into a stack of results.
+/// A loop's next carry overwrites the carry after its last read: sums, and slices inserted into a
+/// stack of results.
 void Liveness::replaceCarries(func::FuncOp function) {
   function.walk([&](scf::ForOp loop) {
     for (auto [carry, next] : llvm::zip(loop.getRegionIterArgs(), loop.getYieldedValues())) {
@@ -225,7 +225,7 @@ void Liveness::replaceCarries(func::FuncOp function) {
   });
 }
 
-/// Slices that are put into a carry one after the other are all put where the carry was.
+/// Consecutive insertions of slices into a carry all write into the carry's bytes.
 void Liveness::replaceStack(Value carry, Value last) {
   SmallVector<Value> between;
   for (auto insert = last.getDefiningOp<tensor::InsertSliceOp>();
@@ -240,7 +240,7 @@ void Liveness::replaceStack(Value carry, Value last) {
     lives[value].kind = Kind::view;
 }
 
-/// What a loop starts with and nothing else reads is where its carry is.
+/// A loop's initial value without other readers shares the carry's bytes.
 void Liveness::reuseInits(scf::ForOp loop) {
   int64_t time = timeOf(loop);
   for (auto [init, result] : llvm::zip(loop.getInitArgs(), loop.getResults())) {
@@ -254,7 +254,7 @@ void Liveness::reuseInits(scf::ForOp loop) {
   }
 }
 
-/// A result that feeds an argument is put where the argument was, once nothing reads it.
+/// A result that feeds an argument overwrites the argument after its last read.
 void Liveness::replaceArguments(func::FuncOp function) {
   auto back = dyn_cast<func::ReturnOp>(function.front().getTerminator());
   if (!back)
@@ -291,7 +291,7 @@ Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(i
   forEachOp([&](Operation *op) {
     if (takesNothing(op))
       return;
-    // What a started collective makes is written from the start on.
+    // An asynchronous collective writes its result from its start on.
     auto wait = dyn_cast<WaitOp>(op);
     int64_t made = timeOf(wait ? wait.getStart() : op);
     for (Value value : op->getResults())

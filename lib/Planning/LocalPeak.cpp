@@ -1,4 +1,4 @@
-//===- LocalPeak.cpp - What takes most of a device's memory ----------------===//
+//===- LocalPeak.cpp - Peak memory of the local view ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

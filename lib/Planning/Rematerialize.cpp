@@ -29,7 +29,7 @@ void Rematerializer::makeLate() {
     profile.add(buffer.from, buffer.to, -buffer.bytes);
     profile.add(buffer.from, buffer.from, -buffer.temporary);
     buffer.from = first;
-    buffer.to = std::max(buffer.to, first); // others may be made from it
+    buffer.to = std::max(buffer.to, first); // other buffers may be computed from it
     profile.add(buffer.from, buffer.to, buffer.bytes);
     profile.add(buffer.from, buffer.from, buffer.temporary);
     keepUntil(buffer.base, first);
@@ -55,7 +55,7 @@ std::optional<Rematerializer::IdleRange> Rematerializer::idleRangeOf(size_t inde
   if (read == buffer.reads.size() || from >= time || (read == 0 && !buffer.isRepeatable))
     return std::nullopt;
   IdleRange idle{index, read, from + 1, buffer.reads[read].first - 1};
-  // What it is made from must be live, at the price of its bytes.
+  // The base must be live, which costs its bytes.
   for (const LiveBuffer *made = &buffer;; made = &buffers[idle.base]) {
     idle.seconds += made->seconds;
     idle.base = made->base;
@@ -70,7 +70,7 @@ std::optional<Rematerializer::IdleRange> Rematerializer::idleRangeOf(size_t inde
   }
 }
 
-/// The idle range that frees most for a second; bytes beyond `excess` count for nothing.
+/// The idle range that frees the most bytes per second of cost; bytes beyond `excess` do not count.
 std::optional<Rematerializer::IdleRange> Rematerializer::cheapest(int64_t time,
                                                                   double excess) const {
   std::optional<IdleRange> best;

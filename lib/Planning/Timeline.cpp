@@ -1,4 +1,4 @@
-//===- Timeline.cpp - When ops run and values are read ---------------------===//
+//===- Timeline.cpp - Times of ops and of reads ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

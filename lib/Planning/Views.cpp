@@ -1,4 +1,4 @@
-//===- Views.cpp - Values that are parts of others' bytes -------------------===//
+//===- Views.cpp - Values that share others' bytes ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,7 +26,8 @@ FailureOr<int64_t> dist::viewOffset(Operation *op) {
   if (!slice || llvm::any_of(slice.getStaticOffsets(), ShapedType::isDynamic) ||
       llvm::any_of(slice.getStaticSizes(), ShapedType::isDynamic))
     return failure();
-  // Contiguous: after the first dimension that has more than one index, every one is whole.
+  // Contiguous: after the first dimension with more than one index, the slice covers every
+  // dimension.
   ArrayRef<int64_t> shape = slice.getSourceType().getShape();
   int64_t offset = 0;
   bool many = false;

@@ -1,12 +1,12 @@
-//===- WorkingSet.cpp - What an op takes while it runs ----------------------===//
+//===- WorkingSet.cpp - Memory of an op while it runs ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The op is written as partitioning writes it, into a function of its own, and
-// Liveness says what that takes.
+// Expands the op, as partitioning does, into a function of its own, whose memory
+// Liveness computes.
 //
 //===----------------------------------------------------------------------===//
 

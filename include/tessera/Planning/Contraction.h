@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Convolutions, their derivatives and other sums of products with operands at
-// affine indices are one step for CPUs, no kernel. The code generator forms them by
-// this, and Liveness knows by it what shares no kernel and what is not in memory.
+// Convolutions, their derivatives and other sums of products with operands at affine
+// indices are one step on CPUs instead of a kernel. The code generator builds these
+// steps; Liveness excludes their ops from kernels and their unread results from memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,24 +28,24 @@ struct StridedView {
 
 /// A tensor in its row-major buffer.
 StridedView denseView(mlir::Value value);
-/// A view of `view` whose indices are the loops of `map`; empty where the map is not linear.
+/// A view of `view` indexed by the loops of `map`; empty if the map is not linear.
 std::optional<StridedView> through(const StridedView &view, mlir::AffineMap map);
 
 struct ContractionForm {
   llvm::SmallVector<int64_t> extents;   ///< by loop
   llvm::SmallVector<StridedView> views; ///< of the operands, by loop; of inputs through copies
-  /// The only slice of the result that is read: elements around it need not be computed. The
-  /// derivative by an input that was padded has one.
+  /// The only slice of the result that is read, if any: elements around it need not be computed.
+  /// Example: the derivative with respect to a padded input.
   mlir::tensor::ExtractSliceOp slice;
 };
 
-/// Whether an op adds products of two tensors of f32, f16 or bf16 up in f32.
+/// Whether an op sums products of two tensors of f32, f16 or bf16 in f32.
 bool isSumOfProducts(mlir::linalg::LinalgOp op);
 
 /// The form of an op that is worth a step; empty for other ops and for matrix products (Gemm.h).
 std::optional<ContractionForm> matchContraction(mlir::linalg::LinalgOp op);
 
-/// Whether an op reorders elements for contractions alone, which read its operand instead.
+/// Whether an op reorders elements only for contractions, which read its operand instead.
 bool isTakenByContractions(mlir::linalg::LinalgOp op);
 
 } // namespace tessera::dist

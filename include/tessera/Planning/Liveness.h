@@ -1,29 +1,29 @@
-//===- Liveness.h - When values take memory -------------------*- C++ -*-===//
+//===- Liveness.h - Live ranges of values in memory -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What the code generator will make of a function, as far as its memory goes, in both
-// views. Times are those of kernels and other steps in the order in which they run.
+// Models the memory of the code that the code generator emits for a function, in both
+// views. Times count kernels and other steps in execution order.
 //
-//   argument                   kept for ever
-//   value of an op             from its kernel to the last that reads it; what a loop reads
-//                              from outside, to the loop's end
-//   reshape, transposition     the operand's bytes (the latter where contractions alone
-//   for contractions, slice    read it; a slice that is a part of the bytes or that kernels
-//                              cut out themselves)
-//   operand of a product that  a copy in rows while the product runs, where the operand is
-//   has no layout of a gemm    read later, too
-//   fill, constant             nothing
-//   handed on within a kernel  nothing: FuseGraph says which ops are one kernel, and that it
-//                              runs where the last of them stands
-//   operand that dies          its bytes are a result's, where the kernel reads and writes
-//                              elements in the same order, and of an accumulator
-//   result that replaces an    the argument's bytes, where nothing reads the argument later;
-//   argument, what a loop      likewise the carry's
-//   carries on
+//   argument                   always live
+//   value of an op             from its kernel to its last reader; values from outside of a
+//                              loop, to the loop's end
+//   reshape, transposition     the operand's bytes (transpositions only if all readers are
+//   for contractions, slice    contractions; slices if they are contiguous or if the
+//                              reading kernels extract them)
+//   operand of a product       a copy in rows while the product runs, if the operand has
+//   without a gemm layout      later readers
+//   fill, constant             none
+//   value inside a kernel      none: FuseGraph assigns ops to kernels, and a kernel runs at
+//                              the position of its last op
+//   operand that dies          its bytes become a result's, if the kernel reads and writes
+//                              elements in the same order; also those of an accumulator
+//   result that replaces an    the argument's bytes, if the argument has no later reader;
+//   argument, loop-carried     likewise the carry's
+//   value
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,39 +42,38 @@ namespace tessera::dist {
 
 class Liveness {
 public:
-  /// `isSent`: whether a plan that is not in the text yet sends what an operand reads.
+  /// `isSent`: whether a plan that is not yet in the IR sends the value of an operand.
   explicit Liveness(mlir::func::FuncOp function, FuseGraph::IsSent isSent = nullptr);
 
   enum class Kind {
-    own,    ///< takes its bytes
-    inside, ///< takes no memory while all its readers read it in place
-    view,   ///< of another value, whose life covers this one's
-    copy,   ///< of a value that others still read, made for an op by the code generator
+    own,    ///< has its own bytes
+    inside, ///< takes no memory as long as all its readers read it in place
+    view,   ///< of another value, whose live range covers this one's
+    copy,   ///< made by the code generator for an op, of a value with other readers
   };
   struct LiveRange {
-    int64_t from = 0, to = -1; ///< inclusive; empty: takes nothing
+    int64_t from = 0, to = -1; ///< inclusive; empty: takes no memory
     Kind kind = Kind::own;
-    bool isTaken = false; ///< from then on its bytes are another value's
+    bool isTaken = false; ///< after `to` another value reuses its bytes
   };
-  /// The ops of a block but for its terminator as kernels, single ops too, in the order in which
-  /// they run.
+  /// The ops of a block except its terminator as kernels, including single ops, in execution order.
   static std::vector<std::vector<mlir::Operation *>> kernelsOf(mlir::Block &block,
                                                                FuseGraph::IsSent isSent = nullptr);
-  /// Whether an op makes no bytes of its own: a reshape, a slice that its readers can take where it
-  /// lies, or a transposition that goes into the contractions that read it.
+  /// Whether an op has no bytes of its own: a reshape, a slice that its readers can read in place,
+  /// or a transposition that becomes part of the contractions that read it.
   static bool isView(mlir::Operation *op);
-  /// An empty life for what is unknown.
+  /// The live range of a value; empty if the value is unknown.
   LiveRange of(mlir::Value value) const { return lives.lookup(value); }
   int64_t timeOf(mlir::Operation *op) const { return timeline.start(op); }
-  /// A number of the kernel that an op is in.
+  /// The number of the kernel of an op.
   int64_t kernelOf(mlir::Operation *op) const { return timeline.start(op); }
-  /// Of a loop or branch, when its last op runs.
+  /// The time of the last op of a loop or branch.
   int64_t endOf(mlir::Operation *op) const { return timeline.end(op); }
   int64_t end() const { return timeline.end(); }
-  /// An op that was added runs at a time.
+  /// Sets the time of an op that was added.
   void place(mlir::Operation *op, int64_t time) { timeline.set(op, time, time); }
-  /// When an operand is read for the first and the last time: by a view when its readers read that,
-  /// in a loop from its head to its end.
+  /// The times of the first and the last read of an operand: for a view those of its readers, for a
+  /// loop its begin and end.
   std::pair<int64_t, int64_t> readOf(mlir::OpOperand &operand) const;
 
 private:
@@ -90,14 +89,14 @@ private:
 
   llvm::DenseMap<mlir::Value, LiveRange> lives;
   Timeline timeline;
-  std::vector<std::vector<mlir::Operation *>> kernels; ///< in the order in which they run
+  std::vector<std::vector<mlir::Operation *>> kernels; ///< in execution order
 };
 
-/// The value whose bytes a value is a view of: itself for most.
+/// The value whose bytes `value` views; for most values the value itself.
 mlir::Value rootOf(mlir::Value value);
 
-/// Calls `visit` with each value of a function in the local view that takes bytes of its own, and
-/// with those that are copied, in order, and how many: those that the arena aligns it to.
+/// Calls `visit` for each value of a function in the local view that has bytes of its own, and for
+/// each copy of a value, in program order, with its bytes in the arena.
 void forEachOwn(mlir::func::FuncOp function, const Liveness &lives,
                 llvm::function_ref<void(mlir::Value, Liveness::LiveRange, double)> visit);
 

@@ -1,4 +1,4 @@
-//===- LocalPeak.h - What takes most of a device's memory -------*- C++ -*-===//
+//===- LocalPeak.h - Peak memory of the local view --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,12 +12,12 @@
 
 namespace tessera::dist {
 
-/// The time of a function in the local view at which its values take most bytes, as estimated
-/// before kernels are made of it.
+/// The time in a function of the local view with the most live bytes, estimated before code
+/// generation forms kernels.
 struct LocalPeak {
   double bytes = 0;
-  mlir::Value largest; ///< the first of the largest values then; null: there are none
-  std::string name;    ///< of that: "'w'" of an argument, else "a value of type '...'"
+  mlir::Value largest; ///< the first of the largest values at that time; null: no values
+  std::string name;    ///< of `largest`: "'w'" of an argument, else "a value of type '...'"
 };
 LocalPeak localPeakOf(mlir::func::FuncOp function);
 

@@ -17,25 +17,25 @@
 
 namespace tessera::dist {
 
-/// What a buffer of so many bytes takes of the arena.
+/// The bytes that a buffer takes in the arena.
 inline double alignedBytes(double bytes) {
   return kArenaAlignment * std::ceil(bytes / kArenaAlignment);
 }
 
-/// Bytes that are live on a device, by time.
+/// Live bytes per device by time.
 class MemoryProfile {
 public:
-  /// Of times 0 to `end`.
+  /// For times 0 to `end`.
   explicit MemoryProfile(int64_t end) : live(end + 2, 0.0) {}
-  /// Counts bytes that are live from a time to another one, both included.
+  /// Adds bytes that are live from one time to another, both inclusive.
   void add(int64_t from, int64_t to, double bytes) {
     for (int64_t time = from; time <= to; ++time)
       live[time] += bytes;
   }
-  /// The first of the times at which most is live.
+  /// The first time with the most live bytes.
   int64_t worst() const { return std::max_element(live.begin(), live.end()) - live.begin(); }
   double peak() const { return *std::max_element(live.begin(), live.end()); }
-  /// The most that is live from a time to another one, both included.
+  /// The most live bytes between two times, both inclusive.
   double peak(int64_t from, int64_t to) const {
     return *std::max_element(live.begin() + from, live.begin() + to + 1);
   }

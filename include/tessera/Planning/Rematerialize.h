@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A weight that is gathered for the forward pass and read again in the backward pass
-// is live in between. Under a budget it is gathered twice, as ZeRO-3 does (S.
-// Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
-// models", 2020): of all buffers that are idle at the worst time, the one that frees
-// most bytes for a second of sending is made again, until everything fits. The search
-// estimates by it what dist-limit-memory does.
+// A weight that is gathered for the forward pass and read again in the backward pass is
+// live in between. Under a budget it is gathered twice, as in ZeRO-3 (S. Rajbhandari et
+// al., "ZeRO: memory optimizations toward training trillion parameter models", 2020):
+// of all buffers that are idle at the worst time, the one that frees the most bytes per
+// second of communication is rematerialized, until the plan fits. The search uses this
+// to estimate the effect of dist-limit-memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,18 +26,18 @@
 
 namespace tessera::dist {
 
-/// Memory that is live for a while.
+/// A buffer and its live range.
 struct LiveBuffer {
-  int64_t owner = -1; ///< whatever the caller numbers
+  int64_t owner = -1; ///< an id chosen by the caller
   int64_t from = 0, to = -1;
   double bytes = 0;
-  /// When each reader begins and ends to read it, ascending. Empty for what cannot be made again.
+  /// Begin and end of each read, ascending. Empty if the buffer cannot be rematerialized.
   std::vector<std::pair<int64_t, int64_t>> reads = {};
-  int64_t base = -1;    ///< index of the buffer that it is made from; -1: that is always live
-  double seconds = 0;   ///< of making it from its base
-  double temporary = 0; ///< bytes of what lies between two collectives, while it is made
-  /// Whether what is made from it may be made from its own base, too, and whether it may be made
-  /// later than it is.
+  int64_t base = -1;    ///< index of the buffer that it is computed from; -1: an always live one
+  double seconds = 0;   ///< of computing it from its base
+  double temporary = 0; ///< bytes of intermediate results between collectives, while it is computed
+  /// Whether buffers computed from it may be computed from its own base instead, and whether it may
+  /// be computed later.
   bool isRepeatable = false;
 };
 
@@ -45,28 +45,28 @@ class Rematerializer {
 public:
   explicit Rematerializer(int64_t end) : profile(end) {}
 
-  /// Adds buffers whose bases are counted from the first of them.
+  /// Adds buffers; their bases are indices within `group`.
   void add(std::vector<LiveBuffer> group);
-  /// Makes everything that grows by being made just before its first reader.
+  /// Computes each buffer that is at least as large as its base just before its first reader.
   void makeLate();
 
-  /// A buffer that is made again.
+  /// A buffer that is rematerialized.
   struct Split {
     size_t buffer, again; ///< the indices of both
-    int64_t from;         ///< reads from this time on are of the second
-    int steps;            ///< bases between it and what it is made from, that included
+    int64_t from;         ///< later reads are of the second buffer, from this time on
+    int steps;            ///< number of bases from it to the live source, including the source
   };
-  /// Splits buffers until the peak is within the budget or none helps; returns the seconds of
-  /// making them.
+  /// Splits buffers until the peak is within the budget or no split helps; returns the seconds of
+  /// rematerialization.
   double run(double budget, llvm::function_ref<void(const Split &)> onSplit = nullptr);
 
   double peak() const { return profile.peak(); }
   int64_t worst() const { return profile.worst(); }
-  /// The owner of the first of the largest buffers at the worst time; -1: there is none.
+  /// The owner of the first of the largest buffers at the worst time; -1 if there is none.
   int64_t largestOwner() const;
 
 private:
-  /// The times between two reads of a buffer, and what making it again frees and costs.
+  /// The time between two reads of a buffer, with the gain and cost of rematerializing it.
   struct IdleRange {
     size_t buffer, read; ///< the first read after the idle range
     int64_t from, to;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The strategy problem (Propagate/StrategyProblem.h) of all candidates (Candidates.h),
-// and the shardings, costs and memory of a choice.
+// The strategy problem (StrategyProblem.h) of all candidates (Candidates.h), and the
+// shardings, costs and memory of a choice.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Builds the problem that propagation (Decide.cpp) and the search (Search/StrategyGraph.cpp)
+// Builds the problem that propagation (Decide.cpp) and the search (StrategyGraph.cpp)
 // solve. They differ in candidates, in costs of reshards and in the solver's mode:
 //
 //   op                    a node; its strategies are the candidates of its cuts, its cost the
-//                         roofline of what one device then does
+//                         roofline of the work per device
 //   argument, loop carry, a node; its strategies are the candidate shardings: the *home*
 //   constraint            of the tensor
-//   tensor of several     one more node, the *place* where the tensor is for its users:
-//   users                 what two of them need alike is sent once
-//   from home to place,   an edge; its table has the modelled time of the reshard between
-//   from place to user    what one strategy leaves and another needs
+//   tensor of several     one more node, the *place*: the sharding from which the users
+//   users                 reshard, so that users with equal needs share one reshard
+//   from home to place,   an edge; its table has the modelled time of the reshard from the
+//   from place to user    sharding under one strategy to that under the other
 //
 // An end with one candidate is not a node: the tables of its edges are added to the costs of the
 // other end. Ops that share a list of strategies share shardings and tables, so building a program

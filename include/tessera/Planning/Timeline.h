@@ -1,4 +1,4 @@
-//===- Timeline.h - When ops run and values are read ------------*- C++ -*-===//
+//===- Timeline.h - Times of ops and of reads -------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,36 +19,36 @@ namespace tessera::dist {
 /// its end. Time 0 is before the first op.
 class Timeline {
 public:
-  /// Whether reading what an op makes is reading its operands: of views.
+  /// Whether an op is a view: readers of its result read its operands.
   using IsView = bool (*)(mlir::Operation *);
   /// Without times; see `next` and `set`.
   explicit Timeline(IsView isView) : isView(isView) {}
-  /// Each op of the function is a step, in the order of the text.
+  /// Each op of the function is a step, in program order.
   Timeline(mlir::func::FuncOp function, IsView isView);
 
-  /// Begins the next step, and returns its time.
+  /// Starts the next step and returns its time.
   int64_t next() { return ++last; }
   void set(mlir::Operation *op, int64_t start, int64_t end) { times[op] = {start, end}; }
   bool knows(mlir::Operation *op) const { return times.count(op); }
 
   int64_t start(mlir::Operation *op) const { return times.lookup(op).first; }
-  /// The time of the last op within `op`, or behind it.
+  /// The time of the last op inside `op`, or of `op` itself.
   int64_t end(mlir::Operation *op) const { return times.lookup(op).second; }
-  /// After the last step.
+  /// The time of the last step.
   int64_t end() const { return last; }
 
-  /// When the content of `value` is read for the last time, through views too; 0 when never. What
-  /// a loop reads that is made outside is read until the loop's end. What an asynchronous
-  /// collective reads is read until its wait. A loop or branch that takes a value over reads it at
-  /// its head; its results are values of their own. The arguments of a while's body are views of
-  /// what its condition passes on.
+  /// The time of the last read of the content of `value`, also through views; 0 if there is none.
+  /// Values from outside of a loop are read until the loop's end. The operand of an asynchronous
+  /// collective is read until its wait. A loop or branch reads the values that it forwards at its
+  /// head; its results are separate values. The arguments of a while's body are views of the values
+  /// that its condition forwards.
   int64_t lastUse(mlir::Value value);
 
-  /// Whether nothing but the collective in `start` reads `value` when that starts or later.
+  /// Whether the collective in `start` is the only reader of `value` from its start on.
   bool diesInStart(mlir::Value value, StartOp start);
 
-  /// The outermost loop around `user` that does not contain `value`, else `user`: while it runs,
-  /// the value is read.
+  /// The outermost loop around `user` that does not contain `value`, else `user`: the value is read
+  /// while this op runs.
   static mlir::Operation *readerOf(mlir::Value value, mlir::Operation *user);
 
 private:

@@ -1,4 +1,4 @@
-//===- Views.h - Values that are parts of others' bytes ---------*- C++ -*-===//
+//===- Views.h - Values that share others' bytes ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,11 +12,11 @@
 
 namespace tessera::dist {
 
-/// Whether an op gives the elements of a tensor another shape.
+/// Whether an op only changes the shape of a tensor.
 bool isReshape(mlir::Operation *op);
 
-/// Where the elements of a view begin in its source, in elements; fails when the op is no view: a
-/// slice whose elements are not contiguous, or that is dynamic, or whose start is not aligned.
+/// The offset of a view in its source, in elements. Fails if the op is not a view: a slice whose
+/// elements are not contiguous, a dynamic slice, or one whose start is not aligned.
 mlir::FailureOr<int64_t> viewOffset(mlir::Operation *op);
 
 } // namespace tessera::dist

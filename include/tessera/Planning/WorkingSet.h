@@ -1,4 +1,4 @@
-//===- WorkingSet.h - What an op takes while it runs ------------*- C++ -*-===//
+//===- WorkingSet.h - Memory of an op while it runs -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,11 +13,11 @@
 
 namespace tessera::dist {
 
-/// Whether partitioning writes an op as others, whose intermediate values take memory: attentions.
+/// Whether partitioning expands an op (attention) into others with intermediate values in memory.
 bool hasWorkingSet(mlir::Operation *op);
 
-/// The bytes that such an op takes beside its operands and results, on a device that has these
-/// types of them: by operand, then by result.
+/// The working set of such an op, in bytes per device, beside its operands and results.
+/// `localTypes`: their types on the device, operands first, then results.
 double workingBytes(mlir::Operation *op, mlir::TypeRange localTypes);
 
 } // namespace tessera::dist

@@ -163,10 +163,9 @@ private:
     return true;
   }
 
-  /// What to try in place of gathers that take longer than the op that needs them: its other cuts
-  /// over the gathered axes, and its operand made whole; likewise what is gathered as a result. The
-  /// region around follows where that is cheaper: brought into its cut at the border, or computed
-  /// whole.
+  /// Candidates to replace gathers that take longer than the op that needs them: its other cuts
+  /// over the gathered axes, and its operand replicated; likewise for gathered results. The
+  /// surrounding region follows where that is cheaper: resharded at the border, or computed whole.
   std::vector<Strategies::Seed> alternativesTo(const Decision &decision) {
     std::vector<Strategies::Seed> seeds;
     double atStake = 0; // seconds of the gathers
@@ -190,8 +189,8 @@ private:
     return seeds;
   }
 
-  /// A value that is gathered for who receives it, as a result, as it is there: what makes it may
-  /// be computed whole, from a slice of which all devices need a copy.
+  /// If control flow or a result receives a value gathered, its producer may compute it whole, from
+  /// a slice that all devices need a copy of.
   void addWhole(const RuleNode &node, const Decision &decision,
                 std::vector<Strategies::Seed> &seeds, double &atStake) {
     int64_t value = node.tensors.front(), receiver = node.tensors.back();
@@ -204,8 +203,8 @@ private:
     seeds.push_back({-1, {}, value, *need});
   }
 
-  /// A slice that is reduced in every iteration, of a value from outside of the loop: the value may
-  /// be gathered in front of the loop, where it is small.
+  /// If every iteration reduces a slice of a value from outside of the loop, a small value may be
+  /// gathered before the loop instead.
   void addHoisted(size_t n, const Decision &decision, std::vector<Strategies::Seed> &seeds,
                   double &atStake) {
     constexpr int64_t kMostBytes = int64_t(256) << 20;
@@ -237,7 +236,7 @@ private:
     }
   }
 
-  /// The axes that cut `from`, and not what is needed.
+  /// The axes that cut `from` but not the needed sharding.
   static AxisList axesGathered(const TensorSharding &from, const TensorSharding &need) {
     AxisList gathered;
     for (const AxisList &axes : from.dims)
