@@ -18,9 +18,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Ops behind a group that are looked at for a way to another.
+/// Limit on the ops that a quick search for a path between two groups visits.
 static constexpr size_t kMostLooks = 96;
-/// Iterations for each element that an op takes from a group without which it had better be.
+/// From this many iterations per element of an operand on, the operand is small: fusion with its
+/// producer is not worth a delay.
 static constexpr int64_t kLittle = 8;
 
 FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent)
@@ -56,13 +57,14 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent
     SetVector<Value> captured;
     getUsedValuesDefinedAbove(ops[i]->getRegions(), captured);
     llvm::for_each(captured, add);
-    // What communicates, or may, keeps its order: it is the same on all devices.
+    // Ops that may communicate keep their order, which is the same on all devices.
     if (kinds[i] == FuseKind::ordered) {
       if (lastCollective)
         from.push_back(*lastCollective);
       lastCollective = i;
     }
-    // No group reaches over the head of a segment: it waits for all before it, all behind for it.
+    // No group crosses the head of a segment, which depends on all ops before it; all later ops
+    // depend on it.
     if (segment)
       from.push_back(*segment);
     if (isa<SegmentOp>(ops[i])) {
@@ -80,7 +82,8 @@ void FuseGraph::growTree() {
   users.resize(ops.size());
   treeFirst.assign(ops.size(), 0);
   treeEnd.assign(ops.size(), 1);
-  // Producers precede their users: sizes grow from the end, numbers from the beginning.
+  // Producers precede their users: subtree sizes are summed from the end, intervals assigned from
+  // the beginning.
   for (auto op = static_cast<unsigned>(ops.size()); op-- > 0;)
     if (!sources[op].empty())
       treeEnd[sources[op].back()] += treeEnd[op];
@@ -123,12 +126,12 @@ bool FuseGraph::quicklyReaches(unsigned from, unsigned to) {
 }
 
 bool FuseGraph::reaches(unsigned from, unsigned to) {
-  // Layers apart, a search would go through all layers in between.
+  // Between distant layers, a full search would visit all layers in between.
   if (quicklyReaches(from, to))
     return true;
-  // Backwards from `to` and forwards from `from` in turns, through groups as a whole, leaving the
-  // one and never entering the other at once: the side with less behind it says that there is no
-  // way.
+  // Searches backwards from `to` and forwards from `from` alternately, group by group, excluding
+  // direct edges between the two: the side with fewer groups to visit proves first that there is no
+  // path.
   unsigned first = groups[from].ops.front(), end = std::max(lastMerged, groups[to].ops.back());
   SmallVector<unsigned> behind, ahead;
   ++search;
@@ -145,7 +148,7 @@ bool FuseGraph::reaches(unsigned from, unsigned to) {
     behind.push_back(group);
     return false;
   };
-  // Behind the last op that is in a group, all ways lead to later ops.
+  // Behind the last op that is in a group, all paths lead to later ops.
   auto goOn = [&](unsigned op, bool direct) {
     unsigned group = groupOf[op];
     if (op > end || group == from || (direct && group == to))
@@ -204,7 +207,7 @@ bool FuseGraph::continuesInserts(unsigned op, unsigned producerGroup) const {
 }
 
 bool FuseGraph::passesOnlyThroughOperands(unsigned op, unsigned producerGroup) const {
-  // An op may also read, inside its body, what others make: any element of it.
+  // Inside its body, an op may also read any element of other ops' results.
   for (unsigned source : sources[op])
     if (groupOf[source] == producerGroup)
       for (Operation *user : ops[source]->getUsers())
@@ -223,7 +226,7 @@ bool FuseGraph::passesOnlyThroughOperands(unsigned op, unsigned producerGroup) c
 
 bool FuseGraph::wouldDelayForFewElements(unsigned op, unsigned producerGroup) const {
   const Group &producer = groups[producerGroup], &consumer = groups[groupOf[op]];
-  auto isStep = [&](unsigned source) { // a product, or what communicates
+  auto isStep = [&](unsigned source) { // a product or a communicating op
     return kinds[source] == FuseKind::ordered ||
            (kinds[source] == FuseKind::alone && !isa<linalg::FillOp>(ops[source]) &&
             isa<DestinationStyleOpInterface>(ops[source]));
@@ -268,7 +271,7 @@ void FuseGraph::tryJoin(unsigned op, unsigned producerGroup) {
       consumer.rows = RowSpace::of(ops[op]);
     if (!producer.rows)
       producer.rows = RowSpace::of(ops[producer.ops.front()]);
-    // The rows of a group that already has other ops are joined by what they label.
+    // The labels of the producer's values map its rows to those of the consumer.
     if (!consumer.rows->join(linalgOp, *producer.rows, isPrivate(producer, mine), joined))
       return;
   }
@@ -297,7 +300,7 @@ void FuseGraph::fuse() {
   for (unsigned op = 0; op < ops.size(); ++op) {
     if (kinds[op] != FuseKind::kernel)
       continue;
-    // The nearest producer first: what was just made is what is likely still near.
+    // The nearest producer first: its result is most likely still in the cache.
     for (unsigned source : llvm::reverse(sources[op]))
       if (kinds[source] == FuseKind::kernel)
         tryJoin(op, groupOf[source]);
@@ -333,13 +336,13 @@ std::vector<std::vector<Operation *>> FuseGraph::order() const {
     for (unsigned source : sources[op])
       if (groupOf[source] != groupOf[op])
         groupUsers[groupOf[source]].push_back(groupOf[op]);
-  // A group takes the place of its last op, or a later one if it must wait.
+  // A group runs at the position of its last op, or later if it must wait.
   std::vector<unsigned> places(ops.size(), 0);
   for (unsigned group = 0; group < groups.size(); ++group)
     if (!groups[group].ops.empty())
       places[group] = groups[group].ops.back();
-  // What others wait for takes their place if that is earlier: else all that stands before its last
-  // op would run before them, and be in memory meanwhile.
+  // Producers of a group with an earlier position move to that position: otherwise all ops in front
+  // of their last op would run earlier, and their results be live meanwhile.
   std::vector<unsigned> byLast = sorted(groupUsers, places);
   for (unsigned group : llvm::reverse(byLast))
     for (unsigned user : groupUsers[group])

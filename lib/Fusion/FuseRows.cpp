@@ -65,8 +65,8 @@ int64_t RowSpace::count() const {
 
 bool RowSpace::join(linalg::LinalgOp consumer, const RowSpace &producer, bool privateProducer,
                     RowSpace &joined) const {
-  // The consumer's own row for each loop: `values` of an op alone has its outputs' rows, and rows
-  // are numbered by ascending loop.
+  // The consumer's own row for each loop: the `values` of a single op have its outputs' rows, and
+  // rows are numbered by ascending loop.
   SmallVector<int> loopRow(consumer.getNumLoops(), -1);
   {
     OpOperand &init = *consumer.getDpsInitsMutable().begin();
@@ -76,7 +76,8 @@ bool RowSpace::join(linalg::LinalgOp consumer, const RowSpace &producer, bool pr
       if (auto dim = dyn_cast<AffineDimExpr>(expr))
         loopRow[dim.getPosition()] = labels[position];
   }
-  // Which row of the producer meets which of the consumer, in every value that passes between them.
+  // The producer row that each row of the consumer meets in the passed values, and the inverse.
+  // Rows that meet several others are broken.
   SmallVector<int> partner(extents.size(), -1), of(producer.extents.size(), -1);
   SmallVector<bool> broken(extents.size(), false), brokenOf(producer.extents.size(), false);
   for (OpOperand &operand : consumer->getOpOperands()) {
@@ -89,7 +90,7 @@ bool RowSpace::join(linalg::LinalgOp consumer, const RowSpace &producer, bool pr
       if (row < 0)
         continue;
       auto dim = dyn_cast<AffineDimExpr>(map.getResult(position));
-      if (!dim) // a window reads the rows around
+      if (!dim) // a window reads the neighbouring rows
         return false;
       int mine = loopRow[dim.getPosition()];
       if (mine < 0) {
@@ -106,7 +107,7 @@ bool RowSpace::join(linalg::LinalgOp consumer, const RowSpace &producer, bool pr
       if (!seen)
         brokenOf[row] = true;
   }
-  // Renumber what both keep.
+  // Renumber the common rows.
   SmallVector<int> mineTo(extents.size(), -1), producerTo(producer.extents.size(), -1);
   joined = RowSpace();
   for (size_t mine = 0; mine < extents.size(); ++mine) {
@@ -135,7 +136,7 @@ bool RowSpace::join(linalg::LinalgOp consumer, const RowSpace &producer, bool pr
   take(producer, producerTo, joined, keepsProducersLeads);
   if (joined.work <= kTinyWork)
     return true;
-  // Elementwise ops that only this reduction reads become part of its body, in any order.
+  // Elementwise ops with this reduction as their only reader become part of its body, in any order.
   if (keepsLeads && !keepsProducersLeads)
     return privateProducer && !producer.reduces;
   return keepsLeads && keepsProducersLeads;

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The derivative of a norm's scale is a sum over all rows, of what the kernel of the rows has at
-// hand. Its rows are not those of that kernel, so RowSpace keeps the two apart; a GPU can form the
-// sum in parts while it goes over the rows, and need not read them again.
+// The derivative of a norm's scale is a sum over all rows of values that the kernel of
+// these rows computes. The sum's rows differ from those of that kernel, so RowSpace
+// does not fuse the two; a GPU can compute partial sums while it iterates over the
+// rows, and need not read them again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,12 +18,12 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Fewer rows than this make too few parts (GpuSplit.cpp), unless they have one sum each.
+/// Fewer rows than this give too few parts (GpuSplit.cpp), unless the sum has a single element.
 static constexpr int64_t kFewestRows = 1024;
-/// What follows a sum comes along when it is so much less work.
+/// Consumers of a sum join its group if their work is smaller by at least this factor.
 static constexpr int64_t kTinyShare = 64;
 
-/// Iterations of an op whose loops are known; 0: they are not.
+/// Iterations of an op with static loop bounds; 0 for others.
 static int64_t iterationsOf(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   return linalgOp && !linalgOp.hasDynamicShape()
@@ -30,7 +31,7 @@ static int64_t iterationsOf(Operation *op) {
              : 0;
 }
 
-/// Whether the op reads the value, an element an iteration.
+/// Whether the op reads one element of the value per iteration.
 static bool readsWhole(linalg::LinalgOp op, Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.hasStaticShape() && type.getNumElements() == iterationsOf(op) &&
@@ -39,7 +40,7 @@ static bool readsWhole(linalg::LinalgOp op, Value value) {
          });
 }
 
-/// Whether the op reduces the outermost dimensions of what it reads.
+/// Whether the op reduces the outermost dimensions of an operand.
 static bool reducesRows(Operation *op) {
   auto sums = dyn_cast<linalg::LinalgOp>(op);
   if (!sums || iterationsOf(op) == 0 || sums.getNumReductionLoops() == 0 ||
@@ -98,7 +99,7 @@ SmallVector<unsigned> FuseGraph::neighboursOf(const Group &group, int64_t iterat
           add(user, read);
     }
   }
-  llvm::sort(read); // uses are in no order
+  llvm::sort(read); // uses have no fixed order
   made.append(read);
   return made;
 }

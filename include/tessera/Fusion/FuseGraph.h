@@ -27,11 +27,11 @@ enum class FuseKind {
 };
 
 /// The ops of one block and their groups. Ops are numbered by position. The code generator forms
-/// kernels by it, and the search derives the values without memory.
+/// kernels from the groups, and the search derives which values need no memory.
 class FuseGraph {
 public:
   using KindOf = llvm::function_ref<FuseKind(mlir::Operation *)>;
-  /// Whether an operand is sent before it is read, which the block does not show yet.
+  /// Whether an operand is sent before it is read although the block has no collective for it yet.
   using IsSent = llvm::function_ref<bool(mlir::OpOperand &)>;
 
   FuseGraph(mlir::Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent = nullptr);
