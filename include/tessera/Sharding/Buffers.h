@@ -1,4 +1,4 @@
-//===- Buffers.h - What collectives send, in closed form --------*- C++ -*-===//
+//===- Buffers.h - Traffic of collectives in closed form --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,19 +12,19 @@
 
 namespace tessera::sharding {
 
-/// Whether what a kind sends depends on the boxes that pairs of devices have in common.
+/// Whether the traffic of a kind depends on the intersections of boxes of pairs of devices.
 bool isByBoxes(CollectiveKind kind);
 
 /// The buffers of a device, in elements.
 struct Buffers {
   int64_t bytesPerElement = 0;
   int64_t operand = 0, result = 0; ///< the largest of any device, valid elements only
-  int64_t gathered = 0; ///< of an all-gather: the most that a result has beyond the operand
+  int64_t gathered = 0; ///< of an all-gather: the largest excess of a result over its operand
   std::span<const int64_t> sourceShape, targetShape; ///< for the copies of a Traffic
-  bool makesPartial = false; ///< the move makes contributions of what devices have
+  bool makesPartial = false; ///< the move turns the values of devices into contributions
 };
 
-/// What kinds send that are not by boxes; the table is in Collective.h.
+/// The traffic of kinds that do not depend on boxes; the formulas are in Collective.h.
 Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Buffers &buffers);
 
 } // namespace tessera::sharding

@@ -1,12 +1,12 @@
-//===- Collective.h - Kinds of collectives and what they send ---*- C++ -*-===//
+//===- Collective.h - Collectives and their traffic -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The one place that knows what a collective costs in bytes and messages. The
-// report, the planner and the tests all ask here.
+// The only model of the bytes and messages of a collective, for the report, the planner
+// and the tests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 namespace tessera::sharding {
 
 enum class CollectiveKind {
-  slice, ///< local: each device keeps a part of what it has
+  slice, ///< local: each device keeps a part of its values
   all_reduce,
   all_gather,
   reduce_scatter,
@@ -31,7 +31,7 @@ enum class CollectiveKind {
   gather,
   reduce,
   halo_exchange,
-  exchange, ///< every device sends exactly the boxes others lack
+  exchange, ///< every device sends exactly the boxes that others lack
   transfer, ///< send and receive between two meshes
 };
 
@@ -39,9 +39,9 @@ enum class CollectiveKind {
 std::string_view toString(CollectiveKind kind);
 std::optional<CollectiveKind> parseCollectiveKind(std::string_view text);
 
-/// What a device copies, in bytes. Buffers that are cut along an inner dimension are copied in
-/// runs: `strided` counts the bytes within a kilobyte of the start of a run, which hardware does
-/// not prefetch.
+/// Bytes that a device copies. Buffers that are cut along an inner dimension are copied in runs:
+/// `strided` counts the bytes within a kilobyte of the start of a run, which hardware does not
+/// prefetch.
 struct Copies {
   int64_t bytes = 0;
   int64_t strided = 0;
@@ -53,14 +53,15 @@ struct Copies {
 struct Traffic {
   int64_t bytes = 0;     ///< B of the formulas: the local operand, or the result of an all-gather
   int64_t wireBytes = 0; ///< bytes that the busiest device sends (ring or pairwise algorithms)
-  int64_t count = 0;     ///< 1; 2 for a halo exchange; 0 for what is local
+  int64_t count = 0;     ///< 1; 2 for a halo exchange; 0 for local moves
   int64_t messages = 0;  ///< point-to-point sends of the busiest device
-  /// Where devices read each other's buffers: what one writes to its result, or copies of its own.
+  /// If devices read each other's buffers: bytes that a device writes to its result, or to copies
+  /// of its own values.
   Copies written = {};
-  Copies added = {}; ///< of a device's contribution, where it is added to others
+  Copies added = {}; ///< of a device's contribution, if it is added to others
 
-  /// Elements that follow each other both in a buffer of `source` and in one of `target`: the sizes
-  /// of the part that both have, up to the innermost dimension that one of them cuts.
+  /// Elements that are consecutive both in a buffer of `source` and in one of `target`: the product
+  /// of the common sizes up to the innermost dimension that either of them cuts.
   static int64_t runOf(std::span<const int64_t> source, std::span<const int64_t> target);
   /// Sets `written` and `added` for buffers of these shapes.
   void setCopies(CollectiveKind kind, int64_t bytesPerElement, std::span<const int64_t> source,
@@ -88,8 +89,8 @@ struct MovedTensor {
   int64_t bytesPerElement = 0;
   Layout source, target;
 };
-/// The same for one collective of several tensors: bytes add up, counts and messages do not. For an
-/// exchange the busiest device is that of all tensors together.
+/// The same for one collective of several tensors: bytes add up, counts and messages do not. The
+/// busiest device of an exchange is that of all tensors together.
 Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Mesh &sourceMesh,
                   const Mesh &targetMesh, std::span<const MovedTensor> tensors);
 

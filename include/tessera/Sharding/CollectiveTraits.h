@@ -1,4 +1,4 @@
-//===- CollectiveTraits.h - What is known of each kind ----------*- C++ -*-===//
+//===- CollectiveTraits.h - Properties of collectives -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,17 +12,17 @@
 
 namespace tessera::sharding {
 
-/// The table of kinds, apart from what they send (`trafficOf`).
+/// The properties of a kind, except its traffic (`trafficOf`).
 struct CollectiveTraits {
   std::string_view name;
-  /// Attributes of an op and fields of a move, by name; empty where a kind has none.
+  /// Attributes of an op and fields of a move, by name; empty if the kind has none.
   std::string_view dim = {}, splitDim = {};
   bool reduces = false;
-  /// Whether devices forward what is not theirs, so that a byte is sent more than once.
+  /// Whether devices forward data of others, so that a byte is sent more than once.
   bool isRelayed = false;
   /// Rounds of ceil(log2(n)) messages among n devices; -1: one round per message.
   int rounds = -1;
-  /// Of the larger of a device's buffers, B, how often B (n - 1) / n bytes are sent; 0: B are.
+  /// With B the larger of a device's buffers: how often B (n - 1) / n bytes are sent; 0: B bytes.
   int shares = 0;
 };
 

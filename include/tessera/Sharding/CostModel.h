@@ -1,14 +1,14 @@
-//===- CostModel.h - What communication takes -------------------*- C++ -*-===//
+//===- CostModel.h - Time of communication ----------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The α-β model: a collective takes its number of rounds times a latency plus
-// its bytes over a rate (R. Hockney, "The communication challenge for MPP",
-// Parallel Computing 20, 1994). The one price that the planner, propagation,
-// search and the report use.
+// The α-β model: a collective takes its number of rounds times a latency plus its bytes
+// over a rate (R. Hockney, "The communication challenge for MPP", Parallel Computing
+// 20, 1994). The only cost of communication: the planner, propagation, search and the
+// report use it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +21,11 @@
 
 namespace tessera::sharding {
 
-/// What devices of one memory copy, in bytes a second of each while all of them do.
+/// Copy rates of devices that share one memory, in bytes per second per device while all copy.
 struct CopyRates {
   double copy = 0;        ///< written in long runs
   double stridedCopy = 0; ///< written at the beginning of a run (Copies)
-  double add = 0;         ///< of contributions, added up with those of others in long runs
+  double add = 0;         ///< of contributions, added to those of others in long runs
   double stridedAdd = 0;  ///< the same at the beginning of a run
 
   double seconds(const Traffic &traffic) const;
@@ -34,23 +34,23 @@ struct CopyRates {
 
 /// One class of links.
 struct Link {
-  double alpha = 2e-6; ///< seconds a message
-  double rate = 450e9; ///< bytes a second, one direction
-  /// Of Algorithm::shared_memory, in place of the rate.
+  double alpha = 2e-6; ///< seconds per message
+  double rate = 450e9; ///< bytes per second, one direction
+  /// For Algorithm::shared_memory, instead of the rate.
   std::optional<CopyRates> copies = {};
   friend auto operator<=>(const Link &, const Link &) = default;
 };
 
-/// How a collective over n devices is carried out.
+/// The algorithm of a collective over n devices.
 enum class Algorithm {
-  direct,       ///< one message after the other: what moves boxes between pairs
-  ring,         ///< n-1 rounds, all-reduce 2(n-1); no byte more than the wire bytes
+  direct,       ///< one message after the other: for moves of boxes between pairs
+  ring,         ///< n-1 rounds, all-reduce 2(n-1); exactly the wire bytes
   tree,         ///< to a root and back, log2(n) rounds each; whole buffers
   doubling,     ///< recursive doubling and halving: log2(n) rounds, the wire bytes
   hierarchical, ///< one level of links after the other, by doubling or ring within each
-  /// Every device reads the others' buffers and writes its own, between two barriers: whatever the
-  /// kind and the group, the larger side of what a device holds goes through memory once. Where the
-  /// link has CopyRates, what a device writes and what of it is added up count, in long runs and in
+  /// Every device reads the others' buffers and writes its own, between two barriers: for any kind
+  /// and group, the larger side of a device's buffers passes through memory once. If the link has
+  /// CopyRates, the bytes that a device writes and those that it adds count, in long runs and in
   /// short ones.
   shared_memory,
 };
@@ -59,13 +59,13 @@ enum class Algorithm {
 std::string_view toString(Algorithm algorithm);
 std::optional<Algorithm> parseAlgorithm(std::string_view text);
 
-/// What a collective takes, and by which algorithm: the fastest that there is.
+/// The time of a collective by the fastest available algorithm.
 struct Timing {
   double seconds = 0;
   Algorithm algorithm = Algorithm::direct;
 };
 
-/// Devices that one class of links joins: the 8 of each node, then the nodes.
+/// Devices joined by one class of links: the 8 of each node, then the nodes.
 struct LinkLevel {
   int64_t devices = 1;
   Link link;
@@ -74,20 +74,20 @@ struct LinkLevel {
 /// The links along each axis of a mesh.
 struct LinkModel {
   std::vector<Link> axes; ///< by mesh axis; missing ones are the default link
-  /// By mesh axis, innermost first, what it is made of: an axis of 16 over nodes of 8 has levels of
-  /// 8 and of 2. Missing: one level.
+  /// By mesh axis its levels, innermost first: an axis of 16 over nodes of 8 has levels of 8 and of
+  /// 2. Missing: one level.
   std::vector<std::vector<LinkLevel>> levels = {};
-  /// What the communication library has; empty: everything that sends messages.
+  /// of the communication library; empty: all that send messages
   std::vector<Algorithm> algorithms = {};
 
-  /// The slowest latency and rates among the axes of a group; of all axes when it is empty. Has
-  /// CopyRates where all of them do.
+  /// The slowest latency and rates among the axes of a group; of all axes if the group is empty.
+  /// Has CopyRates if all of them do.
   Link linkOf(const Mesh &mesh, const AxisList &group) const;
-  /// A collective over `group` (of all devices when it is empty) with this traffic, by the fastest
+  /// The time of a collective over `group` (all devices if empty) with this traffic, by the fastest
   /// algorithm: (1 + rounds) x α + bytes / rate.
   Timing timing(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
                 const Traffic &traffic) const;
-  /// Whether Traffic's copies count.
+  /// Whether the copies of a Traffic count.
   bool countsCopies() const;
   double seconds(const Mesh &mesh, const AxisList &group, CollectiveKind kind,
                  const Traffic &traffic) const {
@@ -104,7 +104,7 @@ private:
 /// Rounds in which no device waits for a message of the same round, over n devices: log2(n) for
 /// gathers, reduce-scatters and all-to-alls by recursive doubling and halving, twice that for an
 /// all-reduce (R. Thakur et al., "Optimization of collective communication operations in MPICH",
-/// 2005), one a message for the others.
+/// 2005), one per message for the others.
 int64_t roundsOf(CollectiveKind kind, int64_t n, const Traffic &traffic);
 
 /// What a plan minimises.

@@ -1,12 +1,12 @@
-//===- Layout.h - Which elements a device holds -----------------*- C++ -*-===//
+//===- Layout.h - Elements in each device's buffer --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A sharding says how a tensor is cut; a layout says what each device's buffer
-// holds. Beside plain shards a layout can express windows (a shard with its
+// A sharding defines how a tensor is cut; a layout defines the contents of each
+// device's buffer. Beside plain shards a layout can express windows (a shard with its
 // halo), so that every collective is a move from one layout to another.
 //
 //===----------------------------------------------------------------------===//
@@ -35,19 +35,18 @@ Box intersect(const Box &a, const Box &b);
 /// `box` less `hole` as disjoint boxes, cut dimension by dimension (at most 2 x rank of them).
 std::vector<Box> subtract(const Box &box, const Box &hole);
 
-/// One dimension of a layout. The device with linear index c over `axes` has in its buffer the
-/// global indices [c * step + offset, c * step + offset + length); those outside [0, extent) are
-/// padding, whose content is undefined. With a divisor they are the integers x for which x *
-/// divisor is in that interval: parts of different sizes, one after the other in buffers of the
-/// same size.
+/// One dimension of a layout. The buffer of the device with linear index c over `axes` holds the
+/// global indices [c * step + offset, c * step + offset + length); indices outside [0, extent) are
+/// padding with undefined content. With a divisor, the buffer holds the integers x for which x *
+/// divisor is in that interval: consecutive parts of different sizes, in buffers of equal size.
 ///
 ///   extent 7 over 4 devices: step 2, offset 0, length 2 -> 0-1, 2-3, 4-5, 6(-7)
 ///   the same with a halo of 1: step 2, offset -1, length 4
 ///   every second of those 7: step 2, length 2, divisor 2 -> 0, 1, 2, 3
 ///   extent 5 over 4 devices, step 3, offset 0, length 3, divisor 2 -> 0-1, 2, 3-4, 5(-5)
 ///
-/// Where the layout selects elements of the dimension, indices count those: index x is element
-/// begin + x * stride.
+/// If the layout selects elements of the dimension, indices count these: index x is element begin +
+/// x * stride.
 struct DimLayout {
   AxisList axes;
   int64_t step = 0;
@@ -61,15 +60,15 @@ struct DimLayout {
   std::pair<int64_t, int64_t> span(int64_t c) const;
   /// The number of indices for which a buffer has room.
   int64_t size() const;
-  /// The same without a divisor, where all parts have equal sizes.
+  /// The same without a divisor if all parts have equal sizes.
   DimLayout simplified() const;
   bool operator==(const DimLayout &) const = default;
   auto operator<=>(const DimLayout &) const = default;
 };
 
-/// What every device's buffer holds of one tensor, or of a selection of its elements.
+/// The contents of every device's buffer for one tensor, or for a selection of its elements.
 struct Layout {
-  std::vector<int64_t> globalShape; ///< of a selection, its own
+  std::vector<int64_t> globalShape; ///< for a selection, its own shape
   std::vector<DimLayout> dims;
   std::vector<PartialAxis> partial;
 
@@ -85,10 +84,10 @@ struct Layout {
   auto operator<=>(const Layout &) const = default;
 };
 
-/// What devices with `layout`, of a whole tensor or of a run of its elements among which those are
-/// that `like` selects, have of these, in the indices of the selection. Parts are intervals there,
-/// too: of a stride s, the multiples of s among a part's indices. Of a dimension that is whole on
-/// every device, the selected elements alone.
+/// The elements selected by `like` that devices with `layout` hold, in indices of the selection.
+/// `layout` is of a whole tensor, or of a run of elements that contains the selection. Parts are
+/// intervals of these indices, too: with a stride s, the multiples of s among a part's indices. For
+/// a dimension that every device holds whole, only the selected elements.
 Layout selectLike(const Layout &layout, const Layout &like);
 
 /// Extent of one part when `extent` is cut once over `parts`: the ceiling. 7 over 4 -> 2.

@@ -88,7 +88,7 @@ private:
 struct Mesh {
   std::string name;
   std::vector<int64_t> shape;         ///< extent of each axis, slowest first
-  std::vector<std::string> axisNames; ///< one name an axis
+  std::vector<std::string> axisNames; ///< one name per axis
   DeviceIds processIds;               ///< process id of each position, row-major
 
   int64_t numAxes() const { return static_cast<int64_t>(shape.size()); }
@@ -120,7 +120,7 @@ struct AxisRef {
 
   static AxisRef full(const Mesh &mesh, int64_t axis) { return {axis, 1, mesh.shape[axis]}; }
   bool isFull(const Mesh &mesh) const { return pre == 1 && size == mesh.shape[axis]; }
-  /// Whether the two name a common part of the same axis.
+  /// Whether the two share a part of the same axis.
   bool overlaps(const AxisRef &other) const;
   /// Whether this part contains the other.
   bool contains(const AxisRef &other) const;
@@ -147,11 +147,11 @@ bool overlapsAny(const AxisList &axes, const AxisRef &axis);
 /// Longest common prefix; a longer part is cut where the shorter ends:
 ///   ["x", "y"] and ["x", "z"] -> ["x"];  ["x"(8)] and ["x":(1)2] -> ["x":(1)2]
 AxisList commonPrefix(const AxisList &a, const AxisList &b);
-/// Whether `prefix` is a prefix of `axes` in that sense.
+/// Whether `prefix` is a prefix of `axes` as defined by `commonPrefix`.
 bool isPrefix(const AxisList &prefix, const AxisList &axes);
-/// What follows `prefix` in `axes`; requires isPrefix(prefix, axes).
+/// The part of `axes` after `prefix`; requires isPrefix(prefix, axes).
 AxisList removePrefix(const AxisList &prefix, const AxisList &axes);
-/// Cuts an axis list after `size` index values, splitting an axis where it must:
+/// Cuts an axis list after `size` index values, splitting an axis if necessary:
 ///   ["x"(4)] at 2 -> ["x":(1)2] and ["x":(2)2]. Returns false when no cut is possible (4 at 3).
 bool splitAt(const AxisList &axes, int64_t size, AxisList &major, AxisList &minor);
 /// The positions of every group of devices that differ only in `axes`, each ordered by its linear

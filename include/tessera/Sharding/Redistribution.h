@@ -1,4 +1,4 @@
-//===- Redistribution.h - From one layout to another, by pieces -*- C++ -*-===//
+//===- Redistribution.h - Moves between two layouts, by pieces --*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,21 +32,21 @@ struct Piece {
 struct Redistribution {
   /// How the sources of a piece combine; `avg` sums and multiplies by `scale`.
   ReduceKind kind = ReduceKind::sum;
-  /// What each value is multiplied by when it is written: 1/n where n contributions of an `avg` are
-  /// reduced, n where shards become a partial(avg); otherwise 1.
+  /// The factor applied to each written value: 1/n if n contributions of an `avg` are reduced, n if
+  /// shards become a partial(avg); otherwise 1.
   double scale = 1.0;
   std::vector<Piece> pieces;
-  /// Boxes that a destination device fills with the identity of `fillKind`: what a new partial does
-  /// not hold. (position, box).
+  /// Boxes that a destination device fills with the identity of `fillKind`: the part of a new
+  /// partial that it does not hold. (position, box).
   std::vector<std::pair<int64_t, Box>> fills;
   ReduceKind fillKind = ReduceKind::sum;
 };
 
 /// The move from `source` on `sourceMesh` to `target` on `targetMesh` (the same global shape). A
-/// device keeps what it has; what it lacks comes from the holder nearest after it in mesh order, so
-/// that replicas share the load. Partial axes of the source that the target does not name are
-/// reduced; partial axes that only the target names are made: their coordinate 0 keeps the value,
-/// the others take the identity (`avg` has none: all keep the value).
+/// device keeps the elements that it has; missing elements come from the nearest holder after it in
+/// mesh order, so that replicas share the load. Partial axes of the source that the target does not
+/// name are reduced. Partial axes that only the target names are created: coordinate 0 keeps the
+/// value, the others hold the identity (`avg` has none: all keep the value).
 Redistribution redistribute(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
                             const Layout &target);
 
@@ -55,9 +55,9 @@ struct MeshLayouts {
   Mesh mesh;
   std::vector<Layout> layouts;
 };
-/// The layouts on the mesh of the axes that they use. Along the other axes every slice of `mesh`
-/// redistributes between them alone and in the same way, so that what a device sends and receives
-/// is the same on both meshes:
+/// The layouts on the mesh of the axes that they use. Every slice of `mesh` along the other axes
+/// redistributes independently and in the same way, so traffic per device is the same on both
+/// meshes:
 ///
 ///   mesh [2048, 8] of "dp", "tp"; [shard(0) over tp] to [shard(1) over tp] | mesh [8] of "tp"
 MeshLayouts withoutIdleAxes(const Mesh &mesh, const std::vector<const Layout *> &layouts);
@@ -74,8 +74,9 @@ struct ExchangeTraffic {
 ExchangeTraffic exchangeTraffic(const Mesh &sourceMesh, const Mesh &targetMesh,
                                 const Redistribution &move);
 
-/// Max over devices of the destination elements that it does not hold: no plan receives less.
-/// Contributions of a partial source count as not held.
+/// Max over devices of the destination elements that it does not hold: a lower bound on the
+/// elements that any plan receives.
+/// Contributions of a partial source count as missing.
 int64_t receiveBound(const Mesh &sourceMesh, const Layout &source, const Mesh &targetMesh,
                      const Layout &target);
 

@@ -21,7 +21,7 @@ namespace tessera::sharding {
 /// One collective of a plan.
 struct Move {
   CollectiveKind kind = CollectiveKind::slice;
-  AxisList axes;             ///< whose devices take part together; empty for an exchange
+  AxisList axes;             ///< whose devices participate together; empty for an exchange
   int64_t dim = 0;           ///< gathered, scattered, sliced or concatenated dimension
   int64_t splitDim = 0;      ///< of an all-to-all
   bool makesPartial = false; ///< a local step from replicate or shard to partial
@@ -30,13 +30,13 @@ struct Move {
   TensorSharding target; ///< after
 };
 
-/// Whether the collective that a move names leads from its source to its target. Both canonical.
+/// Whether the collective of a move leads from its source to its target. Both canonical.
 ///   all_gather over tp, dim 1     [{dp}, {tp}]          -> [{dp}, {}]
 ///   reduce_scatter over tp, dim 0 [{}, {}] partial {tp} -> [{tp}, {}]
 ///   exchange                      anything that adds no contributions
 bool leadsToTarget(const Move &move);
 
-/// A tensor to be moved within one mesh.
+/// A reshard of a tensor within one mesh.
 struct ReshardProblem {
   const Mesh &mesh;
   std::vector<int64_t> shape;
@@ -45,23 +45,23 @@ struct ReshardProblem {
   TensorSharding target; ///< closed, canonical
 };
 
-/// A chain of collectives and what it costs.
+/// A chain of collectives and its cost.
 struct ReshardPlan {
-  std::vector<Move> moves; ///< empty when source and target hold the same elements
+  std::vector<Move> moves; ///< empty if source and target hold the same elements
   Traffic traffic;
   double seconds = 0;
 };
 
 class ReshardTable;
 
-/// Plans reshards under one objective on one machine, and remembers its plans. Threads may share
-/// it; what it returns by reference stays as long as it does.
+/// Plans reshards for one objective on one machine, and caches its plans. Threads may share it;
+/// returned references are valid as long as the planner.
 ///
-/// A plan is a shortest path over placements: from each placement lead local slices,
+/// A plan is a shortest path over placements. The steps from a placement are local slices,
 /// reduce-scatters, all-reduces over merged axes, all-to-alls of the axes at the end of a
-/// dimension, gathers, permutations of whole parts, and an exchange that sends exactly what is
-/// lacking straight to the target. A step whose parts do not end at common boundaries (uneven cuts)
-/// is no step.
+/// dimension, gathers, permutations of whole parts, and an exchange that sends exactly the missing
+/// elements directly to the target. Steps whose parts do not end at common boundaries (uneven cuts)
+/// are excluded.
 class ReshardPlanner {
 public:
   explicit ReshardPlanner(Objective objective = Objective::time, Topology topology = {});
@@ -74,7 +74,7 @@ public:
   const LinkModel &linksOf(const Mesh &mesh);
   /// The times of all reshards of tensors of one shape on a mesh.
   ReshardTable &table(const Mesh &mesh, const std::vector<int64_t> &shape, int64_t bytesPerElement);
-  /// Whether this plans for that: for the objective, over the same links.
+  /// Whether this planner is for that objective and the same links.
   bool isFor(Objective wanted, const Topology &machine) const;
 
 private:
@@ -85,7 +85,7 @@ private:
   const Objective objective;
   const Topology topology;
   std::mutex mutex;
-  /// Meshes that were asked about, by value: modules of a context may call others the same.
+  /// Known meshes, by value: modules of a context may give different meshes one name.
   struct KnownMesh {
     Mesh mesh;
     LinkModel links;
@@ -95,8 +95,8 @@ private:
   std::map<std::tuple<size_t, std::vector<int64_t>, int64_t>, std::unique_ptr<ReshardTable>> tables;
 };
 
-/// The planners of all who share an owner, by what they plan for: so equal reshards are planned
-/// once, whoever asks. Threads may share it.
+/// The planners of all users of an owner, by objective and machine, so that equal reshards are
+/// planned once. Threads may share it.
 class ReshardCache {
 public:
   ReshardPlanner &planner(Objective objective, const Topology &topology);
@@ -106,16 +106,16 @@ private:
   std::deque<ReshardPlanner> planners;
 };
 
-/// The plan for one problem, not remembered.
+/// The plan for one problem, without a cache.
 ReshardPlan planReshard(const ReshardProblem &problem, Objective objective = Objective::time,
                         const LinkModel &links = {});
 
-/// The cheapest plan that does without the dearest step of `plan`; nothing when that plan sends
-/// nothing, or no other chain leads to the target.
+/// The cheapest plan without the most expensive step of `plan`; empty if that plan sends nothing,
+/// or no other chain leads to the target.
 std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const ReshardPlan &plan,
                                         Objective objective, const LinkModel &links);
 
-/// What one step sends.
+/// The traffic of one step.
 Traffic trafficOf(const ReshardProblem &problem, const Move &move);
 
 } // namespace tessera::sharding

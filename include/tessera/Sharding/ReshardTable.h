@@ -1,4 +1,4 @@
-//===- ReshardTable.h - The times of all reshards of a tensor ---*- C++ -*-===//
+//===- ReshardTable.h - Times of all reshards of a tensor -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,19 +8,19 @@
 // A search needs the times between all pairs of shardings of a tensor: tens of
 // thousands of reshards, of which a program later uses a few. The table runs the
 // planner's shortest path with placements as states: one run of Dijkstra's algorithm
-// per source yields all targets, computed on demand. Moves and
-// their prices are those of the planner (lib/Sharding/ReshardGraph.h), but for three
-// that need a target or the boxes of all pairs of devices: permutations, exchanges where
-// parts divide, and gathers of several dimensions at once. So where sizes divide, a time
-// is that of the best chain of the others. Where they do not, moves between parts that
-// do not end at common boundaries are exchanges.
+// per source yields all targets, computed on demand. Moves and their costs are those of
+// the planner (lib/Sharding/ReshardGraph.h), except three that need a target or the
+// boxes of all pairs of devices: permutations, exchanges where parts divide, and
+// gathers of several dimensions at once. Where sizes divide, a time is thus that of the
+// best chain of the other moves. Elsewhere, moves between parts without common
+// boundaries are exchanges.
 //
 // The number of placements grows with the factorial of the mesh axes, so a reshard is
-// made small first, and equal ones are one:
+// reduced to a smaller one first, and equal ones share an entry:
 //
-//   [a, b] [c] -> [a] [c, b]    what both begin with stays: the shape is that of a part
-//   [a, b] []  -> [] [a, b]     axes that stay beside each other are one
-//   [a] -> [] and [c] -> []     the same, where links and sizes of a and c are
+//   [a, b] [c] -> [a] [c, b]    a common prefix is dropped: the shape is that of a part
+//   [a, b] []  -> [] [a, b]     axes that stay neighbours are merged
+//   [a] -> [] and [c] -> []     equal if links and sizes of a and c are
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,8 @@ struct PartDim;
 /// The times of the reshards of tensors of one shape on one mesh. Threads may share it.
 class ReshardTable {
 public:
-  /// `planner` answers for what this does not know: parts of axes, windows that become others.
-  /// `mesh`, `planner` and `links` outlive it.
+  /// `planner` handles cases outside of the table: parts of axes, changes of windows. `mesh`,
+  /// `planner` and `links` must outlive this.
   ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement,
                ReshardPlanner &planner, const LinkModel &links);
   ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement,
@@ -52,12 +52,12 @@ public:
   ReshardTable &operator=(const ReshardTable &) = delete;
   ~ReshardTable();
 
-  /// Seconds from `source` to `target`, both closed and canonical. Hurried, what is not known is
-  /// priced by one chain that always works (what changes is reduced, gathered and cut again), which
-  /// takes no time to find.
+  /// Seconds from `source` to `target`, both closed and canonical. If hurried, unknown times are
+  /// replaced by the time of one generic chain (reduce, gather and cut again every changed
+  /// dimension), which needs no search.
   double seconds(const TensorSharding &source, const TensorSharding &target,
                  bool isHurried = false);
-  /// From each source to each target, row-major. What was asked for before is looked up.
+  /// From each source to each target, row-major. Results are cached.
   std::vector<double> seconds(const std::vector<TensorSharding> &sources,
                               const std::vector<TensorSharding> &targets, bool isHurried = false);
 
@@ -65,16 +65,16 @@ private:
   static constexpr size_t kMostAxes = 16, kMostDims = 31;
   using ByAxis = std::array<int8_t, kMostAxes>;
 
-  /// Where each mesh axis is: a dimension and the place among its axes, whole or partial.
+  /// The position of each mesh axis: a dimension and the index among its axes, whole or partial.
   struct AxisPlaces {
     static constexpr int8_t whole = -2, partial = -1;
     ByAxis dim, at;
   };
-  /// A reshard made small.
+  /// A reduced reshard.
   struct Small {
     int8_t numGroups = 0;
     ByAxis groupOf, staysIn; ///< by axis: its group, or the dimension in which it stays, or -1
-    ByAxis order, first;     ///< axes as the groups have them; by group its first axis
+    ByAxis order, first;     ///< axes in the order of the groups; by group its first axis
     uint64_t source, target; ///< see ReshardSpace
   };
 
@@ -93,16 +93,16 @@ private:
   int64_t bytesPerElement;
   ReshardPlanner &planner;
   const LinkModel &links;
-  std::vector<int64_t> classOf; ///< by axis: equal ones have equal sizes and links
-  bool isEven;                  ///< all parts of all dimensions are equal, however they are cut
+  std::vector<int64_t> classOf; ///< by axis: equal classes have equal sizes and links
+  bool isEven;                  ///< all parts of all dimensions are equal under every cut
   /// By shape and the classes of the groups.
   std::map<std::vector<int64_t>, std::unique_ptr<ReshardSpace>> spaces;
   std::map<std::pair<ByAxis, ByAxis>, ReshardSpace *> bySignature;
   std::mutex mutex;
-  std::map<TensorSharding, double> halos; ///< what windows have beyond their shards
+  std::map<TensorSharding, double> halos; ///< times of halos of windows
   std::map<TensorSharding, size_t> numbers;
   using Rows = std::vector<std::vector<double>>;
-  Rows known, hurried; ///< by source and target; NaN: not asked for yet
+  Rows known, hurried; ///< by source and target; NaN: unknown
 };
 
 } // namespace tessera::sharding

@@ -1,4 +1,4 @@
-//===- Segments.h - What devices read of a segment --------------*- C++ -*-===//
+//===- Segments.h - Parts of segments on devices ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@
 namespace tessera::sharding {
 
 /// The elements of a segment that a device needs for its part of the result's dimension, counted
-/// from 0 to `count`: those i for which to + i * toStep is in its buffer.
+/// from 0 to `count`: those i with to + i * toStep in its buffer.
 ///   parts of 4, every second element is written, from 1 on: step 4, offset -1, length 4, divisor 2
 DimLayout partOf(const Segment &segment, const DimLayout &result);
 

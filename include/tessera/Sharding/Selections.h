@@ -1,13 +1,13 @@
-//===- Selections.h - Operands of which an op needs a part ------*- C++ -*-===//
+//===- Selections.h - Selections of elements of operands --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A slice needs the elements that it takes, whether its dimension is cut or whole.
-// Where it is whole, the sharding that it asks for is a window without axes: devices
-// that have the whole tensor have that, too.
+// A slice needs its selected elements, whether its dimension is cut or whole. If it is
+// whole, the required sharding is a window without axes; devices that hold the whole
+// tensor satisfy it, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace tessera::sharding {
 
-/// The sharding of the whole tensor that has what `sharding` asks for: without selections in
+/// The sharding of the whole tensor that contains the elements of `sharding`: without selections in
 /// dimensions that no axis cuts.
 inline TensorSharding withoutSelections(TensorSharding sharding) {
   std::erase_if(sharding.windows, [&](const Window &window) {
@@ -29,7 +29,8 @@ inline TensorSharding withoutSelections(TensorSharding sharding) {
   return sharding;
 }
 
-/// Whether every device of `source` has what `target` asks for, as a slice of its buffer.
+/// Whether every device of `source` holds the elements that `target` requires, as a slice of its
+/// buffer.
 inline bool hasSelection(const TensorSharding &source, const TensorSharding &target) {
   return !target.windows.empty() && source.windows.empty() && withoutSelections(target) == source;
 }

@@ -1,4 +1,4 @@
-//===- ShardingRule.h - Which loops of an op may be cut ---------*- C++ -*-===//
+//===- ShardingRule.h - Loops of an op that may be cut ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,9 +24,9 @@ namespace tessera::sharding {
 
 enum class FactorKind {
   parallel,  ///< iterations are independent and appear in the results
-  reduction, ///< iterations combine by `reduction`: cutting it makes the results partial, apart
-             ///< from those that run over it
-  replicate, ///< must not be cut
+  reduction, ///< iterations combine by `reduction`: cutting it makes the results partial,
+             ///< except those that the factor indexes
+  replicate, ///< must be whole on every device
 };
 
 struct Factor {
@@ -36,7 +36,8 @@ struct Factor {
 };
 
 /// Elements of an operand that a result takes over: iteration to + i * toStep of a factor reads
-/// element from + i * fromStep of an operand's dimension, for i in [0, count); others read nothing.
+/// element from + i * fromStep of an operand's dimension, for i in [0, count); other iterations
+/// read nothing.
 ///
 ///   rows 10 to 19 of a table are rows 0 to 9 of the result   from 10, count 10
 ///   the second operand of a concatenation, behind 5 rows     to 5, count = its extent
@@ -50,10 +51,10 @@ struct Segment {
   bool operator==(const Segment &) const = default;
 };
 
-/// How one dimension of a tensor is made of factors. A dimension of one factor may be a window of
-/// it: iteration i reads the indices [i * stride + shift, i * stride + shift + extent). It is one
-/// also where each iteration reads its own index but the dimension has another extent than the
-/// factor. One of another extent that is no window has parts of its own size: keys of a ring.
+/// The factors of one dimension of a tensor. A dimension of one factor may be a window of it:
+/// iteration i reads the indices [i * stride + shift, i * stride + shift + extent). It is also a
+/// window if each iteration reads its own index but the extents of dimension and factor differ. A
+/// dimension of another extent that is not a window has parts of its own size: keys of a ring.
 struct DimRule {
   std::vector<int64_t> factors; ///< major first; empty for a dimension of extent 1
   int64_t stride = 1;
@@ -63,7 +64,7 @@ struct DimRule {
   /// Of an operand that is read by segment; its dimension has `segmentOf` elements.
   std::optional<Segment> segment = {};
   int64_t segmentOf = 0;
-  /// Whether the operand holds no more than the segment where the factor is whole, too.
+  /// Whether the operand holds only the segment even if the factor is whole.
   bool isNarrow = false;
 
   bool readsAll() const {
@@ -71,27 +72,27 @@ struct DimRule {
   }
 };
 
-/// One rule a dimension; a tensor without dimensions, or something that is no tensor, has none.
+/// One rule per dimension; empty for tensors of rank 0 and values that are not tensors.
 using TensorRule = std::vector<DimRule>;
 
-/// The rule of one op. An operand that is the accumulator of a result starts its reductions, so it
-/// becomes partial with it.
+/// The rule of one op. An operand that is the accumulator of a result is the initial value of its
+/// reductions, so it becomes partial with the result.
 struct ShardingRule {
   std::vector<Factor> factors;
   std::vector<TensorRule> operands;
   std::vector<TensorRule> results;
-  std::vector<int64_t> accumulatorOf; ///< by operand: the result that it starts, or -1
-  /// By result, empty for none: whether the op combines the parts of its reductions itself, so that
+  std::vector<int64_t> accumulatorOf; ///< by operand: the result that it initializes, or -1
+  /// By result, empty for none: whether the op itself combines the parts of its reductions, so that
   /// the result is whole.
   std::vector<bool> completes;
-  /// Whether it only moves elements, so that partials of any reduction pass from operand 0.
+  /// Whether the op only moves elements, so that partials of any reduction pass from operand 0.
   bool movesOnly = false;
 
   bool isElementwise() const;
 };
 
 /// A rule in one line: the factors of every dimension of every operand and result, then the extent
-/// of each factor, and what may not be cut or is reduced.
+/// of each factor, and the factors that must be whole or are reduced.
 ///   ([i, k], [k, j], [i, j]) -> ([i, j]) {i = 8, j = 16, k = 4} sum over k, operand 2 accumulates
 ///   ([i * 2 - 1 .. + 3]) -> ([i]) {i = 8}            windows: stride 2, shift -1, extent 3
 ///   ([ij]) -> ([i, j]) {i = 2, j = 6}                one dimension of two factors, major first
@@ -103,12 +104,13 @@ using FactorAxes = std::vector<AxisList>;
 /// Identity rule between tensors of one shape: operand i and result i agree in every dimension.
 ShardingRule identityRule(const std::vector<int64_t> &shape);
 
-/// Distributes the axes of a dimension over its factors: the major factor takes what divides it,
-/// the next what is left once it is cut through. Axes that no factor can take are dropped.
+/// Distributes the axes of a dimension over its factors: the major factor takes the axes that
+/// divide it, the next one the rest once the major factor is cut completely. Axes that no factor
+/// can take are dropped.
 ///   (a=2, b=6) cut by 4 -> a: (1)2, b: (2)2
 void projectDim(const ShardingRule &rule, const DimRule &dim, const AxisList &axes,
                 FactorAxes &factorAxes);
-/// The factors' axes that one tensor's sharding implies (its partial axes apart).
+/// The factors' axes implied by one tensor's sharding, without its partial axes.
 FactorAxes project(const ShardingRule &rule, const TensorRule &tensor,
                    const TensorSharding &sharding);
 
@@ -116,30 +118,30 @@ FactorAxes project(const ShardingRule &rule, const TensorRule &tensor,
 /// share (the first keeps it), of a factor of a reshaped dimension whose parts would not be boxes.
 FactorAxes legalize(const ShardingRule &rule, FactorAxes axes);
 
-/// The sharding of operand `index` when the factors are cut by `axes` (legal): its dimensions,
-/// windows, and for an accumulator the partial axes of its result.
+/// The sharding of operand `index` for the (legal) factor axes `axes`: its dimensions, windows, and
+/// for an accumulator the partial axes of its result.
 TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes);
-/// The sharding of result `index` then: partial over the axes of every reduction factor.
+/// The corresponding sharding of result `index`: partial over the axes of every reduction factor.
 TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes);
 
 //===----------------------------------------------------------------------===//
 // The sharding of an op
 //===----------------------------------------------------------------------===//
 
-/// A partial axis of an op's result that its operands bring: the op takes contributions and makes
+/// A partial axis of an op's result that comes from its operands: the op maps contributions to
 /// contributions, instead of having them reduced first.
 struct Forward {
   PartialAxis partial;
-  std::vector<int64_t> operands; ///< ascending; the op is linear in them, taken together
+  std::vector<int64_t> operands; ///< ascending; the op is jointly linear in them
   bool operator==(const Forward &) const = default;
 };
 
-/// How an op is distributed: which axes run over which of its loops, and which contributions it
-/// forwards. Everything else follows from this and the rule: how operands and results are sharded,
-/// what is partial, what a device computes.
+/// The distribution of an op: the axes that cut each of its loops, and the contributions that it
+/// forwards. These and the rule determine everything else: the shardings of operands and results,
+/// partial axes, and the work per device.
 struct OpSharding {
   FactorAxes factors;            ///< by factor of the rule
-  std::vector<Forward> forwards; ///< at most one for an axis
+  std::vector<Forward> forwards; ///< at most one per axis
   bool operator==(const OpSharding &) const = default;
 
   /// The sharding of an op that every device computes whole.
@@ -149,15 +151,16 @@ struct OpSharding {
   bool isWhole() const;
 };
 
-/// The sharding that operand `index` must have, and the one that result `index` then has.
+/// The sharding that operand `index` must have, and the resulting one of result `index`.
 ///   matmul (m, k) x (k, n), factors m: dp, k: tp
 ///     operand 0 [shard(0) over dp, shard(1) over tp], result [shard(0) over dp, partial over tp]
 TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const OpSharding &op);
 TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const OpSharding &op);
 
-/// What of the rule an op sharding contradicts, as a clause for a message; empty where nothing:
-/// as many factors as the rule has, no axis used twice, no factor cut that must be whole, parts of
-/// reshaped dimensions that are boxes, forwards that name operands. Linearity is not checked.
+/// The contradiction between an op sharding and its rule, as a clause for a message; empty if there
+/// is none. Checks: as many factors as the rule has, no axis used twice, no cut of a factor that
+/// must be whole, parts of reshaped dimensions that are boxes, forwards that name operands.
+/// Linearity is not checked.
 std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const OpSharding &op);
 
 } // namespace tessera::sharding

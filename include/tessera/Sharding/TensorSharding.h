@@ -32,7 +32,7 @@ struct PartialAxis {
 
 /// A dimension whose buffer is not a plain shard: the device with linear index c over the
 /// dimension's axes holds the indices x with x * divisor in [c * step + offset, c * step + offset +
-/// length). Halos are windows; where the dimension is reversed, the step is negative.
+/// length). Halos are windows; if the dimension is reversed, the step is negative.
 ///
 /// A window may be one of a *selection*: x then counts the elements begin, begin + stride, … of the
 /// dimension, of which there are `count`, and the buffer has no others.
@@ -48,14 +48,14 @@ struct Window {
   int64_t divisor = 1;
   int64_t begin = 0;
   int64_t stride = 1;
-  int64_t count = -1; ///< of a selection; -1 where the window is one of all elements
+  int64_t count = -1; ///< of a selection; -1 for a window of all elements
 
   bool isSelection() const { return count >= 0; }
   bool operator==(const Window &) const = default;
   auto operator<=>(const Window &) const = default;
 };
 
-/// The sharding of one tensor on one mesh, by dimension. Axes named nowhere are replicate.
+/// The sharding of one tensor on one mesh, by dimension. Axes that it does not name are replicate.
 struct TensorSharding {
   std::vector<AxisList> dims;       ///< for each dimension the axes that cut it, major first
   std::vector<PartialAxis> partial; ///< axes whose devices hold contributions
@@ -83,7 +83,7 @@ struct TensorSharding {
   auto operator<=>(const TensorSharding &) const = default;
 };
 
-/// Orders partial and open axes and merges neighbouring parts, so that equal meanings compare
+/// Orders partial and open axes and merges neighbouring parts, so that equivalent shardings compare
 /// equal.
 TensorSharding canonical(TensorSharding sharding);
 
