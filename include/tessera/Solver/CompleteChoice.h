@@ -1,4 +1,4 @@
-//===- CompleteChoice.h - The best of what is left to choose ----*- C++ -*-===//
+//===- CompleteChoice.h - Optimal completion of a choice --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,8 +12,8 @@
 
 namespace tessera::solver {
 
-/// Completes a choice: nodes whose choice is -1 get the strategy that costs least beside those that
-/// are chosen, the first of equals. No two of them have an edge.
+/// Completes a choice: each node whose choice is -1 gets the strategy with the least cost given the
+/// chosen nodes, the first of equals. No two such nodes have an edge.
 std::vector<int64_t> completeChoice(const Problem &problem, std::vector<int64_t> choice);
 
 } // namespace tessera::solver

@@ -1,4 +1,4 @@
-//===- MinimumCut.h - The cheapest way to part a graph ----------*- C++ -*-===//
+//===- MinimumCut.h - Minimum cut of a graph --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,7 @@ public:
   MinimumCut() : first{-1, -1} {}
 
   int64_t addNode();
-  /// Capacities are >= 0; `kInfinite` is never cut unless nothing else parts source and sink.
+  /// Capacities are >= 0; `kInfinite` is cut only if nothing else separates source and sink.
   void addEdge(int64_t from, int64_t to, int64_t capacity);
   /// Capacity of the cut.
   int64_t solve();
@@ -35,8 +35,8 @@ public:
 private:
   struct Edge {
     int64_t to;
-    int64_t capacity; ///< what is left
-    int64_t next;     ///< edge of the same node, -1 for none
+    int64_t capacity; ///< remaining capacity
+    int64_t next;     ///< next edge of the same node, -1 for none
   };
   bool computeLevels();
   int64_t augment();

@@ -1,4 +1,4 @@
-//===- Problem.h - What a strategy search chooses from ----------*- C++ -*-===//
+//===- Problem.h - The problem of a strategy search -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,9 +9,9 @@
 //
 //   sum over nodes of cost[choice] + sum over edges of table[choice of from][choice of to]
 //
-// and takes the sum of memory[choice]. Nothing else is known here: what the numbers
-// mean is the business of whoever builds the problem. docs/search.md has the format
-// of the file and the proofs.
+// and takes the sum of memory[choice]. The solvers know nothing else: the builder of a
+// problem defines what the numbers mean. docs/search.md has the file format and the
+// proofs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,17 +27,16 @@
 
 namespace tessera::solver {
 
-/// What is wrong with an input, in one line; or why there is no plan.
+/// A fault of an input, in one line; or the reason why there is no plan.
 struct Error {
   std::string message;
 };
 
-/// Either a value or the reason why there is none.
+/// A value, or the reason why there is none.
 template <typename T> using Expected = std::variant<T, Error>;
 
 /// By strategy, its point in a grid of independent decisions, coarsest first (any numbers: only
-/// equality counts). Copies share what they hold: equal nodes have equal ones. The JSON form calls
-/// them "axes".
+/// equality counts). Copies share their data, as do equal nodes. The JSON form calls them "axes".
 class Coordinates {
 public:
   using List = std::vector<std::vector<int64_t>>;
@@ -58,11 +57,11 @@ private:
 /// The choices of a node. Finite costs (seconds), finite non-negative memory (bytes).
 struct Node {
   std::string name;
-  int64_t layer = -1;         ///< for people; the solvers find repetition by themselves
+  int64_t layer = -1;         ///< for readers; the solvers find repetition by themselves
   std::vector<double> cost;   ///< by strategy
   std::vector<double> memory; ///< by strategy; empty: none
-  Coordinates coordinates;    ///< empty where unknown: only costs tell strategies apart then
-  /// Where neither pins nor wishes reach, `Mode::completion` takes it.
+  Coordinates coordinates;    ///< empty if unknown: then only costs distinguish strategies
+  /// The choice of `Mode::completion` for nodes that neither pins nor wishes reach.
   int64_t standard = 0;
   bool isAnnotated = false; ///< the user annotated it; its strategies respect that
 
@@ -86,7 +85,7 @@ struct Edge {
   int64_t table = 0;
 };
 
-/// A user's decision, which every mode honours.
+/// A decision of the user, which every mode respects.
 struct Pin {
   int64_t node = 0;
   int64_t strategy = 0;
@@ -95,10 +94,10 @@ struct Pin {
 struct Problem {
   std::vector<Node> nodes;
   std::vector<EdgeTable> tables;
-  std::vector<Edge> edges; ///< several between two nodes add up
+  std::vector<Edge> edges; ///< costs of several edges between two nodes are added
   std::vector<Pin> pins;
 
-  /// Cost of a choice of one strategy a node.
+  /// Cost of a choice of one strategy per node.
   double cost(const std::vector<int64_t> &choice) const;
   double memory(const std::vector<int64_t> &choice) const;
   /// The least memory of a node that its pins allow.
@@ -107,7 +106,8 @@ struct Problem {
   std::vector<int64_t> pinned() const;
 };
 
-/// The first fault of a problem as "FIELD: what; the rule", or an empty text. Solvers require none.
+/// The first fault of a problem as "FIELD: what; the rule", or an empty text. Solvers require a
+/// problem without faults.
 std::string verify(const Problem &problem);
 
 /// Reads the JSON form. The error is "FILE:LINE: FIELD: what; the rule".

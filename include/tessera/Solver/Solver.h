@@ -16,8 +16,8 @@
 namespace tessera::solver {
 
 enum class Mode {
-  /// What pins and wishes reach is completed at least cost, as far as one elimination goes, or else
-  /// nearly so; the rest stays standard.
+  /// Nodes that pins and wishes reach are completed at least cost if one elimination suffices, else
+  /// at nearly the least; the others keep the standard strategy.
   completion,
   dynamic_programming,   ///< exact: dominance, elimination with folded repetitions, bounds
   recursive_programming, ///< coarse to fine: a few milliseconds, near the optimum
@@ -29,36 +29,36 @@ struct Options {
   double memoryBudget = std::numeric_limits<double>::infinity(); ///< bytes
   /// Seconds after which the best plan so far is returned with its gap.
   double timeLimit = 60;
-  /// Under a budget the search stops at this relative gap: repeated layers make plans that differ
-  /// by less than anybody cares about.
+  /// Under a budget the search stops at this relative gap: repeated layers lead to many plans with
+  /// negligible differences.
   double targetGap = 1e-4;
-  /// The largest table of an elimination, in entries of 8 bytes, and all of them together. What
-  /// would exceed them is split into bounds and branched upon.
+  /// Limits on the largest table of an elimination, in entries of 8 bytes, and on all of them
+  /// together. Larger tables are split into bounds and branched upon.
   double tableLimit = 6.4e7;
   double totalLimit = 1.6e8;
-  std::string solverLibrary; ///< of `exact`: path of HiGHS' or CBC's; empty: looked for
+  std::string solverLibrary; ///< of `exact`: path of HiGHS' or CBC's; empty: searched for
 };
 
-/// A plan, and what is proved of it.
+/// A plan and its proven bounds.
 struct Solution {
   std::vector<int64_t> choice; ///< by node
-  double cost = 0;             ///< of the choice, as Problem::cost says
-  /// No plan within the budget that honours the pins costs less. `completion` bounds the
-  /// plans that leave unreached nodes standard.
+  double cost = 0;             ///< of the choice, as in Problem::cost
+  /// Lower bound on the cost of plans within the budget that respect the pins. For `completion`, of
+  /// the plans that leave unreached nodes standard.
   double lowerBound = 0;
   double memory = 0;          ///< of the choice, bytes
   double seconds = 0;         ///< of the search
-  double cpuSeconds = 0;      ///< of it, on the one core that it uses
-  bool stoppedByTime = false; ///< the gap is what the time limit left
+  double cpuSeconds = 0;      ///< of the search, on the one core that it uses
+  bool stoppedByTime = false; ///< the time limit ended the search before the gap closed
 
-  /// Relative distance between cost and bound, 0 when they meet.
+  /// Relative distance between cost and bound, 0 if they are equal.
   double gap() const;
 };
 
-/// Searches. Errors: a malformed problem, a budget that no plan meets (with the least memory that
-/// one can reach and the node that needs most of it), `exact` without a solver (with what to
-/// install). Deterministic unless the time limit is hit; of equal plans the one found first by
-/// lowest strategy is taken.
+/// Searches. Errors: a malformed problem, a budget that no plan meets (with the least memory of any
+/// plan and the node that needs most of it), `exact` without a solver (with the package to
+/// install). Deterministic unless the time limit is hit; of equal plans the first one found by
+/// lowest strategy is returned.
 Expected<Solution> solve(const Problem &problem, const Options &options);
 
 /// Writes the problem as a mixed-integer program in MPS, for other solvers.
