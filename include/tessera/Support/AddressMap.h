@@ -15,16 +15,16 @@
 
 namespace tessera {
 
-/// Addresses of things that exist once (types, attributes, kept values), which together say
-/// everything that a result depends on.
+/// Addresses of unique objects (types, attributes, interned values) that together determine a
+/// result.
 using AddressKey = llvm::SmallVector<const void *, 12>;
 
 struct AddressHash {
   size_t operator()(const AddressKey &key) const { return llvm::hash_combine_range(key); }
 };
 
-/// Remembers results by such keys. It is only ever looked up: addresses have no order that two runs
-/// agree on.
+/// Caches results by such keys. Look-ups only, no iteration: the order of addresses differs between
+/// runs.
 template <typename T> using AddressMap = std::unordered_map<AddressKey, T, AddressHash>;
 
 } // namespace tessera

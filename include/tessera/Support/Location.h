@@ -1,4 +1,4 @@
-//===- Location.h - Where something is, in one word -------------*- C++ -*-===//
+//===- Location.h - Locations as text ---------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

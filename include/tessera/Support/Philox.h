@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Philox4x32-10: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3",
-// SC 2011. A counter-based generator, so that element i of an argument is the
-// same whatever order, device or language produces it.
+// Philox4x32-10: Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011.
+// A counter-based generator: element i of an argument is the same for any order, device
+// or language.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,13 +14,13 @@
 
 namespace tessera {
 
-/// Threads that this process can keep busy, at least 1: the processors of its affinity mask, but no
-/// more than its cgroups grant it in full.
+/// The number of threads that this process can keep busy, at least 1: the processors of its
+/// affinity mask, limited to those that its cgroups grant in full.
 int64_t availableProcessors();
 
-/// Processors that the cgroups of this process grant it, the least of all its groups and those
-/// around them (version 2: cpu.max, version 1: cpu.cfs_quota_us over cpu.cfs_period_us). Nothing
-/// where none has a limit. Files are read below `root`, "" for those of this machine.
+/// Processors that the cgroups of this process grant: the minimum over its groups and their
+/// ancestors (version 2: cpu.max, version 1: cpu.cfs_quota_us over cpu.cfs_period_us). Empty if
+/// none has a limit. Files are read below `root`, "" for those of this machine.
 std::optional<double> processorQuota(const std::string &root);
 
 } // namespace tessera

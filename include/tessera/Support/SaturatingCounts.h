@@ -16,7 +16,7 @@ namespace tessera {
 
 inline constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-/// Sums and products of counts, none negative, that stay at the most there is.
+/// Sums and products of non-negative counts, clamped to the maximum.
 inline int64_t plus(int64_t a, int64_t b) {
   int64_t sum;
   return llvm::AddOverflow(a, b, sum) ? kMost : sum;
