@@ -1,4 +1,4 @@
-//===- Compare.h - Whether two results are the same -------------*- C++ -*-===//
+//===- Compare.h - Comparison of results ------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,17 +14,17 @@ namespace tessera::interpreter {
 
 struct Comparison {
   bool ok = true;
-  /// Largest |a - b| / max(|b|, rms of the finite b) over all elements; infinite where one is NaN
-  /// or infinite and the other is something else. For integers the largest |a - b|.
+  /// Largest |a - b| / max(|b|, rms of the finite b) over all elements; infinite if only one is NaN
+  /// or an infinity, or if infinities differ. For integers the largest |a - b|.
   double maxError = 0;
-  /// What maxError may be at most.
+  /// Limit on maxError.
   double tolerance = 0;
-  int64_t worst = -1; ///< linear index of the largest error; -1 when all are equal
-  /// What makes the comparison say little: expected values all NaN, or all the same.
+  int64_t worst = -1; ///< linear index of the largest error; -1 if all are equal
+  /// Reasons why the comparison proves little: all expected values are NaN, or equal.
   llvm::SmallVector<std::string> warnings;
 };
 
-/// Compares `actual` with `expected`, of the same type, as tessera/Support/Comparison.h says.
+/// Compares `actual` with `expected`, of the same type, as in tessera/Support/Comparison.h.
 Comparison compare(const Tensor &actual, const Tensor &expected, int64_t steps = 1);
 
 /// Linear index of the first element whose bits differ (NaN equals NaN), or -1.

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One kind of value: a dense tensor on the heap. A scalar is a tensor of rank 0,
-// so that `arith.addf` on scalars and on tensors is one thing.
+// The only kind of value: a dense tensor on the heap. A scalar is a tensor of rank 0,
+// so that `arith.addf` on scalars and on tensors shares one implementation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +25,13 @@
 
 namespace tessera::interpreter {
 
-/// An element type that the interpreter computes with: f16, bf16, f32, f64, integers of 1 to 64
-/// bits, index (64 bits).
+/// A supported element type: f16, bf16, f32, f64, integers of 1 to 64 bits, index (64 bits).
 struct ElementType {
   enum Kind : uint8_t { f16, bf16, f32, f64, integer };
   Kind kind = f32;
   unsigned width = 32; ///< bits
 
-  /// Nothing for any other type.
+  /// Empty for any other type.
   static std::optional<ElementType> get(mlir::Type type);
   bool isFloat() const { return kind != integer; }
   /// Bytes of one element in memory: the next power of two; i1 takes one byte.
@@ -40,8 +39,8 @@ struct ElementType {
   bool operator==(const ElementType &) const = default;
 };
 
-/// One element. Its type is known from the context: floats are held as a double that the type
-/// can represent, integers sign-extended to 64 bits (so a true i1 is -1).
+/// One element. The context determines its type: floats are stored as a double that the type can
+/// represent, integers sign-extended to 64 bits (so a true i1 is -1).
 union Scalar {
   double f;
   int64_t i = 0;
@@ -61,20 +60,20 @@ union Scalar {
 /// `value` rounded to nearest even in a float type. Results of f32 and 16-bit operations are
 /// computed in double and rounded: +, -, *, / and sqrt come out as if computed in f32.
 double roundTo(ElementType type, double value);
-/// The same without f32 between a double and 16 bits: what `arith.truncf` from f64 means.
+/// The same without an intermediate f32 for 16 bits: the semantics of `arith.truncf` from f64.
 double roundOnceTo(ElementType type, double value);
 /// `value` modulo 2^width, sign-extended.
 int64_t wrapTo(ElementType type, int64_t value);
 /// The same bits without the sign extension.
 uint64_t zeroExtended(ElementType type, int64_t value);
 
-/// What an element that nobody defined holds, so that reading it shows. Which value shows depends
-/// on the reader: NaN hides in `maxnumf`, a large value in `min`.
+/// The content of undefined elements, chosen such that reads of them change results. Which value
+/// does depends on the reader: NaN hides in `maxnumf`, a large value in `min`.
 enum class Poison {
   nan,  ///< floats NaN, integers a large pattern
   high, ///< near the greatest finite value
   low,  ///< near the least finite value
-  zero, ///< what memory often holds: shows as a divisor, a factor, a maximum of negative values
+  zero, ///< common in fresh memory: shows as a divisor, a factor, a maximum of negative values
 };
 Scalar poisonOf(ElementType type, Poison poison);
 
@@ -106,7 +105,7 @@ public:
   llvm::ArrayRef<char> bytes() const { return {data->data(), data->size()}; }
   llvm::MutableArrayRef<char> mutableBytes();
 
-  /// The same elements, seen under another shape of as many elements.
+  /// The same elements with another shape of equal size.
   Tensor reshaped(llvm::ArrayRef<int64_t> shape) const;
 
 private:
@@ -121,13 +120,13 @@ private:
 /// indices `sourceOffset` and `targetOffset`. The box must be within both.
 void copyBox(const Tensor &source, const std::vector<int64_t> &sourceOffset, Tensor &target,
              const std::vector<int64_t> &targetOffset, const sharding::Box &box);
-/// Calls `visit` for every index of a shape in row-major order; not at all when an extent is 0.
-/// Stops and returns false when `visit` does.
+/// Calls `visit` for every index of a shape in row-major order; never if an extent is 0. Stops and
+/// returns false if `visit` does.
 bool forEachIndex(llvm::ArrayRef<int64_t> shape,
                   llvm::function_ref<bool(llvm::ArrayRef<int64_t>)> visit);
 
-/// The value of a constant: dense, splat or resource elements, an integer or a float. Null when the
-/// attribute or its type is none of these, or the resource is missing or has another size.
+/// The value of a constant: dense, splat or resource elements, an integer or a float. Null if the
+/// attribute or its type is another one, or the resource is missing or has another size.
 Tensor toTensor(mlir::TypedAttr attribute);
 
 /// `[[1, 2.5], [nan, -inf]]`: shortest decimals that read back as the same value.
