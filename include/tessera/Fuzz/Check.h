@@ -17,34 +17,34 @@
 
 namespace tessera::fuzz {
 
-/// What a set of programs has exercised.
+/// Coverage of a set of programs.
 struct Coverage {
   int64_t programs = 0;
   int64_t withCollectives = 0; ///< programs with at least one, not counting slices
-  int64_t withUneven = 0;      ///< programs with a value whose size does not divide
-  int64_t withEmpty = 0;       ///< programs in which some device has no part of some value
-  int64_t weak = 0;            ///< programs with a result that is all NaN, or constant
-  int64_t directions = 0;      ///< along which a gradient was compared with differences
-  int64_t kinks = 0;           ///< along which it could not be
+  int64_t withUneven = 0;      ///< programs with a value whose size is not divisible
+  int64_t withEmpty = 0;       ///< programs in which a device has an empty part of a value
+  int64_t weak = 0;            ///< programs with a result that is all NaN or constant
+  int64_t directions = 0;      ///< directions along which a gradient was compared with differences
+  int64_t kinks = 0;           ///< directions along which it could not be, due to kinks
   std::map<std::string, int64_t> collectives; ///< ops by kind
-  /// `linalg.matmul shard`, … : results of ops by sharding: shard, partial, replicate, and
-  /// uneven and empty besides.
+  /// `linalg.matmul shard`, … : results of ops by sharding: shard, partial, replicate, and also
+  /// uneven and empty.
   std::map<std::string, int64_t> placements;
 
   Coverage &operator+=(const Coverage &other);
 };
 
 struct CheckOptions {
-  /// Passes from the program to the annotated one, and from there to the local view: those of the
-  /// driver.
+  /// Pass pipelines from the program to the annotated one, and from there to the local view: those
+  /// of the driver.
   std::string propagate = "builtin.module(dist-guard,dist-normalize,dist-propagate,"
                           "dist-sink-partials,dist-insert-reshards,dist-widen-partials,"
                           "dist-plan-reshards)";
   std::string partition =
       "builtin.module(dist-partition,dist-canonicalize-collectives,dist-fuse-collectives)";
   interpreter::Poison poison = interpreter::Poison::nan;
-  /// How the local view of `main` is run `steps` times, beginning with global inputs; empty: by the
-  /// interpreter. Gives the results of the last step. Fails after an error at the context.
+  /// Runs the local view of `main` `steps` times, starting with global inputs; empty: the
+  /// interpreter. Returns the results of the last step. Fails after an error at the context.
   std::function<mlir::FailureOr<llvm::SmallVector<interpreter::Tensor>>(
       mlir::ModuleOp local, llvm::ArrayRef<interpreter::Tensor> inputs, int64_t steps)>
       runLocal;
@@ -53,9 +53,9 @@ struct CheckOptions {
 struct CheckResult {
   enum Status {
     passed,
-    referenceFailed, ///< the global view could not be run: the program itself is wrong
-    pipelineFailed,  ///< a pass refused it, or wrote what does not verify
-    localFailed,     ///< the local view could not be run, or replicas differ
+    referenceFailed, ///< the global view failed: the program itself is wrong
+    pipelineFailed,  ///< a pass failed or produced invalid IR
+    localFailed,     ///< the local view failed, or replicas differ
     mismatch,        ///< a result differs
   };
   Status status = passed;
@@ -65,7 +65,7 @@ struct CheckResult {
 /// `mismatch`, …
 const char *toString(CheckResult::Status status);
 
-/// One fault in one program: whether it could be made there, and what the comparison says of it.
+/// One fault in one program: whether it was applicable, and the result of the comparison.
 struct PlantedCheck {
   const PlantedFault *fault;
   bool applied = false;
@@ -74,25 +74,25 @@ struct PlantedCheck {
   bool found() const { return applied && result.status != CheckResult::passed; }
 };
 
-/// Runs `program` in the global view on inputs of `seed`, brings it through the passes, runs the
-/// local view on the same inputs, and compares: bit for bit where the result is exact or integer,
-/// else within the tolerance. `local`, when given, is set to the local view as far as it came. When
-/// the program passes, each fault of `planted` is made in a copy of its local view, and compared.
+/// Runs `program` in the global view on inputs of `seed`, applies the passes, runs the local view
+/// on the same inputs, and compares: bit for bit if the result is exact or integer, else within the
+/// tolerance. `local`, if given, is set to the local view as far as it was produced. If the program
+/// passes, each fault of `planted` is made in a copy of its local view, and compared.
 CheckResult check(const GeneratedProgram &program, uint64_t seed, const CheckOptions &options,
                   mlir::OwningOpRef<mlir::ModuleOp> *local = nullptr,
                   std::vector<PlantedCheck> *planted = nullptr);
 
 struct GradientOptions {
-  int directions = 4;      ///< along which derivatives are compared
+  int directions = 4;      ///< number of directions along which derivatives are compared
   double tolerance = 1e-6; ///< relative
-  bool sharded = true;     ///< whether the derivative is then checked as `check` does
+  bool sharded = true;     ///< whether the derivative is then also checked by `check`
   CheckOptions check;
 };
 
-/// Differentiates `main` by all its floating-point arguments (dist-autodiff) and compares with
-/// central differences along random directions, on inputs of `seed`: floats must be f64. Where the
-/// differences do not converge, because of a kink, nothing is compared (`coverage.kinks`). Then
-/// checks that the derivative is the same sharded and unsharded.
+/// Differentiates `main` with respect to all its floating-point arguments (dist-autodiff) and
+/// compares with central differences along random directions, on inputs of `seed`: floats must be
+/// f64. Directions in which the differences do not converge, due to a kink, are skipped
+/// (`coverage.kinks`). Then checks that the sharded and the unsharded derivative are equal.
 CheckResult checkGradient(const GeneratedProgram &program, uint64_t seed,
                           const GradientOptions &options);
 

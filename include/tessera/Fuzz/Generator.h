@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A seed gives a program: a mesh or two, a function of random ops over tensors
-// of awkward sizes, and annotations wherever they are allowed. Whatever comes out
-// is valid, so that every refusal by a pass is a finding; values stay moderate,
-// so that results can be compared within a tolerance.
+// Generates a program from a seed: one or two meshes, a function of random ops over
+// tensors of awkward sizes, and annotations wherever they are allowed. All programs are
+// valid, so that every refusal by a pass is a finding; values stay moderate, so that
+// results can be compared within a tolerance.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,31 +31,31 @@ struct GeneratorOptions {
   bool twoMeshes = true;         ///< some programs have two, with a reshard between
   bool partials = true;          ///< partial annotations
   bool controlFlow = true;       ///< loops and branches
-  bool differentiable = false;   ///< floats are f64, and no op is without a derivative
-  std::vector<std::string> only; ///< kinds of ops to take, all when empty
+  bool differentiable = false;   ///< floats are f64, and every op has a derivative
+  std::vector<std::string> only; ///< kinds of ops to generate; empty: all
 };
 
-/// A program and what is known of its results.
+/// A program and the properties of its results.
 struct GeneratedProgram {
   struct Result {
-    /// No float sum or product precedes it: it must be the same bit for bit, however the
-    /// program is cut.
+    /// No float sum or product precedes it: it must be the same bit for bit under any cut of the
+    /// program.
     bool exact = false;
-    /// Largest magnitude that it can have: rounding errors are small beside this, even where the
-    /// value itself cancels to nothing.
+    /// Bound on its magnitude: rounding errors are small relative to it, even if the value itself
+    /// cancels to zero.
     double bound = 0;
   };
   mlir::OwningOpRef<mlir::ModuleOp> module; ///< the function is called `main`
   std::vector<Result> results;
-  int64_t runs = 1;  ///< of the whole program; more than one where results feed arguments
+  int64_t runs = 1;  ///< of the whole program; more than one if results feed arguments
   int64_t steps = 1; ///< contractions and reductions in sequence, for the tolerance
 };
 
-/// The names that `only` may hold.
+/// The allowed names in `only`.
 std::vector<std::string> kindNames();
 
-/// The program of a seed: always the same for the same options. The context must have the dialects
-/// of programs loaded.
+/// The program of a seed: deterministic for given options. The context must have the dialects of
+/// programs loaded.
 GeneratedProgram generate(mlir::MLIRContext *context, uint64_t seed,
                           const GeneratorOptions &options);
 

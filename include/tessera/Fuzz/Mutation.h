@@ -14,12 +14,12 @@
 
 namespace tessera::fuzz {
 
-/// The text with one to three mistakes: a number becomes an extreme one, a token is left out,
-/// doubled, exchanged or taken from elsewhere in the text, a line is left out, doubled or moved, a
-/// type becomes another, the end is missing. The same seed gives the same mistakes.
+/// The text with one to three mistakes: a number becomes an extreme one; a token is removed,
+/// duplicated, swapped or copied from elsewhere in the text; a line is removed, duplicated or
+/// moved; a type becomes another; the end is missing. The same seed gives the same mistakes.
 std::string mutateText(std::string_view text, uint64_t seed);
 
-/// The bytes with one to four of them changed, left out or repeated, or without their end.
+/// The bytes with one to four of them changed, removed or repeated, or without their end.
 std::string mutateBytes(std::string_view bytes, uint64_t seed);
 
 } // namespace tessera::fuzz
