@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the command line says, as plain values, and the functions that do it. No
-// LLVM header here: the tool's main and the Python module include this file.
-// Every function returns the exit code; after 1 the error has been printed.
+// The options of the command line as plain values, and the functions that implement the
+// subcommands. No LLVM header here: the tool's main and the Python module include this
+// file. Every function returns the exit code; for exit code 1 the error has been
+// printed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,34 +27,34 @@ namespace tessera {
 
 /// Whether and how shardings are searched.
 struct SearchRequest {
-  std::string mode;                   ///< name of a search mode; empty: annotations decide
-  std::optional<double> memoryBudget; ///< GiB a device
-  std::string minimise = "time";      ///< or "memory": the least peak of a device
-  bool fullyUseDevices = true;        ///< contractions use every device where sizes allow
-  int64_t devices = 0;                ///< for a program without a mesh
+  std::string mode;                   ///< name of a search mode; empty: no search
+  std::optional<double> memoryBudget; ///< GiB per device
+  std::string minimise = "time";      ///< or "memory": the least peak per device
+  bool fullyUseDevices = true;        ///< contractions use every device if their sizes allow
+  int64_t devices = 0;                ///< number of devices for a program without a mesh
   bool offersDevices = false;         ///< a declared mesh may need fewer than `devices`
   double timeLimit = 10;              ///< seconds
-  std::string solver;                 ///< HiGHS' library or CBC's program, empty: looked for
+  std::string solver;                 ///< path of HiGHS' library or of CBC; empty: searched for
 };
 
-/// What every subcommand that reads a program takes.
+/// Options common to all subcommands that read a program.
 struct ProgramOptions {
   std::string file;                  ///< the program, "-" for standard input
   std::optional<std::string> text;   ///< the program itself; `file` then only names it
   std::string *messages = nullptr;   ///< gets errors, warnings, remarks; null: standard error
   std::string function;              ///< empty: @main, else the only public one
-  std::string passes;                ///< on the program as it was read, e.g. dist-autodiff{wrt=w}
+  std::string passes;                ///< run on the input program, e.g. dist-autodiff{wrt=w}
   std::string compileFrom = "input"; ///< phase that the file is in
   std::string objective = "time";    ///< of reshard plans
   bool narrowReductions = false;     ///< reduce 16-bit floats in 16 bits
   std::string attentionSequence =
       "auto";            ///< keys of a cut sequence: gather, ring; auto: the better
   std::string schedule;  ///< of a pipeline's micro-batches; empty: the program's
-  /// Compute while collectives are under way; by default for target cuda alone.
+  /// Overlap computation with collectives; by default only for target cuda.
   std::optional<bool> overlaps;
   std::string topology;  ///< file of the machine, empty for the default
   std::string fusion;    ///< options of dist-fuse-collectives
-  bool remarks = false;  ///< print what the compiler chose and why
+  bool remarks = false;  ///< print the compiler's choices and their reasons
   std::vector<std::string> dialectPlugins; ///< shared objects with dialects of the program
   SearchRequest search;
 };
@@ -61,19 +62,19 @@ struct ProgramOptions {
 struct ExplainOptions : ProgramOptions {
   std::string json;           ///< file for the report, "-" for standard output, empty for the table
   bool timing = false;        ///< add compile times under `timing`
-  bool communication = false; ///< print the algorithm of each collective instead, with the others
+  bool communication = false; ///< print each collective's algorithm and the alternatives instead
 };
 
-/// Prints what the program would communicate; runs nothing.
+/// Prints the communication of the program; runs nothing.
 int explain(const ExplainOptions &options);
-/// The same report as JSON text and as the table; `json` and `communication` are not read. Nothing
+/// The same report as JSON text and as the table; `json` and `communication` are ignored. Empty
 /// after an error.
 struct ReportTexts {
   std::string json, table;
 };
 std::optional<ReportTexts> explainTexts(const ExplainOptions &options);
 
-/// The program as MLIR text in phase `to` (docs/architecture.md). Nothing after an error.
+/// The program as MLIR text in phase `to` (docs/architecture.md). Empty after an error.
 std::optional<std::string> lowerProgram(const ProgramOptions &options, const std::string &to);
 
 struct CompileOptions : ProgramOptions {
@@ -91,7 +92,7 @@ int compile(const CompileOptions &options);
 /// The artifact itself; null after an error.
 std::shared_ptr<const runtime::Artifact> compileProgram(const CompileOptions &options);
 
-/// What `--check` compares with: `both` is the compiled program without its meshes, and the
+/// The reference of `--check`: `both` is the compiled program without its meshes, plus the
 /// interpreter if the program is small (InterpreterCheck.h).
 enum class Check { none, both, compiled, interpreter };
 
@@ -101,19 +102,19 @@ struct RunOptions : CompileOptions {
   Check check = Check::none;
 };
 
-/// Compiles and runs a program; with a check also the same program without its meshes, and
-/// compares: exit code 1 when a result differs beyond tolerance.
+/// Compiles and runs a program; with a check also runs the same program without its meshes and
+/// compares the results: exit code 1 if a result differs beyond tolerance.
 int run(const RunOptions &options);
 
-/// A search of its own: over a program, or over the tables of an exported problem.
+/// A separate search: over a program, or over the tables of an exported problem.
 struct SearchOptions : ProgramOptions {
   std::string problem; ///< file of an exported problem, "-" for standard input
   std::string json;    ///< file, "-" for standard output, empty for a table
   std::string mps;     ///< file for the mixed-integer program of a problem, empty: none
-  int64_t top = 3;     ///< plans of a program to show
+  int64_t top = 3;     ///< number of a program's plans to print
 };
 
-/// Chooses strategies and prints the plans with what is proved of them.
+/// Chooses strategies and prints the plans with their proven bounds.
 int search(const SearchOptions &options);
 
 } // namespace tessera

@@ -1,4 +1,4 @@
-//===- Compilation.h - One program on its way -------------------*- C++ -*-===//
+//===- Compilation.h - Compilation of one program ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -26,36 +26,36 @@ public:
   explicit Compilation(const ProgramOptions &options);
   ~Compilation();
 
-  /// Attention stays one op where a GPU has kernels for it (docs/gpu.md), not a CPU. To be said
+  /// Keeps attention as one op where a GPU has kernels for it (docs/gpu.md); not for CPUs. Call
   /// before the phases run.
   void keepAttentionWhole() { keepsAttention = true; }
-  /// Computes while collectives are under way, unless the options say otherwise. To be said before
-  /// the phases run.
+  /// Overlaps computation with collectives unless the options state otherwise. Call before the
+  /// phases run.
   void overlapByDefault() { options.overlaps = options.overlaps.value_or(true); }
   /// Loads the program, selects its function, runs the phases up to `scheduled`, or to another one.
   mlir::LogicalResult toLocalView();
   mlir::LogicalResult toPhase(Phase phase);
   /// The same for the program without its meshes: the reference that `--check` compares with.
   mlir::LogicalResult toSingleDevice();
-  /// From there to steps over a planned arena (`rt.program`), without compiling kernels.
-  /// `forGpu`: as lowerToRt (Codegen/Compile.h).
+  /// Continues from there to steps over a planned arena (`rt.program`), without compiling kernels.
+  /// `forGpu`: as in lowerToRt (Codegen/Compile.h).
   mlir::LogicalResult toSteps(bool forGpu = false);
 
-  /// That program as it was written, before any pass: what the interpreter runs. Returns the
+  /// The single-device program as written, before any pass: the interpreter runs it. Returns the
   /// function.
   mlir::func::FuncOp toReference();
 
-  /// Fails with a located error when the program as loaded was in the local view: what a device
-  /// holds has no meaning without the others, so there is no program for one device.
+  /// Fails with a located error if the program was loaded in the local view: the part of one device
+  /// has no meaning without the others, so there is no single-device program.
   mlir::LogicalResult checkHasReference();
-  /// Fails with an error when shardings are decided: the program as loaded was in the local view,
-  /// or the phase that the file is in (--compile-from) is behind them.
+  /// Fails with an error if shardings are already decided: the program was loaded in the local
+  /// view, or its phase (--compile-from) is behind the search.
   mlir::LogicalResult checkCanSearch();
 
   mlir::ModuleOp module() { return *program; }
   mlir::MLIRContext *context() { return &mlirContext; }
   mlir::FailureOr<Report> report() { return report(*program); }
-  /// Where what is printed goes: standard error, or the caller's string.
+  /// The stream for messages: standard error, or the caller's string.
   llvm::raw_ostream &errors() { return *errorStream; }
   /// Seconds by phase.
   llvm::json::Value timing() const;
@@ -65,30 +65,31 @@ private:
   mlir::LogicalResult read();
   mlir::LogicalResult load();
   mlir::FailureOr<Report> report(mlir::ModuleOp module);
-  /// What the passes that are left out (--compile-from) would have seen to.
+  /// Checks the invariants of the passes that --compile-from skips.
   mlir::LogicalResult checkNormalized();
   mlir::LogicalResult runPhases(Phase to = Phase::scheduled);
-  /// The same by the options of the pipeline: the search, the memory budget or the phases alone.
+  /// Compiles by the options of the pipeline: with the search, the memory budget or the phases
+  /// alone.
   mlir::LogicalResult compile(const PipelineOptions &pipeline, Phase from, Phase to);
-  /// The phases up to `scheduled`, with keys of cut sequences gathered or in a ring, whichever fits
-  /// into the memory budget and has the shorter modelled step.
+  /// The phases up to `scheduled`, with keys of cut sequences gathered or in a ring: the variant
+  /// that fits into the memory budget and has the shorter modelled step.
   mlir::LogicalResult chooseAttention(PipelineOptions pipeline, Phase from);
-  /// Some phases, with the options of the pipeline.
+  /// Runs some phases with the options of the pipeline.
   mlir::LogicalResult runPhases(PipelineOptions pipeline, Phase from, Phase to);
-  /// From `start` up to `scheduled`, with choices that keep the planned arena within the memory
-  /// budget, or without one as small as can be. Where nothing fits that is an error, or false if
-  /// the search `mayFail`, which then looks for no least memory.
+  /// The phases from `start` to `scheduled`, with choices that keep the planned arena within the
+  /// memory budget, or without a budget as small as possible. If nothing fits, fails with an error,
+  /// or returns false if the search `mayFail`, which then skips the search for the least memory.
   mlir::FailureOr<bool> fitMemory(const PipelineOptions &pipeline, Phase start, bool mayFail);
-  /// From `partitioned` to `scheduled`: joins collectives, and prefetches in loops, such that the
+  /// From `partitioned` to `scheduled`: joins collectives and prefetches in loops such that the
   /// modelled step is shortest.
   mlir::LogicalResult overlapBest(const PipelineOptions &pipeline);
-  /// From `fused` to `scheduled`, or in a better way from `ordered`, the same program before its
-  /// collectives are joined, if the arena stays within the budget.
+  /// From `fused` to `scheduled`, or better from `ordered`, the same program before its collectives
+  /// are joined, if the arena stays within the budget.
   mlir::LogicalResult overlapWithinBudget(const PipelineOptions &pipeline,
                                           mlir::OwningOpRef<mlir::ModuleOp> ordered);
 
-  /// The phases up to `scheduled`, of the plan that is searched or of a plain one: whichever
-  /// program takes least time by the report, of those within the memory budget if there is one.
+  /// The phases up to `scheduled` for the searched plan or a plain one: the program with the least
+  /// reported time among those within the memory budget, if there is one.
   mlir::LogicalResult keepBetter(const PipelineOptions &pipeline, Phase from);
   friend class AttentionChooser;
   friend class MemoryFitter;
@@ -102,11 +103,11 @@ private:
   LineDiagnostics diagnostics;
   OriginRecorder origins;
   mlir::OwningOpRef<mlir::ModuleOp> program;
-  std::optional<mlir::Location> localView; ///< of the function, when it was loaded in that view
+  std::optional<mlir::Location> localView; ///< of the function, if it was loaded in that view
   std::vector<std::pair<std::string, double>> seconds;
 };
 
-/// Refuses a number of devices other than that of the meshes that the program declares.
+/// Fails if the number of devices differs from that of the meshes that the program declares.
 mlir::LogicalResult checkDevices(mlir::ModuleOp program, const SearchRequest &search);
 
 /// Writes text to standard output ("-") or a file (through a temporary that is renamed). Exit code.

@@ -1,4 +1,4 @@
-//===- Load.h - Reading programs, and saying what is wrong ------*- C++ -*-===//
+//===- Load.h - Loading programs and printing diagnostics -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,15 +19,15 @@
 
 namespace tessera {
 
-/// Prints each diagnostic as one line, `file:line:column: error: message`, its notes below it;
-/// remarks only when asked for.
+/// Prints each diagnostic as one line, `file:line:column: error: message`, followed by its notes;
+/// remarks only if requested.
 class LineDiagnostics : public mlir::ScopedDiagnosticHandler {
 public:
   LineDiagnostics(mlir::MLIRContext *context, bool remarks, llvm::raw_ostream &os = llvm::errs());
 };
 
-/// Refuses text that the upstream parser, or whatever walks what it makes, would recurse on deeper
-/// than 1,000: brackets, aliases made of aliases (each adds what its definition nests), and chains
+/// Refuses text for which the upstream parser, or a walk over the parsed IR, would recurse deeper
+/// than 1,000: brackets, aliases of aliases (each adds the nesting of its definition), and chains
 /// of operators in one affine expression. On error the message is `file:line:column: error: …`.
 std::optional<std::string> checkNesting(llvm::MemoryBufferRef text);
 
@@ -37,9 +37,9 @@ mlir::OwningOpRef<mlir::ModuleOp> loadProgram(mlir::MLIRContext *context, const 
                                               const std::optional<std::string> &text = std::nullopt,
                                               llvm::raw_ostream &errors = llvm::errs());
 
-/// The function to compile: `name` when given, else @main, else the only public one. Erases all
-/// other public functions, so that what follows concerns one program. Null after one printed error,
-/// which names the file `path`.
+/// Selects the function to compile: `name` if given, else @main, else the only public one. Erases
+/// all other public functions, so that later phases concern one program. Null after one printed
+/// error, which names the file `path`.
 mlir::func::FuncOp selectFunction(mlir::ModuleOp module, const std::string &name,
                                   const std::string &path,
                                   llvm::raw_ostream &errors = llvm::errs());

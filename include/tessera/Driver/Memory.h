@@ -1,4 +1,4 @@
-//===- Memory.h - What a planned program needs ------------------*- C++ -*-===//
+//===- Memory.h - Memory of a planned program -------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,7 +12,8 @@
 
 namespace tessera {
 
-/// Planned peak, in bytes, of the device that needs most: read off the rt.program of a module.
+/// Planned peak, in bytes, of the device with the largest peak; read from the rt.program of a
+/// module.
 int64_t peakMemory(mlir::ModuleOp module);
 
 } // namespace tessera

@@ -1,4 +1,4 @@
-//===- OriginRecorder.h - Where propagation got every axis from -*- C++ -*-===//
+//===- OriginRecorder.h - Origins of propagated axes ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -16,16 +16,16 @@
 
 namespace tessera {
 
-/// Records, while it lives, where propagation got every axis from. Register it before the pipeline
-/// runs; ask it afterwards.
+/// Records the origins of all axes during propagation, as long as it lives. Register it before the
+/// pipeline runs; query it afterwards.
 class OriginRecorder {
 public:
   explicit OriginRecorder(mlir::MLIRContext *context);
   ~OriginRecorder();
-  /// Where the axes of a named argument or result came from, e.g. `"tp" from w0 (mlp.mlir:3:12)`;
-  /// empty when none was propagated to it.
+  /// The origin of the axes of a named argument or result, e.g. `"tp" from w0 (mlp.mlir:3:12)`;
+  /// empty if no axis was propagated to it.
   std::string originOf(const std::string &name) const;
-  /// Whether what happens is not recorded.
+  /// Whether recording is suspended.
   void pause(bool isPaused) { paused = isPaused; }
 
 private:

@@ -26,7 +26,7 @@ enum class Phase {
   planned,     ///< dist-plan-reshards
   partitioned, ///< dist-partition, dist-canonicalize-collectives
   fused,       ///< dist-limit-memory under a budget, dist-fuse-collectives
-  scheduled,   ///< dist-overlap-collectives: what is compiled
+  scheduled,   ///< dist-overlap-collectives; input of code generation
 };
 
 /// "input", "normalized", …
@@ -43,11 +43,11 @@ struct PipelineOptions {
   std::string attentionSequence = "auto"; ///< gather, ring; auto: gather, the driver tries both
   std::vector<int64_t> rings;             ///< kinds of attentions (dist-ring-attention); empty: all
   std::string schedule;                   ///< of a pipeline's micro-batches, empty: the program's
-  bool overlaps = false;                  ///< computes while collectives are under way
+  bool overlaps = false;                  ///< overlap computation with collectives
   std::string topology;                   ///< file of the machine, empty for the default
-  bool remarks = false;                   ///< of what was chosen and why
+  bool remarks = false;                   ///< on choices and their reasons
   SearchRequest search;                   ///< without a mode annotations decide
-  bool takeLeast = false;                 ///< over the memory budget, in place of an error
+  bool takeLeast = false;                 ///< exceed the memory budget instead of failing
   std::string fusion = ""; ///< options of dist-fuse-collectives, empty for its defaults
 };
 
@@ -65,7 +65,7 @@ mlir::LogicalResult buildPipeline(mlir::OpPassManager &manager, const PipelineOp
 
 /// Registers the pipeline as `--tessera-pipeline="compile-from=… compile-to=…"`.
 void registerPipeline();
-/// Every dialect that a program may be written in, and what inlining and interfaces need.
+/// Registers every dialect that a program may use, and the extensions for inlining and interfaces.
 void registerDialects(mlir::DialectRegistry &registry);
 
 } // namespace tessera

@@ -1,4 +1,4 @@
-//===- Report.h - What a program communicates and why -----------*- C++ -*-===//
+//===- Report.h - Report of a program's communication -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -32,18 +32,18 @@ struct CollectiveReport {
   std::vector<std::string> axes;
   int64_t groupSize = 1;
   sharding::Traffic traffic; ///< of one execution
-  sharding::Timing timing;   ///< of one execution, modelled; of a send nothing is
-  double exposedSeconds = 0; ///< of them, those for which the device waits
+  sharding::Timing timing;   ///< of one execution, modelled; not of a send
+  double exposedSeconds = 0; ///< of them, those in which the device waits
   bool isOverlapped = false; ///< started, and waited for later
   double readySeconds = 0;   ///< when its operands are computed; from the start of the step
   double beginSeconds = 0;   ///< when it begins
-  /// What each algorithm that the machine has and that applies would take, fastest first.
+  /// Times of all applicable algorithms of the machine, fastest first.
   std::vector<sharding::Timing> candidates;
-  /// What the backends `mpi` and `tcp` take, of each of its calls: "direct", "ring", …, "exchange".
+  /// Algorithms of the backends `mpi` and `tcp`, one per call: "direct", "ring", …, "exchange".
   std::vector<std::string> processAlgorithms;
   int64_t trips = 1;
   bool bounded = true;       ///< whether the number of trips is known
-  int64_t modelledTrips = 1; ///< those that times are for: four for a loop of an unknown number
+  int64_t modelledTrips = 1; ///< trips used for times: four for a loop with an unknown number
 };
 
 struct Report {
@@ -51,22 +51,20 @@ struct Report {
   std::vector<ValueReport> arguments, results;
   std::vector<CollectiveReport> collectives;
   int64_t peakMemoryBytes = 0; ///< of the largest device
-  double computeSeconds = 0;   ///< modelled, of the linalg ops of an execution
-  /// Modelled, of an execution; the parts of several meshes add up, but those of a pipeline
-  /// overlap.
+  double computeSeconds = 0;   ///< modelled, of the linalg ops of one execution
+  /// Modelled, of one execution; parts on several meshes are added, those of a pipeline overlap.
   double stepSeconds = 0;
-  /// "data over dp", "tensor over tp", "stages over first, second", …; docs/report.md has the
-  /// words.
-  /// Nothing where the program was read in a phase that no longer says.
+  /// "data over dp", "tensor over tp", "stages over first, second", …; docs/report.md defines the
+  /// words. Empty if the phase of the input program no longer shows them.
   std::optional<std::vector<std::string>> parallelisms;
-  std::string machine;          ///< name of the topology that times are modelled on
-  double deviceMemoryBytes = 0; ///< of a device of it
-  /// Modelled: no message of a collective on the meshes takes less. 0 where there is no mesh.
+  std::string machine;          ///< name of the topology of the modelled times
+  double deviceMemoryBytes = 0; ///< of one of its devices
+  /// Modelled lower bound on the time of a message on the meshes. 0 without a mesh.
   double leastMessageSeconds = 0;
-  bool isAnythingCut = false; ///< an argument, a result, or what a collective moves
-  /// Consecutive devices that share a host: those of all links but the outermost; 0: all do.
+  bool isAnythingCut = false; ///< an argument, a result, or an operand of a collective
+  /// Consecutive devices that share a host: those joined by all links but the outermost; 0: all.
   int64_t devicesPerHost = 0;
-  /// What dist-search says of its plan (the module's `dist.search`); nothing without a search.
+  /// Data of dist-search on its plan (the module's `dist.search`); empty without a search.
   std::optional<llvm::json::Object> search;
   /// Of a program with `dist.schedule`.
   std::optional<pipeline::PipelineTimeline> pipeline;
@@ -74,7 +72,7 @@ struct Report {
 
   int64_t wireBytesTotal() const;
   int64_t collectiveCountTotal() const;
-  /// Modelled seconds of communication in an execution, and those that computing does not hide.
+  /// Modelled seconds of communication in one execution, and those that computation does not hide.
   double communicationSeconds() const;
   double exposedSeconds() const;
   llvm::json::Value toJson() const;
@@ -85,12 +83,11 @@ struct Report {
   void printCommunication(llvm::raw_ostream &os) const;
 };
 
-/// Adds the algorithms of processes, asked of the runtime, to the report of a module that was
-/// lowered to steps since. Nothing is added for more than 256 devices, whose messages would take
-/// seconds to list.
+/// Adds the runtime's process algorithms to the report of a module that was since lowered to steps.
+/// Adds nothing for more than 256 devices, since listing their messages would take seconds.
 void addProcessAlgorithms(Report &report, mlir::ModuleOp steps);
 
-/// Reads the report off the local view.
+/// Creates the report from the local view.
 mlir::FailureOr<Report> makeReport(mlir::ModuleOp localView, const OriginRecorder &origins,
                                    const sharding::Topology &topology);
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MLIR's parser and verifiers crash on some wrong programs, and nobody knows all
-// of them. The tools therefore work in a child process. When a signal ends it,
-// the parent reads the program again, in further children, and reports the place
-// that cannot be read, as it would any other error of the program.
+// MLIR's parser and verifiers crash on some wrong programs, not all of which are known.
+// The tools therefore work in a child process. If a signal ends it, the parent reads
+// the program again, in further children, and reports the unreadable place like any
+// other error of the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,26 +22,26 @@
 
 namespace tessera {
 
-/// Calls `work` in a child process and returns its exit code; call it first of all in main, before
-/// there are threads. If a signal ends the child: prints one error and returns 1. The error has a
-/// location where reading the program is what fails; otherwise it says "internal error". A signal
-/// that was sent to the child from outside (SIGINT, SIGTERM, SIGKILL, …) ends this process too.
-/// With `--in-process` among the arguments, which `work` does not get, there is no child, and a fault
-/// prints a stack trace.
+/// Calls `work` in a child process and returns its exit code; call it first in main, before any
+/// thread starts. If a signal ends the child: prints one error and returns 1. The error has a
+/// location if reading the program fails; otherwise it is "internal error". A signal that was sent
+/// to the child from outside (SIGINT, SIGTERM, SIGKILL, …) ends this process too. If the arguments
+/// contain `--in-process`, which `work` does not get, there is no child, and a fault prints a stack
+/// trace.
 int supervise(int argc, char **argv, const std::function<int(int, char **)> &work);
 
-/// Says which program the process is about to read. The text is kept for the parent only if it
-/// cannot be read again, as from a pipe.
+/// Records the program that the process is about to read. The text is kept for the parent only if
+/// it cannot be read again, as from a pipe.
 void noteProgram(const std::string &name, std::string_view text);
 
-/// Why reading a program ends by a signal.
+/// A crash while reading a program.
 struct ReadCrash {
   std::string error; ///< "file:line:column: error: …"
-  bool isDiagnosed;  ///< it is MLIR's own error, which it gave before it crashed
+  bool isDiagnosed;  ///< whether it is MLIR's own error, printed before the crash
 };
 
-/// Reads and verifies a program in child processes; nothing if that does not end by a signal. Only
-/// for a process without threads. `isSplit`: parts between `// -----` are programs of their own.
+/// Reads and verifies a program in child processes; empty if no signal ends them. Only for a
+/// process without threads. `isSplit`: parts between `// -----` are separate programs.
 std::optional<ReadCrash> findReadCrash(std::string_view text, const std::string &name,
                                        bool isSplit = false);
 
