@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ops are computed in doubles and rounded to their type: for sums, products, quotients and
-// roots of f32 and narrower types that is the result of the op itself.
+// Ops are evaluated in doubles and rounded to their type: for sums, products, quotients
+// and roots of f32 and narrower types the result is that of the op itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +28,10 @@ using namespace tessera::dist;
 
 namespace {
 
-/// Of up to three operands; NaN where an integer operation has no result.
+/// A function of up to three operands; NaN if an integer operation has no result.
 using Function = std::function<double(const double *)>;
 
-/// An op of a body: where its operands and its result are among the values of the body.
+/// An op of a body: the positions of its operands and its result among the values of the body.
 struct Step {
   Function function;
   SmallVector<unsigned, 3> operands;
@@ -55,7 +55,7 @@ static double roundTo(double value, Type type) {
   return number.convertToDouble();
 }
 
-/// Whether a double holds an integer of a type, without wrapping around.
+/// Whether an integer type can represent a double, without wrapping around.
 static bool holds(double value, Type type) {
   if (type.isInteger(1))
     return value == 0 || value == 1;
@@ -103,7 +103,7 @@ static Function comparison(arith::CmpFPredicate predicate) {
   }
 }
 
-/// Integers that are truncated or divided lie in the range of their type before and after.
+/// Operands and results of integer truncations and divisions are in the range of their type.
 static Function functionOf(Operation *op) {
   return llvm::TypeSwitch<Operation *, Function>(op)
       .Case<arith::AddFOp, arith::AddIOp>(
@@ -150,7 +150,7 @@ static Function functionOf(Operation *op) {
         return [](const double *in) { return in[0] != 0 ? in[1] : in[2]; };
       })
       .Case<arith::IndexCastOp, arith::ExtSIOp, arith::SIToFPOp>([](auto cast) -> Function {
-        if (cast.getIn().getType().isInteger(1)) // true is -1 there
+        if (cast.getIn().getType().isInteger(1)) // where true is -1
           return [](const double *in) { return -in[0]; };
         return [](const double *in) { return in[0]; };
       })
@@ -205,14 +205,13 @@ static std::optional<ConstantTensors::Elements> elementsOf(DenseElementsAttr con
 
 namespace {
 
-/// The body of a linalg op as steps over a list of values: arguments, indices of the loops, what
-/// it computes.
+/// The body of a linalg op as steps over a list of values: arguments, loop indices, results.
 struct Body {
   SmallVector<Step> steps;
   SmallVector<double> values;
   unsigned yielded = 0;
 
-  /// Whether every op of the body is known.
+  /// Reads a body. Returns whether every op is supported.
   bool read(linalg::LinalgOp op) {
     llvm::SmallDenseMap<Value, unsigned> numbers; // looked up only
     Block &block = *op.getBlock();
@@ -248,7 +247,7 @@ struct Body {
     return numberIn(numbers, block.getTerminator()->getOperand(0), yielded);
   }
 
-  /// Computes an iteration; nothing where an integer does not fit.
+  /// Evaluates an iteration; empty if an integer overflows.
   std::optional<double> run() {
     for (auto [step, result] : llvm::zip_equal(steps, results)) {
       double in[3] = {0, 0, 0};
@@ -265,7 +264,7 @@ struct Body {
   }
 
 private:
-  /// The number of a value of the body, or of a constant outside of it.
+  /// The position of a value of the body, or of a constant outside of it.
   bool numberIn(llvm::SmallDenseMap<Value, unsigned> &numbers, Value value, unsigned &number) {
     if (auto it = numbers.find(value); it != numbers.end()) {
       number = it->second;
@@ -285,7 +284,7 @@ private:
   SmallVector<unsigned> results; ///< by step
 };
 
-/// An operand of a nest of loops: how far an iteration of each loop moves in it.
+/// An operand of a loop nest: its linear stride per loop.
 struct Access {
   int64_t begin = 0;
   SmallVector<int64_t> strides;

@@ -19,14 +19,14 @@
 
 namespace tessera::dist {
 
-/// Computes tensors that are made of constants and indices alone. Each operation is rounded as its
-/// type says; functions such as exp may differ from the program's in the last bit.
+/// Evaluates tensors that are computed only from constants and indices. Each operation is rounded
+/// to its type; functions such as exp may differ from the program's in the last bit.
 class ConstantTensors {
 public:
   using Elements = std::vector<double>;
 
-  /// Row-major; null where something is an argument, an op that is not known here, or has more than
-  /// `kMostIterations`. Lives as long as this object.
+  /// Row-major; null if the tensor depends on an argument, an unsupported op, or an op with more
+  /// than `kMostIterations`. Valid as long as this object.
   const Elements *of(mlir::Value tensor);
 
 private:

@@ -5,18 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A sum over products leaves out what does not depend on the summed loops:
+// Moves factors that do not depend on the summed loops out of a sum of products:
 //
 //   sum over i of a[c] * x[i, c] * y[i, c] = a[c] * (sum over i of x[i, c] * y[i, c])
 //
-// Where several sums are left with the same products, these are summed once; if
-// propagation cuts a summed loop, they are also reduced once. A sum over more loops
-// may be what is left of one over fewer:
+// If the remaining products of several sums are equal, they are summed once; if
+// propagation cuts a summed loop, they are also reduced once. A sum over more loops may
+// equal the rest of a sum over fewer:
 //
 //   sum over n of (b[n, c] * (sum over i of x[n, i, c]))
 //
-// The pass runs before propagation, so that estimates and plans see what is left.
-// Values that meet in an op lie on one mesh, hence so do the factors of sums.
+// The pass runs before propagation, so that estimates and plans use the result. Values
+// connected by an op are on one mesh, hence so are the factors of sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,17 +58,18 @@ struct Sum {
   }
 };
 
-/// A sum as one over some of its loops, of the factors that depend on them.
+/// A sum rewritten over a subset of its loops, with the factors that depend on them (`core`) and
+/// the others (`rest`).
 struct Reading {
   size_t sum;
   llvm::SmallDenseSet<int64_t> reduced;
   SmallVector<Factor> core, rest;
   SmallVector<int64_t> loops; ///< of the core, in the order in which its factors name them
-  bool isWhole;               ///< nothing is left to add up
-  std::vector<int64_t> key;   ///< equal where cores and their loops are
+  bool isWhole;               ///< no other loop is summed
+  std::vector<int64_t> key;   ///< equal if the cores and their loops are
 };
 
-/// What several sums have in common.
+/// Sums with equal cores.
 struct Group {
   std::vector<Reading> members; ///< in program order
   bool hasWhole = false;
@@ -98,7 +99,7 @@ private:
 
   func::FuncOp function;
   std::vector<Sum> sums;                         // in program order
-  llvm::DenseMap<const void *, int64_t> numbers; // by first sight; looked up only
+  llvm::DenseMap<const void *, int64_t> numbers; // by first occurrence; looked up only
 };
 
 } // namespace
@@ -124,7 +125,7 @@ void Factoring::collect(linalg::GenericOp op) {
     sums.push_back({op, std::move(*term)});
 }
 
-/// Whether `op` is a product of matrices, which kernels are fast at as long as it has two operands.
+/// Whether `op` is a matrix product, for which kernels are fast as long as it has two operands.
 static bool isContraction(linalg::GenericOp op) {
   return linalg::isaContractionOpInterface(cast<linalg::LinalgOp>(op.getOperation()));
 }
@@ -163,13 +164,13 @@ std::optional<Reading> Factoring::read(size_t index, llvm::SmallDenseSet<int64_t
     reading.key.push_back(reading.reduced.contains(loop));
   for (int64_t loop : reading.reduced)
     if (!llvm::is_contained(reading.loops, loop))
-      return std::nullopt; // what does not depend on it is added up so often
+      return std::nullopt; // independent factors would be added repeatedly
   for (unsigned loop = 0; loop < sum.op.getNumLoops(); ++loop)
     reading.isWhole &= !sum.isReduction(loop) || reading.reduced.contains(loop);
   return reading;
 }
 
-/// A sum over all its loops first, then over fewer.
+/// The readings of a sum: over all its loops first, then over fewer.
 std::vector<Reading> Factoring::readingsOf(size_t index) {
   const Sum &sum = sums[index];
   SmallVector<int64_t> loops;
@@ -189,7 +190,7 @@ std::vector<Reading> Factoring::readingsOf(size_t index) {
   return readings;
 }
 
-/// Whether a sum adds up the deviations of a tensor from its mean over the same loops:
+/// Whether a sum adds the deviations of a tensor from its mean over the same loops:
 ///   sum over i of (x[i, c] - (sum over i of x[i, c]) / n) = 0
 bool Factoring::vanishes(const Sum &sum) {
   SmallVector<Factor> core;
@@ -226,7 +227,7 @@ bool Factoring::vanishes(const Sum &sum) {
       summand->factors[0].tensor != element.tensor ||
       summand->factors[0].loops.size() != total.getNumLoops())
     return false;
-  // The loops of the total, as those of the sum: reduced are those that the sum reduces.
+  // Maps the loops of the total to those of the sum: both must reduce the same ones.
   SmallVector<int64_t> written = loopsOf(total.getIndexingMapsArray().back());
   double count = 1;
   for (auto [own, loop] : llvm::zip_equal(summand->factors[0].loops, element.loops)) {
@@ -250,8 +251,8 @@ bool Factoring::vanishes(const Sum &sum) {
 // Writing
 //===----------------------------------------------------------------------===//
 
-/// An op over some loops of a sum, of which those in `summed` are added up: the product of factors,
-/// written at the loops `written`.
+/// The product of `factors` over some loops of a sum, summed over the loops `summed`, with the
+/// result indexed by the loops `written`.
 Value Factoring::write(OpBuilder &b, const Sum &sum, ArrayRef<int64_t> loops,
                        ArrayRef<int64_t> summed, ArrayRef<int64_t> written,
                        ArrayRef<Factor> factors, double constant) {
@@ -316,7 +317,7 @@ Value Factoring::writeCore(OpBuilder &b, const Reading &reading) {
   return write(b, sums[reading.sum], reading.loops, summed, written, reading.core, 1);
 }
 
-/// What a sum is, given the sum of its core.
+/// The value of a sum, given the sum of its core.
 Value Factoring::writeRest(const Reading &reading, Value core) {
   const Sum &sum = sums[reading.sum];
   Factor first{core, {}, false};
@@ -357,8 +358,8 @@ bool Factoring::dropVanishing(const Sum &sum) {
   return true;
 }
 
-/// Of several products that a sum adds up, keeps the only one whose sum is not zero. (Sums of two
-/// that cancel each other would lose digits.)
+/// If only one of the added products has a nonzero sum, drops the others. (With more, the separate
+/// sums could cancel each other and lose digits.)
 void Factoring::leaveOutVanishing(Sum &sum) {
   SmallVector<Product> kept, addends = addendsOf(sum.op);
   for (Product &addend : addends)
@@ -388,7 +389,7 @@ void Factoring::run() {
       group.hasWhole |= reading.isWhole;
     }
   }
-  // Each sum takes the first of its readings that another one shares.
+  // Each sum takes the first of its readings that another sum shares.
   std::map<std::vector<int64_t>, Group> taken;
   SmallVector<std::vector<int64_t>> order;
   for (std::vector<Reading> &own : readings)

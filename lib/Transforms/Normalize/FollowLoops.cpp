@@ -1,4 +1,4 @@
-//===- FollowLoops.cpp - Loops that follow others --------------------------===//
+//===- FollowLoops.cpp - Remove loops determined by others ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,11 +7,11 @@
 //
 //   y[b] = sum over r, c of select(row[b] == r and column[b] == c, x[r, c], 0)
 //
-// Where row[b] is b, loop r has one iteration that counts, r = b:
+// If row[b] is b, only one iteration of loop r contributes, r = b:
 //
 //   y[b] = sum over c of select(column[b] == c, x[b, c], 0)
 //
-// In the derivative, r is a loop of the result and b is summed. There b = r goes.
+// In the derivative, r is a loop of the result and b is summed. There b = r is removed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ using namespace tessera::dist;
 
 namespace {
 
-/// A loop that goes, and the iteration of it that counts as a function of the loops.
+/// A loop to remove, and its only contributing iteration as a function of the others.
 struct Followed {
   unsigned loop;
   AffineExpr by;
@@ -52,7 +52,7 @@ static std::optional<Followed> findFollowed(linalg::GenericOp op) {
   for (const SelectedLoop &each : selected) {
     if (!each.offsets.empty())
       continue;
-    // The comparison stays: it may hold in no iteration.
+    // The comparison is kept: it may hold in no iteration.
     AffineExpr place = values.ofIndex(each.index, extents[each.loop]);
     if (!place || place.isFunctionOfDim(each.loop))
       continue;
@@ -60,7 +60,7 @@ static std::optional<Followed> findFollowed(linalg::GenericOp op) {
       std::optional<AffineValues::Interval> range = values.rangeOf(place);
       if (range && range->low >= 0 && range->high < extents[each.loop])
         return Followed{each.loop, place};
-      continue; // which iteration would it be?
+      continue; // it may be outside of the loop
     }
     auto other = dyn_cast<AffineDimExpr>(place);
     if (other && isReduction(other.getPosition()) &&
@@ -70,7 +70,7 @@ static std::optional<Followed> findFollowed(linalg::GenericOp op) {
   return std::nullopt;
 }
 
-/// An affine function of loops in a body.
+/// Emits an affine function of the loops in a body.
 static Value write(OpBuilder &b, Location loc, AffineExpr expr) {
   if (auto dim = dyn_cast<AffineDimExpr>(expr))
     return linalg::IndexOp::create(b, loc, dim.getPosition());

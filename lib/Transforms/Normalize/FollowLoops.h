@@ -1,4 +1,4 @@
-//===- FollowLoops.h - Loops that follow others -----------------*- C++ -*-===//
+//===- FollowLoops.h - Remove loops determined by others --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,9 @@
 
 namespace tessera::dist {
 
-/// Removes loops of which only the iteration counts that an affine function of the others names:
-/// of `x[arange(n), i]` and its derivative, rows are no longer searched for, and a device that has
-/// rows looks up their elements itself.
+/// Removes loops with one contributing iteration, given by an affine function of the other loops:
+/// `x[arange(n), i]` and its derivative need no search for rows, and a device that holds rows looks
+/// up their elements itself.
 void followLoops(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

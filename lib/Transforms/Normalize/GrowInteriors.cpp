@@ -9,13 +9,13 @@
 //
 //   u[1:-1] = f(u[:-2], u[1:-1], u[2:])
 //
-// The interior has other extents than the grid: cut, it lies in other parts, and is
-// moved back to those of the grid. Computed for all rows it lies as the grid does,
-// and shifts of the grid are all that is sent:
+// The extents of the interior and the grid differ: if cut, their parts do not match,
+// and the interior must be resharded. If instead computed for all rows, it has the
+// sharding of the grid, and only shifts of the grid are sent:
 //
 //   u = select(inside, f(shift(u, 1), u, shift(u, -1)), u)
 //
-// What is computed beyond the interior is not chosen.
+// The select discards the values outside of the interior.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,35 +31,35 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Of interiors made of more ops than this, the rest is left as it is.
+/// Limit on the ops that compute an interior; beyond it the interior is unchanged.
 static constexpr size_t kMostOps = 64;
-/// An interior is at least this part of its grid: what is computed in vain is little.
+/// Minimum share of an interior in each extent of its grid: little work is wasted.
 static constexpr int64_t kLeastShare = 4, kOfShare = 5;
 
 namespace {
 
-/// Where a tensor lies in a grid.
+/// The position of a tensor in a grid.
 struct Place {
-  SmallVector<int64_t> low;  ///< by dimension: the grid's elements in front of it
+  SmallVector<int64_t> low;  ///< by dimension: the grid's elements before the tensor
   SmallVector<int64_t> grid; ///< by dimension: the grid's extent
 
   bool operator==(const Place &other) const { return low == other.low && grid == other.grid; }
 };
 
-/// A part of a grid that is written into it.
+/// A value that is written into a part of a grid.
 struct Interior {
   Value value;
   Place place;
 };
 
-/// Writes interiors again for all of their grids.
+/// Computes interiors for all elements of their grids.
 class Growth {
 public:
   explicit Growth(Operation *writer) : b(writer), writer(writer) {}
 
-  /// Whether all that the value is made of can be made for the grid.
+  /// Whether the value and all its producers can be computed for the whole grid.
   bool collect(Value value, const Place &place);
-  /// Whether something that was collected reads a grid, and nobody else what is made of it.
+  /// Whether a collected op reads a grid, and the collected ops have no other users.
   bool isWorthwhile() const;
   Value write(Value value, const Place &place);
 
@@ -72,7 +72,7 @@ private:
   Operation *writer;
   SmallVector<std::pair<Operation *, Place>> ops; ///< elementwise, consumers first
   bool readsGrid = false;
-  bool readsBox = false; ///< an interior in several dimensions
+  bool readsBox = false; ///< whether an interior extends over several dimensions
   IRMapping written;
 };
 
@@ -83,7 +83,7 @@ static RankedTensorType typeOf(Value value) {
 }
 
 static bool isPlain(Operation *op) {
-  return op->getDiscardableAttrDictionary().empty(); // else the user means this op
+  return op->getDiscardableAttrDictionary().empty(); // else the user refers to this op
 }
 
 static bool isSplat(Value value) {
@@ -109,7 +109,7 @@ bool Growth::collectSlice(tensor::ExtractSliceOp slice, const Place &place) {
     bool isInterior = extent != slice.getType().getDimSize(d);
     dims += isInterior;
     if (isInterior && slice.getSourceType().getDimSize(d) != extent)
-      return false; // of another grid
+      return false; // a slice of another grid
   }
   readsGrid |= dims > 0;
   readsBox |= dims > 1;
@@ -157,7 +157,7 @@ bool Growth::isWorthwhile() const {
          });
 }
 
-/// The grid that a slice reads, shifted to where the slice lies; beyond it are zeros.
+/// The grid that a slice reads, shifted to the slice's position; zeros outside of the grid.
 Value Growth::writeSlice(tensor::ExtractSliceOp slice, const Place &place) {
   Value value = slice.getSource();
   Location loc = slice.getLoc();
@@ -204,7 +204,7 @@ Value Growth::write(Value value, const Place &place) {
     made = arith::ConstantOp::create(
         b, value.getLoc(), DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()));
   } else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-    return writeSlice(slice, place); // another reader may lie elsewhere
+    return writeSlice(slice, place); // another reader may have another position
   } else {
     auto generic = cast<linalg::GenericOp>(op);
     SmallVector<Value> inputs;
@@ -230,8 +230,7 @@ Value Growth::write(Value value, const Place &place) {
   return made;
 }
 
-/// Whether element `index` of a grid is one of those of a tensor with the shape given; null where
-/// all are.
+/// Whether an element of a grid is inside a tensor with the given shape and place; null if all are.
 static Value isInside(OpBuilder &b, Location loc, const Place &place, ArrayRef<int64_t> shape) {
   Value all;
   auto demand = [&](arith::CmpIPredicate predicate, int64_t d, int64_t bound) {
@@ -249,7 +248,7 @@ static Value isInside(OpBuilder &b, Location loc, const Place &place, ArrayRef<i
   return all;
 }
 
-/// Of several grids the element of the one whose interior it is in; else that of the first, or the
+/// Selects each element from the grid whose interior contains it; else from the first grid, or the
 /// fill.
 static Value choose(Operation *writer, ArrayRef<Interior> interiors, ValueRange grids,
                     TypedAttr fill) {
@@ -272,7 +271,8 @@ static Value choose(Operation *writer, ArrayRef<Interior> interiors, ValueRange 
   return linalg::GenericOp::create(b, loc, type, grids, init, maps, iterators, body).getResult(0);
 }
 
-/// What an op writes into a grid, the grid itself first where it is a tensor. Empty for other ops.
+/// The values that an op writes into a grid; the grid itself first if it is a tensor. Empty for
+/// other ops.
 static SmallVector<Interior> readWriter(Operation *op, TypedAttr &fill) {
   SmallVector<Interior> interiors;
   auto whole = [](Value grid) {
@@ -312,7 +312,7 @@ static SmallVector<Interior> readWriter(Operation *op, TypedAttr &fill) {
   return interiors;
 }
 
-/// Whether an interior is most of its grid.
+/// Whether an interior covers most of its grid.
 static bool isMost(const Interior &interior) {
   return llvm::all_of(llvm::zip_equal(typeOf(interior.value).getShape(), interior.place.grid),
                       [](auto extents) {
@@ -362,7 +362,7 @@ void dist::growInteriors(func::FuncOp function) {
   });
   for (Operation *writer : writers)
     grow(writer);
-  // What was made of slices, and they themselves, consumers first.
+  // Slices and their elementwise users that are now dead, consumers first.
   SmallVector<Operation *> unused;
   function.walk([&](Operation *op) {
     if (isa<tensor::ExtractSliceOp, linalg::GenericOp>(op))

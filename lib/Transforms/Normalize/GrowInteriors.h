@@ -12,8 +12,8 @@
 
 namespace tessera::dist {
 
-/// Computes what is made of slices of grids, element by element, and written into a grid for all
-/// elements of the grid, and chooses those inside.
+/// If elementwise ops compute a value from slices of grids, and it is written into a grid, computes
+/// it for all elements of the grid and selects those inside.
 void growInteriors(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

@@ -1,4 +1,4 @@
-//===- NarrowBands.cpp - Products with matrices of a band ------------------===//
+//===- NarrowBands.cpp - Products with band matrices ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,13 +7,13 @@
 //
 //   y[i, j] = sum over k of m[i, k] x[k, j]       N rows i, K columns k, N = g p, K = g q
 //
-// Where m is known, row i = a p + b has its elements that are not zero between columns a q + first
-// and a q + first + T - 1, for all a and b. Then
+// If m is known, the nonzero elements of row i = a p + b are between columns a q +
+// first and a q + first + T - 1, for all a and b. Then
 //
 //   y[a p + b, j] = sum over t < T of band[a, b, t] x[a q + t + first, j]
 //
-// in which x is read by windows, and padded where the band reaches beyond it. What is left out are
-// products with zeros: they count where x is infinite or no number.
+// which reads windows of x, padded if the band extends beyond it. The omitted products
+// have a zero factor; they matter only if x is infinite or NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,16 +34,16 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// A band is worth it where it is at most this share of the columns, and repeats this often.
+/// A band is narrow if the matrix has at least so many times its columns, and repeats it so often.
 static constexpr int64_t kLeastColumnsOfBand = 4;
 static constexpr int64_t kLeastRepetitions = 8;
 
 namespace {
 
-/// A product of a matrix and another operand, and the band of the matrix.
+/// A product of a matrix and another operand, with the band of the matrix.
 struct Banded {
   OpOperand *matrix, *other;
-  unsigned row, column;       ///< loops: of the result, and the one that is summed
+  unsigned row, column;       ///< loops: of the result, and the summed one
   int64_t rowDim;             ///< of the result
   int64_t columnDim;          ///< of the other operand
   int64_t repetitions;        ///< g
@@ -54,7 +54,7 @@ struct Banded {
 
 } // namespace
 
-/// Skips conversions of floats.
+/// Looks through conversions of floats.
 static Value withoutCasts(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<arith::ExtFOp, arith::TruncFOp>(op))
@@ -64,7 +64,7 @@ static Value withoutCasts(Value value) {
   return value;
 }
 
-/// Whether the op adds up products of one element of each of two operands.
+/// Whether the op sums products of one element of each of its two operands.
 static bool isSumOfProducts(linalg::LinalgOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics() ||
       !op->getDiscardableAttrDictionary().empty() ||
@@ -90,7 +90,7 @@ static bool isSumOfProducts(linalg::LinalgOp op) {
          (left == block.getArgument(1) && right == block.getArgument(0));
 }
 
-/// The dimension of a projected permutation that a loop runs over; -1 for none.
+/// The dimension of a projected permutation that a loop indexes; -1 if there is none.
 static int64_t dimOf(AffineMap map, unsigned loop) {
   for (auto [d, expr] : llvm::enumerate(map.getResults()))
     if (cast<AffineDimExpr>(expr).getPosition() == loop)
@@ -98,8 +98,8 @@ static int64_t dimOf(AffineMap map, unsigned loop) {
   return -1;
 }
 
-/// The band of a matrix of `rows` x `columns`, whose element (i, k) is values[i * byRow + k *
-/// byColumn]. Whether it is narrow.
+/// Finds the band of a matrix of `rows` x `columns` with elements (i, k) = values[i * byRow + k *
+/// byColumn]. Returns whether it is narrow.
 static bool findBand(Banded &found, ArrayRef<double> values, int64_t rows, int64_t columns,
                      int64_t byRow, int64_t byColumn) {
   int64_t g = std::gcd(rows, columns), p = rows / g, q = columns / g;
@@ -128,7 +128,7 @@ static bool findBand(Banded &found, ArrayRef<double> values, int64_t rows, int64
   return true;
 }
 
-/// The op as a product with a band; nothing where it is none.
+/// The op as a product with a band; empty if it is not one.
 static std::optional<Banded> findBanded(linalg::LinalgOp op, ConstantTensors &constants) {
   if (!isSumOfProducts(op))
     return std::nullopt;
@@ -171,7 +171,7 @@ static Value constantOf(OpBuilder &b, Location loc, RankedTensorType type,
   return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, elements));
 }
 
-/// The other operand with zeros where the band reaches beyond it.
+/// The other operand, padded with zeros if the band extends beyond it.
 static Value padOther(OpBuilder &b, Location loc, const Banded &banded, int64_t &low) {
   auto type = cast<RankedTensorType>(banded.other->get().getType());
   int64_t columns = type.getDimSize(banded.columnDim), rank = type.getRank();
@@ -197,7 +197,7 @@ static void write(linalg::LinalgOp op, const Banded &banded) {
   auto matrix = cast<RankedTensorType>(banded.matrix->get().getType());
   auto result = cast<RankedTensorType>(op->getResult(0).getType());
   bool isSplit = banded.rowsOf > 1;
-  // Loops: the row's becomes a, the column's t; b is a new one, right behind a.
+  // Loops: the row's becomes a, the column's t; b is a new loop directly after a.
   auto numLoops = static_cast<unsigned>(op.getNumLoops());
   unsigned loopOfB = banded.row + 1;
   auto renumber = [&](unsigned loop) {
@@ -271,7 +271,7 @@ static void write(linalg::LinalgOp op, const Banded &banded) {
   op->getResult(0).replaceAllUsesWith(value);
 }
 
-/// Erases an op and what it alone was made of.
+/// Erases an op and its producers without other users.
 static void eraseUnused(Operation *op) {
   SmallVector<Operation *> pending{op};
   while (!pending.empty()) {
@@ -293,7 +293,7 @@ void dist::narrowBands(func::FuncOp function) {
     if (std::optional<Banded> banded = findBanded(op, constants))
       found.push_back({op, std::move(*banded)});
   });
-  // The other operand of one may be the result of another, so operands are read when they are used.
+  // An operand may be the result of another product of the list, so it is read only now.
   for (auto &[op, banded] : found)
     ::write(op, banded);
   for (auto &[op, banded] : llvm::reverse(found))

@@ -1,4 +1,4 @@
-//===- NarrowBands.h - Products with matrices of a band ---------*- C++ -*-===//
+//===- NarrowBands.h - Products with band matrices --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,10 @@
 
 namespace tessera::dist {
 
-/// Writes products with a matrix that is known at compile time, and whose elements are zero but for
-/// a band, as sums over the band: an interpolation between grids, or a stencil, that was written as
-/// a product. What is left is a window of the other operand, of which a device needs a halo.
+/// Rewrites products with a matrix known at compile time, whose elements are zero outside of a
+/// band, as sums over the band: for example an interpolation between grids, or a stencil, written
+/// as a matrix product. The result reads windows of the other operand, for which a device needs a
+/// halo.
 void narrowBands(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

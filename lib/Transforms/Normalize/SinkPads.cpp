@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The extents of a padded tensor are seldom those of its neighbours: cut, it lies
-// in other parts than they do. A slice of a pad is a pad of a slice, in which each
-// dimension stands for itself; a stencil on a grid reads shifted rows and shifted
-// columns. A reshape that does not touch the padded dimensions goes first.
+// The extents of a padded tensor usually differ from those of its neighbours: if cut,
+// its parts do not match theirs. A slice of a pad is rewritten as a pad of a slice, one
+// dimension at a time; stencils on grids read shifted rows and shifted columns. A
+// reshape that does not touch the padded dimensions moves in front of the pad.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,26 +26,26 @@ using namespace tessera::dist;
 
 namespace {
 
-/// A dimension of a result: `low` times the fill, `count` elements of a tensor from `from` on,
-/// every `step`th, and `high` times the fill.
+/// A dimension of a result: `low` fill elements, `count` elements of a tensor with stride `step`
+/// from index `from` on, and `high` fill elements.
 struct Reach {
   int64_t from = 0, step = 1, count = 0, low = 0, high = 0;
 };
 
-/// A tensor as a part of another, with a border.
+/// A part of a tensor with a border of fill.
 struct Bordered {
   Value source;
   SmallVector<Reach> dims;
-  TypedAttr fill; ///< null where there is no border
+  TypedAttr fill; ///< null without a border
 };
 
 } // namespace
 
 static bool isPlain(Operation *op) {
-  return op->getDiscardableAttrDictionary().empty(); // else the user means this op
+  return op->getDiscardableAttrDictionary().empty(); // else the user refers to this op
 }
 
-/// What a pad adds, where that and its extent are constant; else null.
+/// The fill value of a pad if it and the widths are constant; else null.
 static TypedAttr fillOf(tensor::PadOp pad) {
   Attribute fill;
   Value padding = pad.getConstantPaddingValue();
@@ -62,14 +62,14 @@ static bool isStatic(tensor::ExtractSliceOp slice) {
          llvm::all_of(slice.getStaticStrides(), [](int64_t stride) { return stride >= 1; });
 }
 
-/// How many of the numbers i >= 0 below `count` have from + i * step < end.
+/// The number of i with 0 <= i < count and from + i * step < end.
 static int64_t countBelow(const Reach &reach, int64_t end) {
   int64_t n = (end - reach.from + reach.step - 1) / reach.step;
   return end <= reach.from ? 0 : std::min(n, reach.count);
 }
 
-/// Reads `part` through a pad in front of it. Whether it is a border and a part of the pad's
-/// source.
+/// Expresses `part`, whose source is a pad, as a border and a part of the pad's source. Returns
+/// false, without changes, if that is impossible.
 static bool readThrough(tensor::PadOp pad, Bordered &part) {
   TypedAttr fill = fillOf(pad);
   if (!fill)
@@ -80,7 +80,7 @@ static bool readThrough(tensor::PadOp pad, Bordered &part) {
     int64_t low = pad.getStaticLow()[d], extent = pad.getSourceType().getDimSize(d);
     int64_t begin = countBelow(reach, low), end = countBelow(reach, low + extent);
     if (begin == end)
-      return false; // all of it is fill
+      return false; // the part is fill only
     hasBorder |= begin > 0 || end < reach.count;
     reach.low += begin;
     reach.high += reach.count - end;
@@ -96,7 +96,8 @@ static bool readThrough(tensor::PadOp pad, Bordered &part) {
   return true;
 }
 
-/// A slice of a pad, or of a slice of one and so on, as a border and a part of what is padded.
+/// A slice of a pad, possibly through further slices and pads, as a border and a part of the
+/// innermost source.
 static std::optional<Bordered> readSlice(tensor::ExtractSliceOp slice) {
   if (!isStatic(slice))
     return std::nullopt;
@@ -133,7 +134,7 @@ static Value writePad(OpBuilder &b, Location loc, Value value, ArrayRef<int64_t>
                                getAsIndexOpFoldResult(b.getContext(), high), padding);
 }
 
-/// One dimension after the other, what is read of it and its border.
+/// Emits a slice and a pad for each dimension in turn.
 static Value write(OpBuilder &b, Location loc, const Bordered &part) {
   Value value = part.source;
   auto rank = static_cast<int64_t>(part.dims.size());
@@ -159,7 +160,7 @@ static Value write(OpBuilder &b, Location loc, const Bordered &part) {
   return value;
 }
 
-/// A slice along one dimension alone is left to `formRearrangements`.
+/// `formRearrangements` handles slices along a single dimension.
 static void sinkBehind(tensor::ExtractSliceOp slice) {
   std::optional<Bordered> part = readSlice(slice);
   if (!part)
@@ -176,7 +177,7 @@ static void sinkBehind(tensor::ExtractSliceOp slice) {
   slice.erase();
 }
 
-/// Whether a value is made of pads, element by element, for one reader.
+/// Whether a value with one reader is computed elementwise from pads.
 static bool isMadeOfPads(Value value, int steps) {
   constexpr int kMostSteps = 16;
   if (!value.hasOneUse() || steps > kMostSteps)
@@ -191,8 +192,8 @@ static bool isMadeOfPads(Value value, int steps) {
          llvm::all_of(op.getInputs(), [&](Value input) { return isMadeOfPads(input, steps + 1); });
 }
 
-/// Slices what the source of a slice is made of, in place of the source. Returns the slices of
-/// pads.
+/// Moves a slice from the result of an elementwise op to its operands, recursively. Returns the
+/// slices of pads.
 static SmallVector<tensor::ExtractSliceOp> sliceOperands(tensor::ExtractSliceOp slice) {
   auto source = slice.getSource().getDefiningOp<linalg::GenericOp>();
   if (!source)
@@ -222,7 +223,7 @@ static SmallVector<tensor::ExtractSliceOp> sliceOperands(tensor::ExtractSliceOp 
   return slices;
 }
 
-/// The dimension of a group, of which all others have extent 1; -1 where there are several.
+/// The only dimension of a group whose extent is not 1; -1 if there are several.
 static int64_t ownDim(ArrayRef<int64_t> group, ArrayRef<int64_t> shape) {
   int64_t own = group.front();
   for (int64_t d : group)
@@ -234,8 +235,8 @@ static int64_t ownDim(ArrayRef<int64_t> group, ArrayRef<int64_t> shape) {
   return own;
 }
 
-/// What a pad adds to each dimension of its reshaped result, by the groups of dimensions that are
-/// one on one side; nothing where it widens a dimension of which several are made.
+/// The width that a pad adds to each dimension of its reshaped source, given the reassociation
+/// groups; empty if it pads a dimension that is merged with or split into others.
 static std::optional<SmallVector<int64_t>> spread(ArrayRef<int64_t> widths,
                                                   ArrayRef<ReassociationIndices> groups,
                                                   ArrayRef<int64_t> fine, bool isExpanded) {
@@ -258,7 +259,7 @@ static std::optional<SmallVector<int64_t>> spread(ArrayRef<int64_t> widths,
   return result;
 }
 
-/// Writes a reshape of a pad as a pad of the reshaped.
+/// Rewrites a reshape of a pad as a pad of the reshaped source.
 template <typename Reshape> static void sinkBehind(Reshape reshape) {
   constexpr bool isExpanded = std::is_same_v<Reshape, tensor::ExpandShapeOp>;
   auto pad = reshape.getSrc().template getDefiningOp<tensor::PadOp>();
@@ -266,7 +267,7 @@ template <typename Reshape> static void sinkBehind(Reshape reshape) {
   if (!fill)
     return;
   SmallVector<ReassociationIndices> groups = reshape.getReassociationIndices();
-  // Of an expanded dimension, the part that is padded has the extent of the result.
+  // In an expanded dimension, the padded part has the extent of the result.
   ArrayRef<int64_t> fine =
       isExpanded ? reshape.getResultType().getShape() : pad.getResultType().getShape();
   auto low = spread(pad.getStaticLow(), groups, fine, isExpanded);

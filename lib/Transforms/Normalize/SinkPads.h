@@ -12,9 +12,9 @@
 
 namespace tessera::dist {
 
-/// Writes slices of pads along several dimensions as slices and pads of one dimension each, which
-/// `formRearrangements` joins, and moves pads behind reshapes that leave the padded dimensions as
-/// they are, so that they stand in front of the op that reads windows of them.
+/// Rewrites slices of pads along several dimensions as slices and pads of one dimension each, which
+/// `formRearrangements` joins. Moves pads behind reshapes that do not change the padded dimensions,
+/// so that a pad is directly before the op that reads windows of these dimensions.
 void sinkPads(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

@@ -7,11 +7,11 @@
 //
 //   y[r, j] = x[r, j] * (product over k of select(index[k] == r, u[k, j], 1))
 //
-// Where the indices are known and differ, one k at most counts for a row r:
+// If the indices are known and distinct, at most one k contributes to a row r:
 //
 //   y[r, j] = x[r, j] * select(from[r] >= 0, u'[r, j], 1)        u'[index[k]] = u[k]
 //
-// in which `from` is a constant, the k of each row or -1, and u' a rearrangement of u.
+// where `from` is a constant, the k of each row or -1, and u' is a rearrangement of u.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,10 +32,10 @@ using namespace tessera;
 using namespace tessera::dist;
 using sharding::Segment;
 
-/// More rows or updates than this are looked for when the program runs.
+/// Beyond this number of rows or updates, the search stays at run time.
 static constexpr int64_t kMostIndices = 1 << 15;
 
-/// Whether a value is the iteration of a loop.
+/// Whether a value is the index of a loop.
 static bool isIndexOf(Value value, unsigned loop) {
   while (auto cast = value.getDefiningOp<arith::IndexCastOp>())
     value = cast.getIn();
@@ -43,7 +43,7 @@ static bool isIndexOf(Value value, unsigned loop) {
   return index && index.getDim() == loop;
 }
 
-/// The comparisons of an index with a loop in a body.
+/// The comparisons in a body between an index and a loop.
 static SmallVector<arith::CmpIOp> comparisons(linalg::GenericOp op, Value index, unsigned loop) {
   SmallVector<arith::CmpIOp> found;
   for (auto compare : op.getBody()->getOps<arith::CmpIOp>())
@@ -54,7 +54,7 @@ static SmallVector<arith::CmpIOp> comparisons(linalg::GenericOp op, Value index,
   return found;
 }
 
-/// Runs of a table at which updates are written, as segments of the updates.
+/// Runs of a table that updates write, as segments of the updates.
 static SmallVector<int64_t> segmentsOf(ArrayRef<Segment> runs) {
   SmallVector<int64_t> fields;
   for (const Segment &run : runs) {
@@ -70,7 +70,7 @@ static SmallVector<int64_t> segmentsOf(ArrayRef<Segment> runs) {
   return fields;
 }
 
-/// The loops of an op without one, others in order.
+/// The map without `loop`, which `inPlace` replaces; the other loops keep their order.
 static AffineMap without(AffineMap map, unsigned loop, unsigned inPlace) {
   SmallVector<AffineExpr> renumbered;
   unsigned next = 0;
@@ -95,7 +95,7 @@ static void writeByMap(linalg::GenericOp op) {
   SmallVector<arith::CmpIOp> compares = comparisons(op, selected[0].index, row);
   if (extents[row] > kMostIndices || extents[update] > kMostIndices || compares.empty())
     return;
-  // Operands run over updates in one dimension of their own, and none of them is one of scalars.
+  // An operand that depends on `update` must have one dimension for it alone, and none for `row`.
   AffineExpr searched = getAffineDimExpr(update, op.getContext());
   for (OpOperand *operand : op.getDpsInputOperands()) {
     AffineMap map = op.getMatchingIndexingMap(operand);
@@ -111,7 +111,7 @@ static void writeByMap(linalg::GenericOp op) {
   SmallVector<int64_t> from(extents[row], -1);
   for (auto [k, index] : llvm::enumerate(*indices)) {
     if (index < 0 || index >= extents[row] || from[index] >= 0)
-      return; // nothing is written, or twice
+      return; // no row is written, or one twice
     from[index] = static_cast<int64_t>(k);
   }
   SmallVector<Segment> runs = runsOf(*indices);

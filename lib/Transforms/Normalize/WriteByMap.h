@@ -12,9 +12,9 @@
 
 namespace tessera::dist {
 
-/// Writes updates of rows whose indices are known at compile time and differ, as those of
+/// Rewrites updates of rows with distinct indices that are known at compile time, such as
 /// `x.at[1::2].mul(u)`, without a search: the update is rearranged to the rows that it changes, and
-/// what is left runs over rows alone.
+/// the remaining op has only the loop over rows.
 void writeByMap(mlir::func::FuncOp function);
 
 } // namespace tessera::dist
