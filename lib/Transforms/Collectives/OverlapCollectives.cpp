@@ -1,13 +1,13 @@
-//===- OverlapCollectives.cpp - Compute while collectives are under way ----===//
+//===- OverlapCollectives.cpp - Overlap collectives with computation ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Each block is taken apart into kernels, as code generation will form them, and
-// collectives; OverlapSchedule.h orders them. What takes more memory than it may is
-// scheduled again with stricter limits, at last not at all.
+// Splits each block into kernels, as code generation will form them, and collectives;
+// OverlapSchedule.h orders them. A schedule beyond the memory limit is replaced by one
+// with stricter limits, finally by none.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// A block that would not end this part of its time earlier stays as it is.
+/// Minimum gain of a block as a fraction of its time; below it the block is unchanged.
 static constexpr double kLeastGain = 0.001;
 
 static constexpr OverlapLimits kLimits[] = {
@@ -52,16 +52,16 @@ int64_t bytesOf(TypeRange types) {
   return bytes;
 }
 
-/// The steps of a block, and the ops of each.
+/// The steps of a block, and the ops of each step.
 class BlockSteps {
 public:
-  /// `keepsOrder`: collectives keep theirs, too.
+  /// `keepsOrder`: collectives keep their order, too.
   BlockSteps(Block &block, const StepCosts &costs, bool keepsOrder);
 
   bool hasCollectives() const { return numCollectives > 0; }
-  /// Brings the ops in the order of the schedule.
+  /// Reorders the ops by the schedule.
   void apply(const OverlapLimits &limits);
-  /// Takes back what `apply` did.
+  /// Reverts `apply`.
   void undo();
 
 private:
@@ -83,13 +83,13 @@ private:
 
 } // namespace
 
-/// What must not change places with its like: it communicates, or has effects.
+/// Whether an op must keep its order among ordered ops: it communicates or has side effects.
 static bool isOrdered(Operation *op) {
   return !isa<CollectiveOpInterface>(op) && !isa<linalg::LinalgOp>(op) && !isMemoryEffectFree(op);
 }
 
-/// Whether what is received takes memory beside what is sent: results are larger, or others send or
-/// read the operand later, as of the blocks of keys that go round a ring.
+/// Whether the received data takes memory in addition to the sent data: results are larger, or
+/// other ops send or read the operand later, as for the blocks of keys in a ring.
 static bool addsMemory(Operation *op) {
   if (bytesOf(op->getResultTypes()) > bytesOf(op->getOperandTypes()))
     return true;
@@ -101,7 +101,7 @@ static bool addsMemory(Operation *op) {
          });
 }
 
-/// Seconds of one execution with all that its regions hold, one after the other.
+/// Sequential seconds of one execution, with all ops in its regions.
 double BlockSteps::secondsOf(Operation *op) const {
   double seconds = 0;
   op->walk([&](Operation *inner) {
@@ -220,8 +220,8 @@ void BlockSteps::undo() {
     op->moveBefore(block.getTerminator());
 }
 
-/// Schedules all blocks of a function, such that its values take at most the bytes of `budget`, or
-/// without one (0) little more than without overlap.
+/// Schedules all blocks of a function such that its values take at most `budget` bytes, or without
+/// a budget (0) little more than without overlap.
 static void overlap(func::FuncOp function, const StepCosts &costs, bool keepsOrder, double budget) {
   std::vector<BlockSteps> blocks;
   function.walk([&](Operation *op) {
@@ -239,7 +239,7 @@ static void overlap(func::FuncOp function, const StepCosts &costs, bool keepsOrd
   double most = std::max(peak, budget > 0 ? budget : kOverlapMemory * peak);
   for (const OverlapLimits &limits : kLimits) {
     if (limits.reorders && function->hasAttr(kSchedule))
-      continue; // its order is that of a pipeline
+      continue; // the schedule of the pipeline fixes its order
     for (BlockSteps &steps : blocks)
       steps.apply(limits);
     if (localPeakOf(function).bytes <= most)
@@ -266,7 +266,7 @@ struct DistOverlapCollectives : dist::impl::DistOverlapCollectivesBase<DistOverl
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (isLocalView(function) && function.getBody().hasOneBlock())
         functions.push_back(function);
-    // Parts of several meshes meet in transfers, in the order of all their steps.
+    // Functions on several meshes communicate by transfers, in the order of all their steps.
     for (func::FuncOp function : functions)
       overlap(function, StepCosts(function, meshes, cost->topology), functions.size() > 1, *budget);
   }

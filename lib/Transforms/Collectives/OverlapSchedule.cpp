@@ -1,4 +1,4 @@
-//===- OverlapSchedule.cpp - When collectives start and end -----------------===//
+//===- OverlapSchedule.cpp - Times of collectives -------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@
 
 using namespace tessera::dist;
 
-/// Collectives that end just in time start this much earlier than their modelled time asks for.
+/// Collectives that end just in time start earlier by this factor of their modelled time.
 static constexpr double kMargin = 1.25;
 
 namespace {
@@ -35,7 +35,7 @@ private:
   using Earliest = std::priority_queue<Timed, std::vector<Timed>, std::greater<>>;
 
   bool isCollective(unsigned step) const { return steps[step].queue >= 0; }
-  /// Runs where a reader needs it: a view, a constant.
+  /// Runs directly before its reader: a view, a constant.
   bool isFree(unsigned step) const {
     return steps[step].seconds <= 0 && !isCollective(step) && !steps[step].isOrdered;
   }
@@ -50,8 +50,8 @@ private:
   void start(unsigned step);
   bool startDue();
   bool startFirst();
-  /// Whether its queue is free before a time: of those that wait for it, the most urgent one then
-  /// goes first.
+  /// Whether its queue becomes free before a time, at which the most urgent of its waiting
+  /// collectives starts.
   bool isFreeBefore(unsigned step, double until) const {
     double freeAt = queueFreeAt[steps[step].queue];
     return freeAt <= now || freeAt < until;
@@ -67,25 +67,25 @@ private:
   std::vector<std::vector<unsigned>> sources, users; ///< without the free steps in between
   std::vector<unsigned> missing;                     ///< by step: sources that are not scheduled
   std::vector<double> readyAt, doneAt;               ///< by step
-  std::vector<double> latest;     ///< by step: a start after which it delays the end
-  std::vector<double> startAt;    ///< of what grows: seconds of computing that precede it
+  std::vector<double> latest;     ///< by step: latest start that does not delay the end
+  std::vector<double> startAt;    ///< of growing collectives: computing seconds before the start
   std::vector<unsigned> readerOf; ///< of a collective: its first reader in the program
   std::vector<bool> isEmitted, isStarted, isWaited;
   std::vector<double> queueFreeAt;
   std::vector<int> ahead;       ///< by queue
-  std::set<unsigned> ready;     ///< to compute, operands there
+  std::set<unsigned> ready;     ///< steps to compute whose operands are available
   std::set<Timed> urgent;       ///< the same, by `latest`
-  Earliest waiting;             ///< to compute or to start, by when its operands are there
+  Earliest waiting;             ///< to compute or to start, by when operands are available
   std::set<Timed> startable;    ///< collectives that do not grow, by `latest`
   std::set<Timed> deferred;     ///< collectives that grow, by `startAt`
-  std::set<unsigned> left;      ///< what computes and has not
-  double now = 0, progress = 0; ///< seconds, and those of them that computed
+  std::set<unsigned> left;      ///< steps still to compute
+  double now = 0, progress = 0; ///< seconds elapsed, and those spent on computation
   std::vector<OverlapEvent> events;
 };
 
 } // namespace
 
-/// Free steps are taken out of the graph: their readers wait for what they wait for.
+/// Removes free steps from the graph: their readers depend on their sources instead.
 void Scheduler::findSources() {
   size_t count = steps.size();
   sources.resize(count);
@@ -112,8 +112,8 @@ void Scheduler::findSources() {
   }
 }
 
-/// What grows ends where the computing before its first reader ends, or where the next one on its
-/// queue starts.
+/// A growing collective ends when the computation before its first reader ends, or when the next
+/// one on its queue starts.
 void Scheduler::findStarts() {
   std::vector<double> before(steps.size() + 1, 0);
   int queues = 0;
@@ -147,7 +147,7 @@ void Scheduler::findStarts() {
   }
 }
 
-/// The end is at best that of all computing, or of the longest path.
+/// The earliest possible end is that of all computation, or of the longest path.
 void Scheduler::findLatest() {
   std::vector<double> path(steps.size(), 0);
   double end = 0, longest = 0;
@@ -164,7 +164,7 @@ void Scheduler::findLatest() {
     latest[step] = end - path[step];
 }
 
-/// All its sources are scheduled.
+/// Queues a step whose sources are all scheduled.
 void Scheduler::release(unsigned step) {
   if (isCollective(step) && steps[step].grows && readyAt[step] <= now)
     deferred.insert({startAt[step], step});
@@ -187,7 +187,8 @@ void Scheduler::finish(unsigned step, double at) {
   }
 }
 
-/// Emits the free steps that a step reads, and waits for the collectives that it or they read.
+/// Emits the free steps that a step reads, and waits for the collectives that they or the step
+/// read.
 void Scheduler::emitSources(unsigned step) {
   for (unsigned source : steps[step].sources) {
     if (isCollective(source) && isStarted[source] && !isWaited[source]) {
@@ -227,9 +228,9 @@ void Scheduler::start(unsigned step) {
   finish(step, freeAt);
 }
 
-/// Starts the most urgent collective whose time has come, or will come while the next step
-/// computes, if there is one. Queues are kept busy, but not filled further ahead: what becomes
-/// ready meanwhile may be more urgent.
+/// Starts the most urgent collective, if any, that is due now or becomes due while the next step
+/// computes. Queues are kept busy, but not filled further ahead: collectives that become ready
+/// meanwhile may be more urgent.
 bool Scheduler::startDue() {
   unsigned next = nextToCompute();
   double computing = next < steps.size() ? steps[next].seconds : 0;
@@ -259,8 +260,8 @@ bool Scheduler::startDue() {
   return true;
 }
 
-/// Starts the deferred collective that is read first, however early that is, if the next step of
-/// the program waits for it, or nothing else is under way.
+/// Starts the deferred collective with the earliest reader, regardless of its time, if the next
+/// step of the program waits for it, or nothing else is in progress.
 bool Scheduler::startFirst() {
   auto first = std::min_element(deferred.begin(), deferred.end(), [&](auto &a, auto &b) {
     return std::pair(readerOf[a.second], a.second) < std::pair(readerOf[b.second], b.second);
@@ -274,7 +275,7 @@ bool Scheduler::startFirst() {
   return true;
 }
 
-/// A step whose operands are there, or none: the number of steps.
+/// The next step whose operands are available; the number of steps if there is none.
 unsigned Scheduler::nextToCompute() const {
   if (ready.empty() || (!limits.reorders && *ready.begin() != *left.begin()))
     return static_cast<unsigned>(steps.size());
@@ -312,7 +313,7 @@ OverlapSchedule Scheduler::run() {
       compute(step);
       continue;
     }
-    // Nothing can run now. A collective that was put off may be what the next step waits for.
+    // No step can run now. The next step may wait for a deferred collective.
     if (startFirst())
       continue;
     if (waiting.empty())
@@ -334,16 +335,16 @@ OverlapSchedule Scheduler::run() {
   return {withoutIdleStarts(), end};
 }
 
-/// A start runs as a whole where nothing goes on between it and its wait.
+/// Merges a start and its wait if nothing runs in between.
 std::vector<OverlapEvent> Scheduler::withoutIdleStarts() const {
-  // By step: the number of its event; by event: how much computes, or communicates, before it.
+  // By step: the index of its event; by event: the computing and communicating events before it.
   std::vector<size_t> startOf(steps.size());
   std::vector<bool> isHidden(steps.size());
   std::vector<size_t> computing(events.size() + 1, 0);
   std::vector<std::vector<size_t>> starts(queueFreeAt.size() + 1);
   size_t allStarts = 0;
   std::map<int, size_t> ofQueue;
-  std::vector<std::pair<size_t, size_t>> startsBefore(events.size() + 1); // all, of the same queue
+  std::vector<std::pair<size_t, size_t>> startsBefore(events.size() + 1); // all, of its queue
   for (size_t i = 0; i < events.size(); ++i) {
     const OverlapStep &step = steps[events[i].step];
     computing[i + 1] = computing[i] + (events[i].kind == Kind::run && step.seconds > 0 ? 1 : 0);

@@ -1,4 +1,4 @@
-//===- OverlapSchedule.h - When collectives start and end -------*- C++ -*-===//
+//===- OverlapSchedule.h - Times of collectives -----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,21 +6,23 @@
 //===----------------------------------------------------------------------===//
 //
 // List scheduling of the steps of one block on the queues of a device (R. L. Graham,
-// "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969). The
-// computing queue takes, of all steps whose operands are there, the first in the order of
-// the program, so that what waits for a collective lets later steps go first. A step goes
-// before its turn when what follows it, communication included, would otherwise end later
-// than computing could: so the last collectives find something to hide behind.
+// "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math. 17(2), 1969). Among
+// the steps whose operands are available, the computing queue takes the first in
+// program order, so that later steps overtake those that wait for a collective. A step
+// also runs early if the steps that depend on it, including communication, would
+// otherwise end later than the computation could: thus computation hides the last
+// collectives, too.
 //
-//   all-reduce, reduce-scatter   start as soon as their operands are there: their results
-//   and what else does not grow  take no more memory than those
-//   all-gather and what grows    start late enough to end just before they are read, going by
-//                                modelled times, and only a few ahead of their readers
+//   all-reduce, reduce-scatter   start as soon as their operands are available: their
+//   and others that do not grow  results take no more memory than the operands
+//   all-gather and others that   start late enough to end just before their readers, by
+//   grow                         modelled times, and only a few ahead of their readers
 //
-// Of several that may start, the one with the least slack does, and a queue is filled no further
-// than to the end of the next step: what becomes ready meanwhile may have less.
+// Of several collectives that may start, the one with the least slack does, and a queue
+// is filled only up to the end of the next step: collectives that become ready
+// meanwhile may have less slack.
 //
-// It knows no IR, so that it is tested with tables.
+// The scheduler is independent of the IR, so that tests can use tables.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,10 +34,10 @@
 
 namespace tessera::dist {
 
-/// A kernel, a collective or a loop: what runs as a whole.
+/// A unit of execution: a kernel, a collective or a loop.
 struct OverlapStep {
   double seconds = 0;
-  int queue = -1;         ///< of a collective that may start and be waited for later; -1: computing
+  int queue = -1;         ///< of an asynchronous collective; -1: computation
   bool grows = false;     ///< a collective whose result takes more bytes than it frees
   bool isOrdered = false; ///< keeps its order among the ordered steps
   std::vector<unsigned> sources; ///< earlier steps whose results it reads
@@ -43,9 +45,9 @@ struct OverlapStep {
 };
 
 struct OverlapLimits {
-  bool reorders = true; ///< steps may run before steps that stand before them
-  bool hurries = true;  ///< they do so where the longest path from them leaves no slack
-  int mostAhead = 2;    ///< collectives that grow, of one queue, that are started and not read yet
+  bool reorders = true; ///< steps may run before earlier steps of the program
+  bool hurries = true;  ///< they do so if their longest path to the end has no slack
+  int mostAhead = 2;    ///< growing collectives per queue that are started and not yet read
 };
 
 struct OverlapEvent {
@@ -55,13 +57,13 @@ struct OverlapEvent {
 };
 
 struct OverlapSchedule {
-  /// In order: a `run` for each step that computes, and for each collective either a `run` or a
-  /// `start` and, in front of its first reader, a `wait`.
+  /// In order: a `run` for each computing step, and for each collective either a `run`, or a
+  /// `start` and a `wait` before its first reader.
   std::vector<OverlapEvent> events;
-  double seconds = 0; ///< until the last step is done
+  double seconds = 0; ///< end of the last step
 };
 
-/// Linear in steps and sources, times a logarithm. The same for the same input.
+/// Time: linear in steps and sources, times a logarithm. Deterministic.
 OverlapSchedule scheduleOverlap(const std::vector<OverlapStep> &steps, const OverlapLimits &limits);
 
 } // namespace tessera::dist
