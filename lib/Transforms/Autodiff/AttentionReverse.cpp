@@ -1,4 +1,4 @@
-//===- AttentionReverse.cpp - The reverse of attention ---------------------===//
+//===- AttentionReverse.cpp - Reverse of attention ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -36,7 +36,7 @@ ext::AttentionOp dist::addLogsumexp(ext::AttentionOp op) {
   return made;
 }
 
-/// sum_g output * gradient, an element a row.
+/// sum_g output * gradient, one element per row.
 static Value rowProducts(OpBuilder &b, ext::AttentionOp op, Value gradient, AffineMap gradientMap) {
   ext::AttentionParts parts = ext::partsOf(op);
   Location loc = op.getLoc();
@@ -75,8 +75,8 @@ static Value rowProducts(OpBuilder &b, ext::AttentionOp op, Value gradient, Affi
       .getResult(0);
 }
 
-/// Writes the region that leads from the derivative by a score to that by the product. Returns the
-/// op that has no derivative, if any.
+/// Emits the region that maps the derivative by a score to that by the product. Returns the op
+/// without a derivative, if any.
 static Operation *writeDerivative(ext::AttentionOp op, Region &region) {
   Block &score = op.getScore().front();
   Block &block = region.emplaceBlock();
@@ -85,7 +85,7 @@ static Operation *writeDerivative(ext::AttentionOp op, Region &region) {
     copies.map(argument, block.addArgument(argument.getType(), argument.getLoc()));
   Value yielded = score.getTerminator()->getOperand(0);
   Value seed = block.addArgument(yielded.getType(), op.getLoc());
-  OpBuilder b(op.getContext()); // the region has no op yet
+  OpBuilder b(op.getContext()); // the region has no parent op yet
   b.setInsertionPointToEnd(&block);
   llvm::DenseSet<Value> dependent{score.getArgument(0)};
   for (Operation &inner : score.without_terminator()) {

@@ -1,4 +1,4 @@
-//===- RecognizeAttentionBackward.cpp - Derivatives that arrive ------------===//
+//===- RecognizeAttentionBackward.cpp - Match given derivatives -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Writes both ops, and what the targets are of the second one's results.
+/// Emits both ops, and replaces the targets by results of the second one.
 static bool write(AttentionBackwardMatch &match) {
   AttentionMatch &forward = match.forward;
   Location loc = forward.root->getLoc();
@@ -57,7 +57,7 @@ static bool write(AttentionBackwardMatch &match) {
           b, loc, derived.op->getResult(i), maps[firstResult + i], written.numbers,
           match.targets[i].indices, cast<RankedTensorType>(target->getResult(0).getType())));
   SmallVector<Operation *> replaced(match.replaced.begin(), match.replaced.end());
-  forward.expressions.reset(); // it refers to what is erased
+  forward.expressions.reset(); // it refers to erased ops
   replaceWithAttention(forward.root, written.output, replaced);
   return true;
 }

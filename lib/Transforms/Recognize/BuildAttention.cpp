@@ -1,4 +1,4 @@
-//===- BuildAttention.cpp - The op of a recognised attention ---------------===//
+//===- BuildAttention.cpp - Build the op of a matched attention -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,8 +18,8 @@ using namespace tessera;
 using namespace tessera::dist;
 using Kind = ElementExpressions::Kind;
 
-/// Groups of dimensions for a reshape that adds or drops dimensions of extent 1: each kept one has
-/// those in front of it, the last those behind it, too.
+/// Groups of dimensions for a reshape that adds or removes dimensions of extent 1: each kept
+/// dimension is grouped with the preceding ones, the last also with the following ones.
 static SmallVector<ReassociationIndices> groupsOf(ArrayRef<bool> isKept) {
   SmallVector<ReassociationIndices> groups;
   ReassociationIndices pending;
@@ -73,7 +73,7 @@ std::pair<Value, AffineMap> dist::asOperand(OpBuilder &b, Location loc, const Lo
   return {tensor, mapOf(b.getContext(), numbers, own)};
 }
 
-/// Puts split loops together again, and adds the dimensions of extent 1.
+/// Merges split loops, and adds the dimensions of extent 1.
 static Value asType(OpBuilder &b, Location loc, Value flat, ArrayRef<SmallVector<unsigned>> groups,
                     RankedTensorType wanted) {
   SmallVector<int64_t> shape;
@@ -139,7 +139,7 @@ public:
   WrittenAttention build();
 
 private:
-  /// A tensor with one dimension a loop, no units; adds its map.
+  /// A tensor with one dimension per loop, without unit dimensions; appends its map.
   Value takeOperand(const Access &access) {
     auto [tensor, map] = asOperand(b, loc, *match.loops, numbers, access);
     maps.push_back(map);
@@ -207,7 +207,7 @@ Value AttentionBuilder::emit(int node, OpBuilder &body, Block &block) {
     IRMapping mapping;
     for (auto [operand, from] : llvm::zip_equal(own.operands, own.op->getOperands()))
       mapping.map(from, emit(operand, body, block));
-    // An operand that stands twice maps by position, not by value.
+    // Operands map by position, since a value may occur twice.
     Operation *copy = body.clone(*own.op, mapping);
     for (auto [index, operand] : llvm::enumerate(own.operands))
       copy->setOperand(index, emit(operand, body, block));
@@ -291,7 +291,7 @@ bool dist::canBuild(const AttentionMatch &match) {
          });
 }
 
-/// The bytes of all scores.
+/// Bytes of all scores.
 static int64_t scoreBytes(const AttentionMatch &match) {
   llvm::SmallDenseSet<unsigned> rows;
   for (AffineExpr index : match.output)
@@ -320,7 +320,7 @@ struct InsertedOps : OpBuilder::Listener {
 };
 } // namespace
 
-/// Whether a mask of indices leaves queries a window of keys: read off the op, which is not kept.
+/// Whether a mask of indices restricts queries to a window of keys: derived from a temporary op.
 static bool hasKeyBand(AttentionMatch &match) {
   InsertedOps inserted;
   OpBuilder b(match.root->getContext(), &inserted);

@@ -1,4 +1,4 @@
-//===- MatchAttention.cpp - Where a program attends ------------------------===//
+//===- MatchAttention.cpp - Match attention patterns ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -41,7 +41,7 @@ void dist::lookThrough(const Loops &loops, Access &access, std::optional<Split> 
     if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
       std::optional<Split> split;
       std::optional<Indices> source = throughReshape(loops, op, access.indices, split);
-      if (!source) // worth a split where something is broadcast behind the reshape
+      if (!source) // a split is only useful for a broadcast behind the reshape
         if (auto before = op->getOperand(0).getDefiningOp<linalg::LinalgOp>();
             before && before.getNumParallelLoops() == before.getNumLoops() &&
             before.getNumDpsInputs() == 1)
@@ -118,7 +118,7 @@ private:
     return result;
   }
 
-  /// The loop over keys, where `shares` is the operand of softmax: the only one that is summed.
+  /// The loop over keys if `shares` is the operand with the softmax: the only reduction loop.
   std::optional<unsigned> findKey(unsigned shares) {
     AffineMap own = product.getMatchingIndexingMap(product.getDpsInputOperand(shares));
     AffineMap other = product.getMatchingIndexingMap(product.getDpsInputOperand(1 - shares));
@@ -137,8 +137,8 @@ private:
     return key;
   }
 
-  /// The products that a tensor is computed of by other ops, one of which is an exponential: none
-  /// otherwise, since most products are no part of an attention.
+  /// The products from which other ops compute a tensor, if one of these is an exponential; else
+  /// empty, since most products do not belong to an attention.
   SmallVector<linalg::LinalgOp> findRoots(Value shares) {
     SmallVector<linalg::LinalgOp> roots;
     bool hasExponential = false;
@@ -203,7 +203,7 @@ private:
 
 } // namespace
 
-/// The sum over keys of an exponential that is itself `exponential`.
+/// Whether a node is the sum over keys of `exponential`.
 static bool isSumOf(const ElementExpressions &all, int node, int exponential) {
   node = all.behindConversions(node);
   return all[node].kind == Kind::reduced && isa<arith::AddFOp>(all[node].op) &&
@@ -242,8 +242,8 @@ std::optional<int> Matcher::matchLogSoftmax(ElementExpressions &all, int exponen
   return std::nullopt;
 }
 
-/// The scores that a formula is the softmax of. Where it is their exponential only, `sum` is what
-/// the output must be divided by.
+/// The scores of which a formula is the softmax. If the formula is only their exponential, `sum` is
+/// set to the node whose sum must divide the output.
 std::optional<int> Matcher::matchSoftmax(ElementExpressions &all, int node, unsigned key,
                                          int &sum) const {
   node = all.behindConversions(node);
@@ -276,9 +276,9 @@ std::optional<int> Matcher::matchSoftmax(ElementExpressions &all, int node, unsi
     if (inner)
       score = *inner;
     else
-      sum = exponential; // its sum must be found behind the product
+      sum = exponential; // the division by its sum must be behind the product
   }
-  // Softmax does not see what is subtracted from a whole row.
+  // Softmax is invariant under a subtraction that is constant in a row.
   while (all.isOp<arith::SubFOp>(all.behindConversions(score)) &&
          !all.dependsOn(all[all.behindConversions(score)].operands[1], key))
     score = all[all.behindConversions(score)].operands[0];
@@ -288,7 +288,7 @@ std::optional<int> Matcher::matchSoftmax(ElementExpressions &all, int node, unsi
   return score;
 }
 
-/// The product with values of exponentials alone: its only user divides it by their sum.
+/// Matches a product of values with exponentials whose only user divides it by their sum.
 bool Matcher::matchDivision(AttentionMatch &match, unsigned key, int exponential) {
   if (!product->hasOneUse())
     return false;
@@ -337,7 +337,7 @@ static bool readsLoop(const Access &access, unsigned loop) {
                       [&](AffineExpr index) { return index.isFunctionOfDim(loop); });
 }
 
-/// Query and key of the product that scores are made of.
+/// Finds query and key of the product in the scores.
 bool Matcher::findOperands(AttentionMatch &match, linalg::LinalgOp root, int node, unsigned key) {
   const ElementExpressions::Node &own = (*match.expressions)[node];
   SmallVector<int64_t> rootRanges = root.getStaticLoopRanges();
@@ -370,7 +370,7 @@ bool Matcher::findOperands(AttentionMatch &match, linalg::LinalgOp root, int nod
   return !wanted;
 }
 
-/// Whether nothing but the attention reads what comes from the scores.
+/// Whether only the attention reads the values computed from the scores.
 bool Matcher::isReplacedWhole(const AttentionMatch &match, ElementExpressions &all,
                               linalg::LinalgOp root) {
   llvm::SmallPtrSet<Operation *, 16> own(all.visited().begin(), all.visited().end());
@@ -385,8 +385,8 @@ bool Matcher::isReplacedWhole(const AttentionMatch &match, ElementExpressions &a
   return true;
 }
 
-/// Whether the tensors have the loops of an attention: those of key and value that the output has
-/// are the same.
+/// Whether the tensors have the loops of an attention: key and value have the same loops among
+/// those that query and output share.
 static bool hasRoles(const AttentionMatch &match, unsigned key) {
   auto reads = [](ArrayRef<AffineExpr> indices, unsigned loop) {
     return llvm::any_of(indices, [&](AffineExpr index) { return index.isFunctionOfDim(loop); });

@@ -1,4 +1,4 @@
-//===- MatchAttentionBackward.cpp - Where attention is derived -------------===//
+//===- MatchAttentionBackward.cpp - Match attention derivatives -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,9 +12,9 @@
 //   d_query = d_product · key       both read the derivative of the softmax,
 //   d_key   = d_product · query     d_product
 //
-// Products that read what comes from the scores are found first, then which of the
-// three they are: by the values of what they read (RowValues.h), so that neither the
-// spelling of the softmax's derivative nor that of masks, scales and caps matters.
+// First all products are found whose operands depend on the scores, then each is
+// assigned to one of the last three by the values of this operand (RowValues.h). Thus
+// the form of the softmax's derivative, of masks, scales and caps does not matter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ static bool assign(Substitution &loops, unsigned loop, AffineExpr index) {
   return isNew || it->second == index;
 }
 
-/// Finds what the loops of `indices` (with `extents`) are, so that they are `wanted`: each index is
-/// one loop, or a sum of as many as the wanted one.
+/// Maps the loops of `indices` (with `extents`) such that the indices equal `wanted`: each index is
+/// one loop, or a sum of as many loops as the wanted one.
 static bool unify(ArrayRef<AffineExpr> indices, ArrayRef<int64_t> extents,
                   ArrayRef<AffineExpr> wanted, const Loops &wantedLoops, Substitution &loops) {
   if (indices.size() != wanted.size())
@@ -95,10 +95,10 @@ static Indices indicesOf(linalg::LinalgOp op, OpOperand *operand, ArrayRef<Affin
 
 namespace {
 
-/// A product that reads what comes from the scores.
+/// A product with an operand that depends on the scores.
 struct Reader {
   linalg::LinalgOp op;
-  unsigned side; ///< its operand that does
+  unsigned side; ///< the dependent operand
   Indices at;    ///< by loop of the op
   int node;      ///< the formula of that operand
 };
@@ -132,7 +132,7 @@ private:
   Loops &loops;
   MLIRContext *context;
   SmallVector<Reader> readers;
-  SmallVector<Value> ends;        ///< of the attention: what reads them is not looked at
+  SmallVector<Value> ends;        ///< of the attention: their readers are ignored
   SmallVector<Operation *> chain; ///< between a product and its target
   int byShares = kNone;           ///< the derivative by a share, an element of a product
   linalg::LinalgOp bySharesOp;
@@ -157,8 +157,8 @@ SmallVector<int> BackwardMatcher::nodesIn(const ElementExpressions &expressions,
   return found;
 }
 
-/// Which loops of the attention a product's own loops are, by where the formula of what it reads
-/// has the product of query and key. `wanted` is a loop to split if there is no formula.
+/// Maps a product's own loops to loops of the attention: matches the product of query and key in
+/// the formula of the operand. `wanted` is a loop to split if there is no formula.
 std::optional<Substitution> BackwardMatcher::matchLoops(const Loops &own, Value tensor,
                                                         ArrayRef<AffineExpr> indices,
                                                         std::optional<Split> &wanted) const {
@@ -184,7 +184,7 @@ std::optional<Substitution> BackwardMatcher::matchLoops(const Loops &own, Value 
   return std::nullopt;
 }
 
-/// The formula of what a product reads, in loops of the attention.
+/// The formula of a product's operand, in loops of the attention.
 std::optional<Reader> BackwardMatcher::read(linalg::LinalgOp op, unsigned side) {
   Loops own;
   own.extents = op.getStaticLoopRanges();
@@ -210,7 +210,7 @@ std::optional<Reader> BackwardMatcher::read(linalg::LinalgOp op, unsigned side) 
   }
   if (!found)
     return std::nullopt;
-  // Its features are new loops.
+  // The feature loops of the product are new loops.
   llvm::SmallBitVector isRead = loopsOf(indicesOf(op, operand, at), own.extents.size());
   llvm::SmallBitVector isUsed = loopsOf(at, own.extents.size());
   size_t before = loops.extents.size();
@@ -252,8 +252,8 @@ bool BackwardMatcher::findReaders() {
   return !readers.empty();
 }
 
-/// Which loops of a product are features, where its operand is an element of `known`; nothing where
-/// it is not.
+/// Maps feature loops of a product such that its operand is an element of `known`; empty if it is
+/// not.
 std::optional<Substitution> BackwardMatcher::matchOperand(linalg::LinalgOp op, unsigned side,
                                                           ArrayRef<AffineExpr> at,
                                                           Access known) const {
@@ -266,7 +266,7 @@ std::optional<Substitution> BackwardMatcher::matchOperand(linalg::LinalgOp op, u
   if (access.tensor != known.tensor ||
       !unify(access.indices, loops.extents, known.indices, loops, found))
     return std::nullopt;
-  // Loops of rows and keys are what they are.
+  // Loops of rows and keys must map to themselves.
   llvm::SmallBitVector scores = loopsOf(all[forward.product].indices, loops.extents.size());
   for (const auto &[loop, expr] : found)
     if (scores[loop] && expr != getAffineDimExpr(loop, context))
@@ -274,7 +274,8 @@ std::optional<Substitution> BackwardMatcher::matchOperand(linalg::LinalgOp op, u
   return found;
 }
 
-/// The derivative by the shares is a product with the values, of what is the gradient.
+/// Finds the derivative by the shares, a product with the values, and its other operand, the
+/// gradient.
 bool BackwardMatcher::findGradient() {
   SmallVector<int> own = nodesIn(all, forward.score, Kind::element);
   for (const Reader &reader : readers)
@@ -327,8 +328,8 @@ bool BackwardMatcher::findGradient() {
   return false;
 }
 
-/// Compares what a product reads with the shares and with the derivative by products of query and
-/// key, as numbers. Fails where it is neither.
+/// Compares sample values of a product's operand with those of the shares and of the derivative by
+/// the products of query and key. Fails if it matches neither, or both.
 bool BackwardMatcher::classify(const Reader &reader, bool &isOfShares) {
   constexpr unsigned kTries = 24;
   constexpr int kWanted = 6;
@@ -368,8 +369,8 @@ bool BackwardMatcher::classify(const Reader &reader, bool &isOfShares) {
   return compared == kWanted && maybeShares != maybeProduct;
 }
 
-/// The indices of a result at indices of an operand, where an op only moves elements or sums them
-/// over dimensions; nothing where it does something else.
+/// The indices of a result given the indices of an operand, for ops that only move elements or sum
+/// them over dimensions; empty for other ops.
 static std::optional<Indices> indicesBehind(const Loops &loops, Operation *op,
                                             ArrayRef<AffineExpr> indices) {
   MLIRContext *context = op->getContext();
@@ -424,8 +425,8 @@ static std::optional<Indices> indicesBehind(const Loops &loops, Operation *op,
   return result;
 }
 
-/// Follows the result of a product to where it is summed over the loops that `of` lacks: heads that
-/// share keys and values by a broadcast.
+/// Follows the result of a product to its sum over the loops that `of` lacks, if heads share keys
+/// and values by a broadcast.
 bool BackwardMatcher::followSum(AttentionBackwardMatch::Target &target, const Access &of) {
   size_t numLoops = loops.extents.size();
   constexpr int kMostOps = 8;
@@ -448,7 +449,7 @@ bool BackwardMatcher::followSum(AttentionBackwardMatch::Target &target, const Ac
   return false;
 }
 
-/// Records which derivative a product is.
+/// Records the derivative that a product computes.
 bool BackwardMatcher::take(const Reader &reader, bool isOfShares) {
   enum { query, key, value };
   auto tryAs = [&](int which, const Access &factor, const Access &of) {
@@ -469,7 +470,7 @@ bool BackwardMatcher::take(const Reader &reader, bool isOfShares) {
   return tryAs(query, forward.key, forward.query) || tryAs(key, forward.query, forward.key);
 }
 
-/// Whether nothing but the attention and its derivative reads what comes from the scores, nor the
+/// Whether only the attention and its derivative read the values computed from the scores, and the
 /// derivative by the shares.
 bool BackwardMatcher::isReplacedWhole() {
   llvm::SmallPtrSet<Operation *, 32> own(all.visited().begin(), all.visited().end());

@@ -1,4 +1,4 @@
-//===- MatchAttentionBackward.h - Where attention is derived ----*- C++ -*-===//
+//===- MatchAttentionBackward.h - Match attention derivatives ---*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,11 +12,11 @@
 
 namespace tessera::dist {
 
-/// An attention and its derivative in the spelling of a program that arrived differentiated.
+/// An attention and its derivative as written by a program that was differentiated by its source.
 struct AttentionBackwardMatch {
   AttentionMatch forward;
   Access gradient; ///< of the output
-  /// What computes the derivative by query, key or value; null where the program has none.
+  /// The op that computes the derivative by query, key or value; null if the program has none.
   struct Target {
     mlir::Operation *op = nullptr;
     Indices indices; ///< of its result
@@ -25,8 +25,9 @@ struct AttentionBackwardMatch {
   llvm::SetVector<mlir::Operation *> replaced;
 };
 
-/// The attention whose product with values is `product`, where all else that reads its scores, or
-/// what they become, is its derivative. `leastScoreBytes`: as of `matchAttention`.
+/// Matches the attention whose product with values is `product`, if all other readers of the
+/// scores, or of values computed from them, belong to its derivative. `leastScoreBytes`: as in
+/// `matchAttention`.
 std::optional<AttentionBackwardMatch> matchAttentionBackward(mlir::linalg::LinalgOp product,
                                                              int64_t leastScoreBytes);
 

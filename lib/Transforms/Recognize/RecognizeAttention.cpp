@@ -46,7 +46,7 @@ void dist::eraseDeadTensorOps(func::FuncOp function) {
       op->erase();
 }
 
-/// A result that is put together only to be taken apart is used as it was.
+/// Cancels a reshape of the output with the inverse reshape of its user.
 static void cancelReshapes(Value output) {
   auto collapse = output.getDefiningOp<tensor::CollapseShapeOp>();
   if (!collapse)
@@ -79,7 +79,7 @@ void dist::recognizeAttention(func::FuncOp function, int64_t leastScoreBytes) {
     OpBuilder b(match->root);
     Value output = writeAttention(b, *match).output;
     SmallVector<Operation *> replaced(match->replaced.begin(), match->replaced.end());
-    match->expressions.reset(); // it refers to what is erased
+    match->expressions.reset(); // it refers to erased ops
     replaceWithAttention(match->root, output, replaced);
     any = true;
   }
