@@ -1,13 +1,13 @@
-//===- PartitionWindow.cpp - Windows of values that were moved -------------===//
+//===- PartitionWindow.cpp - Windows of rearranged and padded values ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A window of a padded value is a window of what was padded; one of a value that is made
-// of segments is made of windows of their operands. So the fill between elements or
-// around them is not sent: of a transposed convolution, the rows alone.
+// A window of a padded value is computed from a window of the pad's source; a window of
+// a rearrangement from windows of its operands. Thus fill between or around elements is
+// not sent: for a transposed convolution, only the rows are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using sharding::TensorSharding;
 
 namespace {
 
-/// What `dist.rearrange` asks while it is written for a window of its result.
+/// The context for partitioning a `dist.rearrange` for a window of its result.
 class WindowContext : public PartitionContext {
 public:
   using DeviceIndex = llvm::function_ref<Value(const sharding::AxisList &)>;
@@ -68,7 +68,7 @@ public:
     return arith::AddIOp::create(at, loc, local, begin);
   }
 
-  // A rearrangement needs nothing else.
+  // A rearrangement uses no other methods.
   Value getLocal(Value) const override { llvm_unreachable("reads its operands alone"); }
   Operation *clone() override { llvm_unreachable("written anew"); }
   FailureOr<SmallVector<Value>> cloneOp() override { return failure(); }
@@ -98,8 +98,8 @@ private:
 
 } // namespace
 
-/// What operand `index` of a rearrangement must have for a window of the result; nothing where the
-/// window is one of elements with gaps.
+/// The sharding of operand `index` of a rearrangement that a window of the result requires; empty
+/// for windows of elements with gaps.
 static std::optional<TensorSharding> neededFor(RearrangeOp op, unsigned index,
                                                const TensorSharding &target) {
   auto type = cast<RankedTensorType>(op.getInputs()[index].getType());
@@ -111,7 +111,7 @@ static std::optional<TensorSharding> neededFor(RearrangeOp op, unsigned index,
   llvm::erase_if(needed.windows, [&](const sharding::Window &window) { return window.dim == dim; });
   if (target.dims[dim].empty()) {
     if (needed.windows.size() != target.windows.size())
-      return std::nullopt; // selected of the result, which is whole
+      return std::nullopt; // a selection of the result, which is whole
   } else {
     sharding::DimLayout own = result.dims[dim];
     if (own.stride != 1)
@@ -147,7 +147,7 @@ int64_t Partitioner::exchangedBytes(Value value, const TensorSharding &target,
 }
 
 Value Partitioner::sourceOf(Value value, FlatSymbolRefAttr mesh) {
-  if (auto reshard = value.getDefiningOp<ReshardOp>()) // what the reader would have needed
+  if (auto reshard = value.getDefiningOp<ReshardOp>()) // the sharding for its other reader
     value = reshard.getOperand();
   return getSharding(value).getMesh() == mesh ? value : Value();
 }
@@ -157,7 +157,8 @@ Value Partitioner::windowThroughRearrangement(Part &part, RearrangeOp op,
                                               const WindowRequest &request) {
   if (request.fill && op.getFillAttr() != request.fill)
     return {};
-  // What is sent for the window, against what is sent for the result and then of it.
+  // Compares the bytes sent for windows of the operands with those sent for the result and then for
+  // its window.
   int64_t through = 0, direct = exchangedBytes(op.getResult(), target, request.mesh);
   SmallVector<std::pair<Value, TensorSharding>> needs;
   for (unsigned index = 0; index < op.getInputs().size(); ++index) {
@@ -186,7 +187,7 @@ Value Partitioner::windowThroughRearrangement(Part &part, RearrangeOp op,
   if (failed(made))
     return {};
   Operation *maker = made->front().getDefiningOp();
-  if (maker && !maker->hasAttr(DistDialect::kGlobalType)) { // else an operand, as it is
+  if (maker && !maker->hasAttr(DistDialect::kGlobalType)) { // else it is an unchanged operand
     RankedTensorType type = op.getResult().getType();
     sharding::Layout layout = sharding::makeLayout(target, shapeOf(type));
     annotate(made->front(),
@@ -211,21 +212,21 @@ Value Partitioner::windowThroughPad(Part &part, tensor::PadOp pad, const TensorS
         llvm::find_if(target.windows, [&](const sharding::Window &w) { return w.dim == d; });
     if (target.dims[d].empty()) {
       if (window != target.windows.end())
-        return {}; // selected of the padded value, which is whole
+        return {}; // a selection of the padded value, which is whole
       continue;
     }
     int64_t low = pad.getStaticLow()[d], high = pad.getStaticHigh()[d];
     if (ShapedType::isDynamic(low) || ShapedType::isDynamic(high))
-      return {}; // it is known only when the program runs
+      return {}; // known only at run time
     if (window == target.windows.end()) {
       if (low || high)
-        return {}; // the padded dimension is cut, but not windowed
+        return {}; // the padded dimension is cut, but has no window
       continue;
     }
     if (window->stride != 1 || window->divisor != 1)
       return {};
     sharding::Window inside{d, window->step, window->offset + window->begin - low, window->length};
-    if (window->isSelection()) { // those elements that are no padding
+    if (window->isSelection()) { // its elements outside of the padding
       inside.begin = std::max<int64_t>(0, window->begin - low);
       inside.count = std::min(cast<RankedTensorType>(inner.getType()).getDimSize(d),
                               window->begin + window->count - low) -

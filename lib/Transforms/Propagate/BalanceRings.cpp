@@ -1,4 +1,4 @@
-//===- BalanceRings.cpp - Which rings to balance ---------------------------===//
+//===- BalanceRings.cpp - Choose which rings to balance -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -50,7 +50,7 @@ struct DistBalanceRings : dist::impl::DistBalanceRingsBase<DistBalanceRings> {
     });
   }
 
-  /// Seconds of a ring: of its products and its softmax, and of what it moves.
+  /// Seconds of a ring: of its products and its softmax, and of its communication.
   struct Seconds {
     double computing, moving;
     double sum() const { return computing + moving; }

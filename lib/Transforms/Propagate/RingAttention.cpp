@@ -1,4 +1,4 @@
-//===- RingAttention.cpp - Which attentions may be rings -------------------===//
+//===- RingAttention.cpp - Attentions that may become rings ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

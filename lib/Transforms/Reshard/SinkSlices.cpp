@@ -1,18 +1,18 @@
-//===- SinkSlices.cpp - Slice behind the loop that stacks slices -----------===//
+//===- SinkSlices.cpp - Slice after the loop that stacks slices -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A pipeline written as a roll stacks what its last stage computes:
+// A pipeline written as a rotating buffer stacks the results of its last stage:
 //
 //   for t:  y  = x[last]          x is cut over the stages: y is sent in each iteration
 //           ys = ys with [t] = y
 //   use ys[stages - 1 :]
 //
-// Here each device stacks its own block of x, which takes as much memory as ys does. What is
-// used is sliced from that behind the loop, and sent once.
+// Instead, each device stacks its own block of x, which takes as much memory as ys. The
+// used part is sliced from that stack after the loop, and sent once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,15 +39,15 @@ using sharding::TensorSharding;
 
 namespace {
 
-/// A carry of a loop in which slices of a cut dimension are stacked.
+/// A carry of a loop that stacks slices of a cut dimension.
 struct Stack {
-  unsigned carry;                       ///< number among the loop's
+  unsigned carry;                       ///< index among the loop's carries
   mutable tensor::ExtractSliceOp slice; // handles; their methods are not const
   mutable tensor::InsertSliceOp insert;
   FlatSymbolRefAttr mesh;
   TensorSharding blocks; ///< of the new carry
-  int64_t numBlocks;     ///< of the sliced dimension, one for each device that cuts it
-  int64_t block, offset; ///< that the slice lies in, and where
+  int64_t numBlocks;     ///< of the sliced dimension, one per device that cuts it
+  int64_t block, offset; ///< index of the slice's block, and its offset in the block
 };
 
 class SliceSinker {
@@ -65,7 +65,7 @@ public:
 
 private:
   std::optional<Stack> match(scf::ForOp loop, unsigned carry);
-  /// Whether the stack of blocks takes no more bytes of a device than that of slices does.
+  /// Whether the stack of blocks takes at most as many bytes per device as that of slices.
   bool fits(const Stack &stack, const TensorSharding &before);
   void rewrite(scf::ForOp loop, ArrayRef<Stack> stacks);
   void stackBlocks(const Stack &stack, BlockArgument carried);
@@ -80,8 +80,8 @@ private:
     return ShardingAttr::get(stack.mesh, meshes.get(stack.mesh), sharding,
                              stack.mesh.getContext());
   }
-  /// Distributes an op such that its result has a sharding. Each dimension must be of one factor,
-  /// or have its axes on the first of several.
+  /// Distributes an op such that its result has the given sharding. Each dimension must have one
+  /// factor, or its axes on the first of several.
   template <typename Op> Op place(Op op, const Stack &stack, const TensorSharding &wanted) {
     sharding::ShardingRule rule = *getShardingRule(op);
     auto own = sharding::OpSharding::whole(rule);
@@ -99,7 +99,7 @@ private:
 
 } // namespace
 
-/// The slice that a value is, if nothing but reshapes stands between and nothing else reads it.
+/// The slice that produces a value, possibly through reshapes, if each step has only one user.
 static tensor::ExtractSliceOp sliceOf(Value value) {
   while (value.hasOneUse() &&
          isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(value.getDefiningOp()))
@@ -107,7 +107,8 @@ static tensor::ExtractSliceOp sliceOf(Value value) {
   return value.hasOneUse() ? value.getDefiningOp<tensor::ExtractSliceOp>() : nullptr;
 }
 
-/// Whether any element of a value could stand for any other: what is stacked of it is such a value.
+/// Whether all elements of a value are interchangeable (undefined or equal), so that it can
+/// initialize the new stack.
 static bool isUniform(Value value) {
   DenseElementsAttr constant;
   return value.getDefiningOp<tensor::EmptyOp>() ||
@@ -143,7 +144,7 @@ std::optional<Stack> SliceSinker::match(scf::ForOp loop, unsigned carry) {
         });
       }))
     return std::nullopt;
-  // What is inserted in part lies whole along that dimension, before and after.
+  // Dimensions that are only partly inserted must be whole, before and after.
   for (int64_t d = 1; d < type.getRank(); ++d)
     if (!cut.dims[d].empty() && slice.getStaticSizes()[d] != stacked.getDimSize(d))
       return std::nullopt;
@@ -167,7 +168,7 @@ bool SliceSinker::fits(const Stack &stack, const TensorSharding &before) {
          elements(cast<RankedTensorType>(stack.insert.getDestType()), before);
 }
 
-/// Takes the slice of each block, and stacks these.
+/// Takes the slice of each block, and stacks these slices.
 void SliceSinker::stackBlocks(const Stack &stack, BlockArgument carried) {
   tensor::ExtractSliceOp slice = stack.slice;
   tensor::InsertSliceOp insert = stack.insert;
@@ -209,7 +210,7 @@ void SliceSinker::stackBlocks(const Stack &stack, BlockArgument carried) {
   slice.erase();
 }
 
-/// Reads the stacked slices. Users that slice them read no more than they need.
+/// Reads the stacked slices. Users that slice the stack read only the required elements.
 void SliceSinker::readBlocks(const Stack &stack, OpResult before, Value blocks) {
   auto read = [&](Operation *at, Value replaced, ArrayRef<OpFoldResult> offsets,
                   ArrayRef<OpFoldResult> sizes, ArrayRef<OpFoldResult> strides) {
@@ -267,7 +268,7 @@ void SliceSinker::rewrite(scf::ForOp loop, ArrayRef<Stack> stacks) {
     stackBlocks(stack, carried);
     results[stack.carry] = attrOf(stack, stack.blocks);
   }
-  // The types of results are fixed: the loop is written anew around its body.
+  // Result types are fixed: a new loop takes over the body.
   auto replaced = scf::ForOp::create(b, loop.getLoc(), loop.getLowerBound(), loop.getUpperBound(),
                                      loop.getStep(), loop.getInitArgs());
   replaced->setAttrs(loop->getAttrs());
