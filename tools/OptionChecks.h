@@ -1,13 +1,12 @@
-//===- OptionChecks.h - Numbers that options may have -----------*- C++ -*-===//
+//===- OptionChecks.h - Checks of numbers in options ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks of what `tessera` and `tessera-exec` have in common. CLI11's own print all
-// 309 digits of the largest number, and its conversions let what is too large be
-// the largest.
+// Checks shared by `tessera` and `tessera-exec`. CLI11's own checks print all 309
+// digits of the largest number, and its conversions clamp values that are too large.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +23,7 @@
 
 namespace tessera {
 
-/// A whole number from `least` to `most`; `what` says in an error what it should be.
+/// A whole number from `least` to `most`; `what` describes the expected value in an error.
 inline CLI::Validator wholeNumber(uint64_t least, uint64_t most, const char *what) {
   auto check = [=](const std::string &text) {
     char *end = nullptr;
@@ -38,12 +37,12 @@ inline CLI::Validator wholeNumber(uint64_t least, uint64_t most, const char *wha
   return CLI::Validator(check, "");
 }
 
-/// Devices that a program may have (the runtime's bound).
+/// Number of devices of a program, up to the runtime's limit.
 inline CLI::Validator deviceCount() {
   return wholeNumber(1, 1 << 20, "a number of devices from 1 to 1048576");
 }
 
-/// Workers; how many a backend takes it says itself.
+/// Number of workers; the backend checks its own limit.
 inline CLI::Validator coreCount() {
   return wholeNumber(1, std::numeric_limits<int64_t>::max(), "a number of cores, at least 1");
 }

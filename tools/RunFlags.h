@@ -80,7 +80,7 @@ public:
                         "File for a Chrome/Perfetto trace with one track per device");
   }
 
-  /// Parses the name=f.npy texts, when the command line has been read.
+  /// Parses the name=f.npy texts after the command line has been read.
   runtime::Status collect() {
     options.steps = steps;
     if (runtime::Status status = collect("--input", inputs, options.inputs); !status.ok())

@@ -1,15 +1,15 @@
-//===- Calls.cpp - NCCL's functions, checked and passed on ----------------===//
+//===- Calls.cpp - NCCL's functions with checks ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Every ncclX here looks at its arguments and calls pncclX. What is wrong is
-// written to standard error, and the call returns ncclInvalidUsage, so that the
-// job ends where the fault is. TESSERA_NCCL_LIBRARY names the library (default
-// libnccl.so.2), TESSERA_NCCL_CHECK_DIR a folder that all ranks see; without it
-// ranks are compared within a process only.
+// Every ncclX here checks its arguments and calls pncclX. Errors are written to
+// standard error, and the call returns ncclInvalidUsage, so that the job ends at the
+// fault. TESSERA_NCCL_LIBRARY names the library (default libnccl.so.2),
+// TESSERA_NCCL_CHECK_DIR a folder visible to all ranks; without it, ranks are compared
+// only within a process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ using namespace tessera::nccl_check;
 EXPORT Result ncclCommUserRank(Comm comm, int *rank);
 EXPORT Result ncclCommCount(Comm comm, int *count);
 
-/// Checks a call against its communicator; empty when it may go on.
+/// Checks a call against its communicator; empty if it is valid.
 static std::string inspect(Comm comm, Call &call) {
   auto rankOf = REAL(cclCommUserRank);
   auto countOf = REAL(cclCommCount);
@@ -48,7 +48,7 @@ static std::string inspect(Comm comm, Call &call) {
     return "operation " + std::to_string(call.operation) + " was not made for this communicator";
   if (!isComparable)
     return "";
-  // Messages pair with their peers', not with everybody's. One to oneself needs no file.
+  // Messages pair with those of one peer, not of all ranks. A message to oneself needs no file.
   if (call.kind == Kind::send || call.kind == Kind::recv) {
     if (call.peer == call.rank)
       return "";
@@ -68,7 +68,7 @@ static Result refuse(const Call &call, const std::string &why) {
   return wrong(nameOf(call.kind), why + rank);
 }
 
-/// Checks `call` and hands the arguments to NCCL's own function, which `real` looks up.
+/// Checks `call` and passes the arguments to NCCL's own function, which `real` looks up.
 template <typename Real, typename... Arguments>
 static Result forward(Call call, Comm comm, Real real, Arguments... arguments) {
   std::string why = inspect(comm, call);
@@ -82,8 +82,7 @@ static Result forward(Call call, Comm comm, Real real, Arguments... arguments) {
   return next ? next(arguments...) : kInvalidUsage;
 }
 
-/// NCCL's own function, looked up only when a call is right: without NCCL wrong calls are found,
-/// too.
+/// NCCL's own function, looked up only for valid calls: wrong calls are found even without NCCL.
 #define NEXT(NAME) [] { return REAL(NAME); }
 
 EXPORT Result ncclAllReduce(const void *send, void *receive, size_t count, int type, int operation,

@@ -1,4 +1,4 @@
-//===- Check.cpp - What NCCL requires of its callers ----------------------===//
+//===- Check.cpp - NCCL's requirements on callers -------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -51,7 +51,7 @@ std::string describe(const Call &call) {
   return text;
 }
 
-/// Bytes that a rank sends and receives; false when they overflow.
+/// Bytes that a rank sends and receives; false if they overflow.
 static bool bytesOf(const Call &call, uint64_t &sent, uint64_t &received) {
   uint64_t bytes = 0, all = 0;
   if (__builtin_mul_overflow(call.count, static_cast<uint64_t>(sizeOfType(call.type)), &bytes) ||

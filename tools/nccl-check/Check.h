@@ -1,12 +1,12 @@
-//===- Check.h - What NCCL requires of its callers --------------*- C++ -*-===//
+//===- Check.h - NCCL's requirements on callers -----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The rules of NCCL's documentation that it does not check itself, or checks by
-// hanging. Pure functions of a call's arguments; Order.h compares ranks.
+// The rules of NCCL's documentation that NCCL does not check itself, or whose violation
+// makes it hang. Pure functions of a call's arguments; Order.h compares ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ enum class Kind : uint32_t {
 constexpr uint32_t kNumKinds = 10;
 const char *nameOf(Kind kind);
 
-/// A call on a communicator of `ranks`, by `rank`. Counts are as NCCL takes them.
+/// A call on a communicator of `ranks`, by `rank`. Counts are those passed to NCCL.
 struct Call {
   Kind kind = Kind::allReduce;
   const void *send = nullptr; ///< null for recv
@@ -47,11 +47,11 @@ struct Call {
 };
 
 constexpr int kNumTypes = 12;     ///< ncclInt8 … ncclFloat8e5m2
-constexpr int kNumOperations = 5; ///< sum … avg; larger ones are made by callers
-/// Bytes of an element; 0 for no type.
+constexpr int kNumOperations = 5; ///< sum … avg; callers define larger ones
+/// Bytes of an element; 0 for an invalid type.
 int64_t sizeOfType(int type);
 
-/// Empty when the arguments are right; else the rule that they break, with the values.
+/// Empty if the arguments are valid; else the violated rule, with the values.
 std::string check(const Call &call);
 /// "ncclAllReduce of 16 float32 by sum".
 std::string describe(const Call &call);

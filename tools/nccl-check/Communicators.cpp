@@ -1,4 +1,4 @@
-//===- Communicators.cpp - How communicators are made and end -------------===//
+//===- Communicators.cpp - Creation and end of communicators --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ struct UniqueId {
 };
 } // namespace
 
-/// Letters that stand for bytes; FNV-1a 64.
+/// Printable hash of bytes; FNV-1a 64.
 static std::string hashOf(const void *data, size_t size) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (size_t i = 0; i < size; ++i)
@@ -28,7 +28,8 @@ static std::string hashOf(const void *data, size_t size) {
   return text;
 }
 
-/// `made` of `parent`, or null, is set, or will be, unless `result` is an error.
+/// Registers that `made`, created from `parent` (may be null), is or will be set, unless `result`
+/// is an error.
 static Result expect(Result result, Comm *made, Comm parent, const std::string &name, int rank = -1,
                      int ranks = -1) {
   if (result != kSuccess && result != kInProgress)
@@ -50,7 +51,7 @@ static Result noRank(const char *function, int rank, int ranks) {
                kInvalidArgument);
 }
 
-/// The name of what is made of `comm` in the way of `how`, for the n-th time on every member. Empty
+/// The name of the n-th communicator created from `comm` by `how`, equal on every member. Empty
 /// with a reason in `why`.
 static std::string nameOfChild(Comm comm, const std::string &how, std::string &why) {
   Communicators &all = Communicators::all();
@@ -81,7 +82,7 @@ EXPORT Result ncclCommInitRank(Comm *comm, int ranks, UniqueId id, int rank) {
                 hashOf(&id, sizeof(id)), rank, ranks);
 }
 
-/// All ranks give the same list of ids.
+/// All ranks pass the same list of ids.
 EXPORT Result ncclCommInitRankScalable(Comm *comm, int ranks, int rank, int numIds, UniqueId *ids,
                                        void *config) {
   if (!isRank(comm, rank, ranks))
@@ -121,7 +122,7 @@ EXPORT Result ncclCommShrink(Comm comm, int *excluded, int numExcluded, Comm *ma
   if (!made || numExcluded < 0 || (numExcluded && !excluded))
     return wrong("ncclCommShrink",
                  made ? "the ranks to leave out are no list" : "the result's address is null");
-  // Ranks that are left out do not call this, so each list is counted by itself.
+  // Excluded ranks do not call this, so each list has its own count.
   std::set<int> sorted(excluded, excluded + numExcluded);
   std::vector<int> list(sorted.begin(), sorted.end());
   std::string why,
@@ -134,7 +135,7 @@ EXPORT Result ncclCommShrink(Comm comm, int *excluded, int numExcluded, Comm *ma
                 comm, name);
 }
 
-/// Members that were there before give no id, so new ones and they have no name in common.
+/// Existing members pass no id, so they and new members share no name.
 EXPORT Result ncclCommGrow(Comm comm, int ranks, const UniqueId *id, int rank, Comm *made,
                            void *config) {
   if (!made)
@@ -173,7 +174,7 @@ static Result release(Comm comm, const char *function, Result (*next)(Comm), End
       all.forget(comm);
   }
   if (!left.empty() && how != Ending::abort)
-    return wrong(function, left); // it would wait for ever
+    return wrong(function, left); // it would wait forever
   if (!left.empty())
     (void)wrong(function, left);
   return next ? next(comm) : kInvalidUsage;

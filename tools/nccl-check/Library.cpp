@@ -1,4 +1,4 @@
-//===- Library.cpp - NCCL itself, and the communicators in use ------------===//
+//===- Library.cpp - NCCL and the communicators in use --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -41,7 +41,7 @@ int &groupDepth() {
 
 std::string Communicator::end() {
   if (rank < 0 || name.empty() || isFinalized)
-    return ""; // never used, or nothing is known of others
+    return ""; // never used, or other ranks are unknown
   if (!messages)
     messages = std::make_unique<Messages>(Communicators::all().folder(), name, rank, ranks);
   std::string left = messages->close();
@@ -68,7 +68,7 @@ void Communicators::expect(Comm *address, Comm parent, Communicator communicator
 void Communicators::settleIf(bool (*isDone)(const Pending &, const void *), const void *what) {
   for (Pending &each : pending)
     if (isDone(each, what))
-      if (Comm made = __atomic_load_n(each.address, __ATOMIC_ACQUIRE)) { // null: of no color
+      if (Comm made = __atomic_load_n(each.address, __ATOMIC_ACQUIRE)) { // null: rank without a color
         destroyed.erase(made);
         communicators[made] = std::move(each.communicator);
       }
@@ -80,7 +80,7 @@ void Communicators::settle(Comm parent) {
 }
 
 void Communicators::settleGroup(Result result) {
-  if (result != kInProgress) // else the parents say when it is done
+  if (result != kInProgress) // else it is reported through the parents
     settleIf([](const Pending &each, const void *of) { return each.group == of; }, &groupDepth());
 }
 
@@ -88,7 +88,7 @@ std::string Communicators::find(Comm comm, Communicator *&found) {
   if (!comm)
     return "the communicator is null";
   auto it = communicators.find(comm);
-  // A place that is free again may be the one of what is being made.
+  // A freed address may be reused by a communicator that is being created.
   if (it == communicators.end() && destroyed.count(comm) && pending.empty())
     return "the communicator was destroyed";
   found = it != communicators.end() ? &it->second : &communicators[comm];
@@ -120,12 +120,12 @@ void Communicators::end() {
   for (auto &[comm, communicator] : communicators)
     if (std::string left = communicator.end(); !left.empty())
       (void)wrong("at the end", left);
-  std::error_code error; // a folder that stays harms nobody
+  std::error_code error; // a remaining folder is harmless
   if (ownsNotes)
     std::filesystem::remove_all(notes, error);
 }
 
-/// Processes may end with communicators that live.
+/// Processes may end with live communicators.
 __attribute__((destructor)) static void endAll() {
   std::lock_guard lock(Communicators::all().mutex);
   Communicators::all().end();

@@ -1,4 +1,4 @@
-//===- Library.h - NCCL itself, and the communicators in use ----*- C++ -*-===//
+//===- Library.h - NCCL and the communicators in use ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,8 +24,8 @@ using Comm = void *;
 using Stream = void *;
 constexpr Result kSuccess = 0, kInvalidArgument = 4, kInvalidUsage = 5, kInProgress = 7;
 
-/// The function pncclX of the library, opened at the first call; null, with a message, when there
-/// is none.
+/// The function pncclX of the library, which is opened at the first call; null, with a message, if
+/// there is none.
 void *realFunction(const char *name);
 #define REAL(function) reinterpret_cast<decltype(&n##function)>(realFunction("pn" #function))
 
@@ -34,54 +34,55 @@ Result wrong(const char *function, const std::string &why, Result result = kInva
 
 struct Communicator {
   std::string name;          ///< equal on all ranks; empty: unknown, ranks are not compared
-  int rank = -1, ranks = -1; ///< -1: asked for at the first use
+  int rank = -1, ranks = -1; ///< -1: queried at the first use
   bool isFinalized = false;
-  std::map<std::string, int> children; ///< how many were made of it, by how
-  std::set<int> operations;            ///< made by callers
+  std::map<std::string, int> children; ///< number of communicators created from it, by method
+  std::set<int> operations;            ///< defined by callers
   std::unique_ptr<Order> order;
   std::unique_ptr<Messages> messages;
 
-  /// What is left of its messages when its rank makes no more calls; empty for nothing.
+  /// The remaining messages when its rank makes no more calls; empty for none.
   std::string end();
 };
 
-/// The communicators of this process. Every member but `mutex` is called with it held.
+/// The communicators of this process. Call every member but `mutex` with the mutex held.
 class Communicators {
 public:
   static Communicators &all();
   std::mutex mutex;
 
-  /// NCCL was asked to set `*address`. It has when the call ends, or, within a group or without
-  /// blocking, leaves it null until the group's end or until `parent` is no longer in progress.
+  /// NCCL was asked to set `*address`. It is set at the end of the call, or, within a group or
+  /// without blocking, stays null until the group's end or until `parent` is no longer in progress.
   void expect(Comm *address, Comm parent, Communicator communicator);
-  /// `parent` is no longer in progress: what was made of it is there.
+  /// `parent` is no longer in progress: communicators created from it are set.
   void settle(Comm parent);
   /// This thread's outermost group has ended.
   void settleGroup(Result result);
 
-  /// Empty, or why `comm` cannot be used. One that was not seen being made is taken as it is.
+  /// Empty, or the reason why `comm` cannot be used. Communicators with unobserved creation are
+  /// accepted.
   std::string find(Comm comm, Communicator *&found);
   void forget(Comm comm);
-  /// Where ranks note their calls: TESSERA_NCCL_CHECK_DIR, or a folder of this process.
+  /// The folder for notes of calls: TESSERA_NCCL_CHECK_DIR, or a folder of this process.
   const std::string &folder();
-  /// No notes are made after this. Says what is left of messages, and removes its own folder.
+  /// Ends the notes. Reports remaining messages, and removes its own folder.
   void end();
   bool hasEnded() const { return ended; }
 
 private:
   struct Pending {
     Comm parent, *address;
-    const void *group; ///< of the thread in whose group it is made
+    const void *group; ///< of the thread in whose group it is created
     Communicator communicator;
   };
   void settleIf(bool (*isDone)(const Pending &, const void *), const void *what);
 
-  std::map<Comm, Communicator> communicators; ///< iterated at the end alone
+  std::map<Comm, Communicator> communicators; ///< iterated only at the end
   std::set<Comm> destroyed;
   std::vector<Pending> pending;
   std::string notes;
-  int process = 0;        ///< that makes the notes; those that it forks make none at their end
-  bool ownsNotes = false; ///< it made their folder
+  int process = 0;        ///< that writes the notes; forked processes write none at their end
+  bool ownsNotes = false; ///< whether it created their folder
   bool ended = false;
 };
 

@@ -27,7 +27,7 @@ Messages::~Messages() {
   for (auto &[key, side] : sides)
     for (int each : {side.mine, side.theirs})
       if (each >= 0)
-        ::close(each); // the file stays: the peer may still have to read it
+        ::close(each); // the file remains: the peer may still have to read it
 }
 
 std::string Messages::pathOf(int from, int to, bool sends) const {
@@ -47,7 +47,7 @@ Messages::Side &Messages::sideOf(int peer, bool sends) {
   return it->second;
 }
 
-/// The note of the other side of a message; false when there is none (any more).
+/// The note of the other side of a message; false if there is none (any more).
 bool Messages::read(Side &side, int peer, bool sends, uint64_t sequence, Note &note) {
   if (side.theirs < 0)
     side.theirs = ::open(pathOf(sends ? rank : peer, sends ? peer : rank, !sends).c_str(),
@@ -84,7 +84,7 @@ std::string Messages::add(const Call &call) {
     return message + ", that rank " + (sends ? "receives " : "sends ") +
            amount(theirs.count, theirs.type);
   }
-  // Nothing noted: it may still come, unless that rank makes no more calls.
+  // No note yet: it may still come, unless that rank makes no more calls.
   if (::access(pathOfEnd(call.peer).c_str(), F_OK) == 0 &&
       !read(side, call.peer, sends, note.sequence, theirs))
     return message + ", and that rank has ended the communicator without " +

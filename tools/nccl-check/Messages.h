@@ -14,19 +14,19 @@
 
 namespace tessera::nccl_check {
 
-/// The messages of one rank of a communicator. The n-th send of a rank to another meets the n-th
-/// receive there, and has its count and type. As in Order, each side notes its own in a file that
-/// the other reads, and whoever comes later sees a difference.
+/// The messages of one rank of a communicator. The n-th send of a rank to another pairs with the
+/// n-th receive there, and must have the same count and type. As in Order, each side writes its
+/// notes to a file that the other reads, and the later side detects a difference.
 class Messages {
 public:
   Messages(std::string folder, std::string name, int rank, int ranks);
   ~Messages();
   Messages(const Messages &) = delete;
   Messages &operator=(const Messages &) = delete;
-  /// Empty, or how the other side differs. `call` is a send or a recv.
+  /// Empty, or the difference to the other side. `call` is a send or a recv.
   std::string add(const Call &call);
-  /// This rank makes no more calls. Empty, or the first message that others sent and this rank has
-  /// not received, or that they wait for and it has not sent.
+  /// This rank makes no more calls. Empty, or the first message that this rank has not received
+  /// although it was sent, or has not sent although a peer waits for it.
   std::string close();
 
 private:

@@ -1,4 +1,4 @@
-//===- Order.cpp - Whether ranks make the same calls ----------------------===//
+//===- Order.cpp - Comparison of the calls of ranks -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,7 +24,7 @@ Order::~Order() {
     if (each >= 0)
       ::close(each);
   if (mine >= 0)
-    ::close(mine); // the file stays: others may still have to read it
+    ::close(mine); // the file remains: others may still have to read it
 }
 
 std::string Order::pathOf(int of) const {
@@ -47,7 +47,7 @@ std::string Order::add(const Call &call) {
     return "the folder '" + folder +
            "' cannot be written; TESSERA_NCCL_CHECK_DIR names one that "
            "all ranks see";
-  // The handle of an operation that callers made is its rank's own.
+  // Handles of operations defined by callers differ between ranks.
   Note note{++sequence,
             call.count,
             static_cast<uint32_t>(call.kind),
@@ -66,7 +66,7 @@ std::string Order::add(const Call &call) {
     if (others[other] < 0 ||
         ::pread(others[other], &theirs, sizeof(theirs), place) != sizeof(theirs) ||
         theirs.sequence != sequence || theirs.kind >= kNumKinds)
-      continue; // not there yet, or long past it
+      continue; // not written yet, or overwritten
     if (theirs.kind != note.kind || theirs.count != note.count || theirs.type != note.type ||
         theirs.operation != note.operation || theirs.peer != note.peer)
       return "call " + std::to_string(sequence) + " of the communicator is " + describe(call) +

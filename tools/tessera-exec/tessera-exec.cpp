@@ -1,4 +1,4 @@
-//===- tessera-exec.cpp - Runs an artifact without a compiler -------------===//
+//===- tessera-exec.cpp - Run an artifact without a compiler --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

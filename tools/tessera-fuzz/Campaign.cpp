@@ -1,4 +1,4 @@
-//===- Campaign.cpp - Many seeds, each in a process of its own ------------===//
+//===- Campaign.cpp - Many seeds, each in its own process -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,14 +27,14 @@ namespace {
 
 struct Child {
   uint64_t seed;
-  int output;       ///< what it says: the verdict, or a crash's last words
+  int output;       ///< the verdict, or the last output before a crash
   std::string text; ///< read so far
 };
 
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What goes through the pipe: a line an entry, the verdict after this mark
+// The format in the pipe: one line per entry, the verdict after this mark
 //===----------------------------------------------------------------------===//
 
 static constexpr llvm::StringLiteral kMark = "\x01verdict\n";
@@ -65,7 +65,7 @@ static Verdict read(llvm::StringRef text, int status) {
   Verdict verdict;
   auto [before, after] = text.split(kMark);
   if (!WIFEXITED(status) || after.empty()) {
-    // The line of an assertion says more than the signal.
+    // The line of an assertion is more informative than the signal.
     for (llvm::StringRef line : llvm::split(before, '\n'))
       if (line.contains("Assertion") || line.contains("ERROR:") || line.contains("UNREACHABLE"))
         verdict.message = line.str();
@@ -129,7 +129,7 @@ static std::pair<pid_t, Child> start(uint64_t seed, unsigned seconds,
   if (pid == 0) {
     close(ends[0]);
     dup2(ends[1], STDERR_FILENO);
-    // Without LLVM's handlers an abort ends at once; a stack dump of each seed helps nobody.
+    // Without LLVM's handlers an abort ends at once; stack dumps of all seeds are useless.
     for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGALRM})
       std::signal(signal, SIG_DFL);
     alarm(seconds);
@@ -149,7 +149,7 @@ void tessera::fuzz::runCampaign(uint64_t first, uint64_t last, unsigned jobs, un
   while (reported < last) {
     while (children.size() < jobs && next < last)
       children.insert(start(next++, seconds, work));
-    // Wait until some child says something or closes its end.
+    // Wait for output of a child, or its end.
     std::vector<pollfd> files;
     std::vector<pid_t> ids;
     for (auto &[pid, child] : children) {

@@ -1,4 +1,4 @@
-//===- Campaign.h - Many seeds, each in a process of its own ----*- C++ -*-===//
+//===- Campaign.h - Many seeds, each in its own process ---------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 
 namespace tessera::fuzz {
 
-/// One seed's end as its process told it, or what became of the process.
+/// The result of one seed, from its process or from the way in which that ended.
 struct Verdict {
   std::string status = "crash"; ///< CheckResult's, or crash, timeout
   std::string message;
@@ -22,8 +22,8 @@ struct Verdict {
 };
 
 /// Runs `work` for each seed in [first, last) in a child process, at most `jobs` at once and each
-/// at most `seconds` long, and calls `report` in the order of the seeds. A crash or a hang of one
-/// seed ends that seed only.
+/// for at most `seconds`, and calls `report` in the order of the seeds. A crash or a hang of one
+/// seed ends only that seed.
 void runCampaign(uint64_t first, uint64_t last, unsigned jobs, unsigned seconds,
                  const std::function<CheckResult(uint64_t)> &work,
                  const std::function<void(uint64_t, const Verdict &)> &report);

@@ -19,7 +19,7 @@ using namespace tessera;
 using interpreter::Tensor;
 using runtime::HostTensor;
 
-/// The element type of the IR that the runtime calls `dtype`.
+/// The element type of the IR for the runtime's `dtype`.
 static Type elementType(MLIRContext *context, runtime::DType dtype) {
   Builder b(context);
   switch (dtype) {
@@ -77,11 +77,11 @@ FailureOr<SmallVector<Tensor>> fuzz::runCompiled(ModuleOp local, ArrayRef<Tensor
                                                  int64_t steps, const std::string &cacheDirectory) {
   codegen::ArtifactOptions options;
   options.cpu.cacheDirectory = cacheDirectory;
-  options.cpu.threads = 1; // seeds run beside each other
+  options.cpu.threads = 1; // seeds run in parallel
   FailureOr<runtime::Artifact> artifact = codegen::compileToArtifact(local, options);
   if (failed(artifact))
     return failure();
-  // By way of its bytes, as from a file.
+  // Through its bytes, as from a file.
   runtime::Bytes bytes = runtime::serialize(*artifact);
   auto read = runtime::parseArtifact(bytes.data(), bytes.size(), "artifact");
   if (!read)

@@ -16,10 +16,10 @@
 
 namespace tessera::fuzz {
 
-/// Compiles a module of the local view as `tessera compile` does, writes and reads the artifact,
-/// and runs it `steps` times on the `threads` backend. Inputs and results are global; they are
-/// those of the first and of the last step. `cacheDirectory` is that of compiled kernels, empty for
-/// the user's. Fails after an error at the module.
+/// Compiles a module of the local view like `tessera compile`, writes and reads the artifact, and
+/// runs it `steps` times on the `threads` backend. Inputs (of the first step) and results (of the
+/// last) are global. `cacheDirectory` is that of compiled kernels, empty for the user's. Fails
+/// after an error at the module.
 mlir::FailureOr<llvm::SmallVector<interpreter::Tensor>>
 runCompiled(mlir::ModuleOp local, llvm::ArrayRef<interpreter::Tensor> inputs, int64_t steps,
             const std::string &cacheDirectory);

@@ -1,4 +1,4 @@
-//===- Mutants.cpp - Wrong inputs, one after the other ---------------------===//
+//===- Mutants.cpp - Invalid inputs by mutation ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -29,7 +29,7 @@ using namespace tessera;
 using namespace tessera::fuzz;
 using llvm::StringRef;
 
-/// Bytes that a mutant may take.
+/// Memory limit of a mutant in bytes.
 static constexpr rlim_t kMemory = rlim_t(4) << 30;
 
 namespace {
@@ -53,7 +53,7 @@ static bool execute(std::shared_ptr<const runtime::Artifact> artifact) {
   for (const runtime::Part &part : artifact->program.parts)
     bytes += static_cast<double>(part.arenaBytes) *
              static_cast<double>(artifact->program.meshes[part.mesh].numDevices());
-  if (bytes > (1 << 28)) // correct, but long
+  if (bytes > (1 << 28)) // valid, but slow
     return true;
   runtime::DriverOptions driver;
   driver.quiet = true;
@@ -62,7 +62,7 @@ static bool execute(std::shared_ptr<const runtime::Artifact> artifact) {
   return static_cast<bool>(runtime::runProgram(std::move(artifact), driver));
 }
 
-/// What a command line of `tessera` does with a program; `way` chooses the command.
+/// Runs the part of a command line of `tessera` that handles a program; `way` chooses the command.
 static bool compileMutant(const std::string &text, const std::string &name, uint64_t way) {
   static const char *const kPhases[] = {"normalized", "propagated",  "resharded",
                                         "planned",    "partitioned", "fused"};
@@ -88,11 +88,11 @@ static bool compileMutant(const std::string &text, const std::string &name, uint
     return explainTexts(explain).has_value();
   }
   std::shared_ptr<const runtime::Artifact> artifact = compileProgram(options);
-  bool mayLoop = StringRef(text).contains("scf."); // for as long as a mutant says
+  bool mayLoop = StringRef(text).contains("scf."); // for any number of iterations
   return artifact && (mayLoop || execute(artifact));
 }
 
-/// An artifact whose program is changed as text, or whose bytes are.
+/// Runs an artifact with a mutated program text, or with mutated bytes.
 static bool runArtifactMutant(const Input &input, uint64_t seed) {
   auto bytesOf = [](const std::string &text) {
     return reinterpret_cast<const std::byte *>(text.data());
@@ -140,7 +140,7 @@ static bool readMutant(const Input &input, uint64_t seed) {
   return compileMutant(mutant, input.path, seed / 7);
 }
 
-/// Whether reading the mutant is what crashes, which the tools report with its place.
+/// Whether the mutant crashes while it is read, which the tools report with its location.
 static bool isReadCrash(const Input &input, uint64_t seed) {
   StringRef kind = llvm::sys::path::extension(input.path);
   return (kind == ".mlir" || kind == ".mlirbc") &&

@@ -1,4 +1,4 @@
-//===- Mutants.h - Wrong inputs, one after the other ------------*- C++ -*-===//
+//===- Mutants.h - Invalid inputs by mutation -------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,18 +15,18 @@
 namespace tessera::fuzz {
 
 struct MutantOptions {
-  std::vector<std::string> files; ///< correct inputs: .mlir, .mlirbc, .tsra, .json, .npy
+  std::vector<std::string> files; ///< valid inputs: .mlir, .mlirbc, .tsra, .json, .npy
   uint64_t first = 0, last = 0;   ///< seeds, `last` exclusive
   unsigned jobs = 1;
-  unsigned seconds = 10; ///< that a mutant may take
-  std::string dumpDir;   ///< where mutants that crash or hang are written; empty: nowhere
+  unsigned seconds = 10; ///< limit per mutant
+  std::string dumpDir;   ///< folder for mutants that crash or hang; empty: none
 };
 
-/// Gives each seed's mutant of one of the files to what reads such a file: the compiler, with or
-/// without a search, from any phase, and a run of what it made; the runtime; the readers of
-/// topologies, problems and arrays. A mutant passes if that ends with a result or with an error in
-/// words. Where MLIR's parser or verifiers crash, the tools' supervision reports that
-/// (Supervisor.h); it is counted apart. Prints the others, and counts. Returns the exit code.
+/// Passes each seed's mutant of one of the files to the reader of such files: the compiler, with or
+/// without a search, from any phase, and a run of the result; the runtime; the readers of
+/// topologies, problems and arrays. A mutant passes if it ends with a result or with a diagnosed
+/// error. Crashes of MLIR's parser or verifiers, which the tools' supervision reports
+/// (Supervisor.h), are counted separately. Prints failures and counts. Returns the exit code.
 int runMutants(const MutantOptions &options);
 
 } // namespace tessera::fuzz

@@ -1,4 +1,4 @@
-//===- tessera-fuzz.cpp - Random programs against the passes --------------===//
+//===- tessera-fuzz.cpp - Fuzz the passes with random programs ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -193,7 +193,7 @@ static void printCoverage(const Coverage &coverage) {
   for (const auto &[kind, count] : coverage.collectives)
     llvm::outs() << " " << kind << " " << count;
   llvm::outs() << "\nop x placement (results of ops):\n";
-  // `name placement` entries are sorted, so those of one op stand together.
+  // `name placement` entries are sorted, so those of one op are adjacent.
   std::string current;
   for (const auto &[key, count] : coverage.placements) {
     auto [name, placement] = StringRef(key).rsplit(' ');
@@ -206,7 +206,7 @@ static void printCoverage(const Coverage &coverage) {
   llvm::outs() << "\n";
 }
 
-/// The faults that --planted-faults names.
+/// The faults named by --planted-faults.
 static std::optional<std::vector<const PlantedFault *>> chosenFaults() {
   std::vector<const PlantedFault *> chosen;
   for (const std::string &name : planted) {
@@ -223,7 +223,8 @@ static std::optional<std::vector<const PlantedFault *>> chosenFaults() {
   return chosen;
 }
 
-/// Plants faults in the programs of the seeds until each has been found, and prints by which seed.
+/// Plants faults in the programs of the seeds until each has been found, and prints the seed that
+/// found it.
 static int runPlanted(MLIRContext *context, uint64_t first, uint64_t last,
                       const std::vector<const PlantedFault *> &faults) {
   GeneratorOptions options = generatorOptions();
@@ -237,7 +238,7 @@ static int runPlanted(MLIRContext *context, uint64_t first, uint64_t last,
   runCampaign(
       first, last, std::max(1u, jobs.getValue()), seconds,
       [&](uint64_t of) {
-        // What earlier seeds found, as far as they had reported when this process began.
+        // Faults that earlier seeds had found and reported when this process began.
         std::vector<PlantedCheck> checks;
         for (const PlantedFault *fault : faults)
           if (!found.count(fault->name))
@@ -282,7 +283,7 @@ static int runPlanted(MLIRContext *context, uint64_t first, uint64_t last,
   return missed == 0 && wrong == 0 ? 0 : 1;
 }
 
-/// The seeds of --seeds; nothing after one printed error.
+/// The seeds of --seeds; empty after one printed error.
 static std::optional<std::pair<uint64_t, uint64_t>> seedRange() {
   auto [from, to] = StringRef(seeds).split(':');
   uint64_t first = 0, last = 0;
@@ -312,7 +313,7 @@ static int runSeeds(MLIRContext *context, const std::vector<const PlantedFault *
       first, last, std::max(1u, jobs.getValue()), seconds,
       [&](uint64_t of) {
         GeneratedProgram program = generate(context, of, options);
-        // Written before the passes see it: they may not come back.
+        // Written before the passes run, which may crash.
         if (!dumpDir.empty())
           writeProgram(of, *program.module);
         return checkProgram(program, of);
@@ -369,7 +370,7 @@ int main(int argc, char **argv) {
   dist::registerTesseraAutodiffPasses();
   DialectRegistry registry;
   registerDialects(registry);
-  // Children are forked: no threads in the parent.
+  // Children are forked, so the parent must not have threads.
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.loadAllAvailableDialects();
   context.printOpOnDiagnostic(false);

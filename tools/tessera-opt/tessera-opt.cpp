@@ -1,4 +1,4 @@
-//===- tessera-opt.cpp - Runs passes on IR files ---------------------------===//
+//===- tessera-opt.cpp - Run passes on IR files ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,7 +21,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/ToolOutputFile.h"
 
-/// Read by `supervise`; here for --help.
+/// `supervise` reads it; declared here for --help.
 static llvm::cl::opt<bool>
     inProcess("in-process", llvm::cl::desc("Work in this process and print a stack trace when it "
                                            "crashes, for debuggers"));
@@ -46,7 +46,7 @@ static int optMain(int argc, char **argv) {
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
 
-  // A diagnostic is one line; whoever wants the op in it asks for it.
+  // A diagnostic is one line; printing its op is optional.
   std::vector<char *> arguments(argv, argv + argc);
   std::string noDump = "--mlir-print-op-on-diagnostic=false";
   if (llvm::none_of(arguments, [](const char *argument) {

@@ -1,4 +1,4 @@
-//===- tessera-reduce.cpp - Makes a failing program smaller ----------------===//
+//===- tessera-reduce.cpp - Reduce a failing program ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

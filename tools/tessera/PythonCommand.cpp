@@ -17,8 +17,8 @@
 #include <unistd.h>
 #include <vector>
 
-/// The folder that has the package beside this program's: PREFIX/bin and PREFIX/python. Empty where
-/// there is none.
+/// The folder of the package next to this program's: PREFIX/bin and PREFIX/python. Empty if there
+/// is none.
 static std::string packageFolder() {
   std::error_code error;
   auto program = std::filesystem::read_symlink("/proc/self/exe", error);

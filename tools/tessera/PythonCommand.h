@@ -28,9 +28,9 @@ inline constexpr PythonCommand kPythonCommands[] = {
      "Say what is wrong with the hosts of a job before it starts; preflight --help says more"},
 };
 
-/// Becomes `python3 -m MODULE` with `arguments`, which a null pointer ends. The package is that of the
-/// build folder or installation that this program is in, else python3's own. Returns an exit code only
-/// where there is no python3.
+/// Executes `python3 -m MODULE` with the null-terminated `arguments` in place of this process. The
+/// package is that of the build folder or installation of this program, else python3's own.
+/// Returns, with an exit code, only if there is no python3.
 int run(const PythonCommand &command, char **arguments);
 
 } // namespace tessera

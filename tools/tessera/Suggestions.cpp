@@ -1,4 +1,4 @@
-//===- Suggestions.cpp - Errors of command lines that name the fix --------===//
+//===- Suggestions.cpp - Errors of command lines with fixes ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@
 
 using namespace tessera;
 
-/// Insertions, deletions and substitutions of a letter that lead from one text to the other.
+/// Edit distance: insertions, deletions and substitutions of a letter.
 static size_t editDistance(const std::string &from, const std::string &to) {
   std::vector<size_t> row(to.size() + 1); // of the letters of `from` so far, to each prefix of `to`
   std::iota(row.begin(), row.end(), 0);
@@ -57,7 +57,8 @@ CLI::Validator tessera::oneOf(std::vector<std::string> names) {
   return CLI::Validator(check, "");
 }
 
-/// The first argument that nothing took and that is an option, or is none; empty: there is none.
+/// The first unparsed argument that is an option, or that is not one (`isOption`); empty if there is
+/// none.
 static std::string firstLeft(const CLI::App &app, bool isOption) {
   for (const std::string &text : app.remaining())
     if ((text.size() > 1 && text[0] == '-') == isOption)
@@ -94,7 +95,7 @@ std::string tessera::describe(const CLI::App &app, const CLI::ParseError &error)
   auto isA = [&](CLI::ExitCodes code) { return error.get_exit_code() == static_cast<int>(code); };
   if (isA(CLI::ExitCodes::RequiresError) && text.ends_with("requires --mode"))
     return text + "; add for example --mode dynamic_programming";
-  // What is missing may have been taken for the value of an option that there is not.
+  // A missing argument may have been parsed as the value of an unknown option.
   if (!isA(CLI::ExitCodes::ExtrasError) && !isA(CLI::ExitCodes::RequiredError))
     return text;
   std::vector<CLI::App *> parsed = app.get_subcommands();

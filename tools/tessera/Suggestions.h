@@ -1,4 +1,4 @@
-//===- Suggestions.h - Errors of command lines that name the fix -*- C++ -*-===//
+//===- Suggestions.h - Errors of command lines with fixes -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,16 +15,15 @@
 
 namespace tessera {
 
-/// "; did you mean NAME?" for the name that is most like `text`; empty where none is like it. A
-/// name is like a text that it starts with, or from which it differs in less than half of its
-/// letters.
+/// "; did you mean NAME?" for the name most similar to `text`; empty if none is similar. A name is
+/// similar to its prefixes, and to texts that differ in fewer than half of its letters.
 std::string suggest(const std::string &text, const std::vector<std::string> &names);
 
-/// One of some names.
+/// A validator for one of some names.
 CLI::Validator oneOf(std::vector<std::string> names);
 
-/// What is wrong with a command line that `app` refused: an unknown command or option is named with
-/// the nearest one that there is.
+/// The error of a command line that `app` rejected; for an unknown command or option with the
+/// nearest existing name.
 std::string describe(const CLI::App &app, const CLI::ParseError &error);
 
 } // namespace tessera

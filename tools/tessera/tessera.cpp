@@ -20,7 +20,7 @@
 using tessera::deviceCount;
 using tessera::wholeNumber;
 
-/// A number from `least` to `most`, neither infinite nor none.
+/// A finite number from `least` to `most`.
 static CLI::Validator within(double least, double most, const char *what) {
   auto check = [=](const std::string &text) {
     char *end = nullptr;
@@ -32,7 +32,7 @@ static CLI::Validator within(double least, double most, const char *what) {
   return CLI::Validator(check, "");
 }
 
-/// A memory budget in GiB or with a unit of its own; what the option gets are GiB.
+/// A memory budget in GiB or with an explicit unit; converted to GiB.
 static CLI::Validator gibibytes() {
   auto convert = [](std::string &text) {
     std::optional<double> value = tessera::parseGibibytes(text);
@@ -50,7 +50,7 @@ static CLI::Validator seconds() {
   return within(1e-6, 1e9, "a positive number of seconds");
 }
 
-/// Options of the search. Where a program may be compiled without one, they need --mode.
+/// Options of the search. For subcommands in which the search is optional, they require --mode.
 static void addSearchOptions(CLI::App *command, tessera::SearchRequest &options) {
   bool isAlways = !options.mode.empty();
   CLI::Option *mode =
@@ -104,7 +104,7 @@ static void addInputOptions(CLI::App *command, tessera::ProgramOptions &options)
   addSearchOptions(command, options.search);
 }
 
-/// Options of the subcommands that compile what they read.
+/// Options of the subcommands that compile a program.
 static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &options) {
   addInputOptions(command, options);
   command->add_flag("--narrow-reductions", options.narrowReductions,
@@ -158,7 +158,7 @@ static void addCompileOptions(CLI::App *command, tessera::CompileOptions &option
   command->add_flag("--kernels", options.kernels, "Print how each kernel was compiled");
 }
 
-/// Whether the mode reads every option of the search; false after one printed error.
+/// Whether the mode uses all given options of the search; false after one printed error.
 static bool readsAll(const tessera::SearchRequest &search) {
   if (search.solver.empty() || search.mode == "exact")
     return true;
@@ -169,7 +169,7 @@ static bool readsAll(const tessera::SearchRequest &search) {
 
 static int commandMain(int argc, char **argv) {
   CLI::App app("Tessera: tensor programs for one device, run on many");
-  bool inProcess = false; // read by `supervise`; here for --help
+  bool inProcess = false; // `supervise` reads it; declared here for --help
   app.add_flag("--in-process", inProcess, "Do not fork a supervised child process (for debuggers)");
   app.require_subcommand(1);
   int code = 0;
@@ -199,12 +199,12 @@ static int commandMain(int argc, char **argv) {
   command->callback([&]() { code = readsAll(compile.search) ? tessera::compile(compile) : 1; });
 
   tessera::RunOptions run;
-  run.target.clear(); // the backend's
+  run.target.clear(); // the backend determines it
   std::string check;
   command = app.add_subcommand("run", "Compile and run a program");
   addCompileOptions(command, run);
   tessera::RunFlags flags(command, run.driver);
-  // A flag that may have a value behind '=': as an option it would swallow the file's name.
+  // A flag with an optional value after '=': an option would take the file name as its value.
   command->add_flag(
       "--check{both}", check,
       "Compare with a run without meshes, and for small programs with the interpreter; "
@@ -244,7 +244,7 @@ static int commandMain(int argc, char **argv) {
   command->add_option("--top", search.top, "Number of plans to print")
       ->check(wholeNumber(1, 1000000000, "a positive number of plans"));
   command->add_option("--json", search.json, "File for the plans as JSON; - for standard output");
-  // What a problem's tables have in them already.
+  // Options whose values are already in a problem's tables.
   CLI::Option *problem = command->add_option("--problem", search.problem,
                                              "File with an exported problem; - for standard input");
   for (const char *name : {"--function", "--compile-from", "--topology", "--remarks", "--minimise",
@@ -257,7 +257,7 @@ static int commandMain(int argc, char **argv) {
   command->callback([&]() { code = readsAll(search.search) ? tessera::search(search) : 1; });
 
   try {
-    // The parser would take what comes next for the value.
+    // The parser would take the next argument as the value.
     for (int i = 1; i < argc; ++i)
       if (std::string_view text = argv[i];
           text.starts_with("--") && text.find('=') == text.size() - 1)
@@ -273,7 +273,8 @@ static int commandMain(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  // What follows is the module's; the ranks of a launcher are children of the launcher itself.
+  // The remaining arguments are the module's; the ranks of a launcher are children of the launcher
+  // itself.
   for (const tessera::PythonCommand &command : tessera::kPythonCommands)
     if (argc > 1 && std::string_view(argv[1]) == command.name)
       return tessera::run(command, argv + 2);
