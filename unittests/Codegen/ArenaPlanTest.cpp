@@ -74,7 +74,7 @@ TEST(ArenaPlan, AsSmallAsWhatIsAlive) {
     EXPECT_GE(arena, most);
     least += arena == most;
   }
-  EXPECT_GE(least, 190); // three orders alone: 132
+  EXPECT_GE(least, 190); // three orders alone give 132
 }
 
 TEST(ArenaPlan, NeverOverlaps) {

@@ -55,7 +55,7 @@ struct Einsum {
       result = result * extents[letters.find(letter)] + index[letters.find(letter)];
     return result;
   }
-  /// By definition.
+  /// Computes the einsum by its definition.
   std::vector<double> reference(const std::vector<double> &x, const std::vector<double> &y) const {
     std::vector<double> z(size(c), 0.0);
     std::vector<int64_t> index(extents.size(), 0);
@@ -68,7 +68,7 @@ struct Einsum {
         return z;
     }
   }
-  /// By the form.
+  /// Computes the einsum by the gemm form.
   std::vector<double> execute(const GemmForm &form, const std::vector<double> &x,
                               const std::vector<double> &y) const {
     std::vector<double> z(size(c), 0.0);
@@ -87,7 +87,7 @@ struct Einsum {
   }
 };
 
-/// The form computes what the contraction is.
+/// Checks that the form computes the contraction.
 void expectRight(const std::string &text, std::vector<int64_t> extents, size_t steps = 1) {
   Einsum einsum(text, std::move(extents));
   std::optional<GemmForm> form = einsum.match();
@@ -130,12 +130,12 @@ TEST(Gemm, Batches) {
 TEST(Gemm, MergedDimensions) {
   expectRight("bsk,kj->bsj", {2, 3, 4, 5});
   expectRight("shd,hdf->sf", {3, 2, 4, 5});
-  // One of the two is repeated: b is a batch with no stride in B.
+  // One operand is repeated: b is a batch without a stride in B.
   expectRight("bsk,kj->sbj", {2, 3, 4, 5});
 }
 
 TEST(Gemm, AttentionHeadsNotLeading) {
-  // Queries and keys as [b, s, h, d]: no copies, a step for each b.
+  // Queries and keys as [b, s, h, d]: no copies, one step per b.
   expectRight("bshd,bthd->bhst", {2, 3, 4, 5, 6}, 2);
   expectRight("bhst,bthd->bshd", {2, 4, 3, 6, 5}, 2);
   expectRight("shd,thd->hst", {3, 4, 5, 6}, 1);

@@ -94,7 +94,7 @@ TEST(KernelApi, Cache) {
   EXPECT_EQ(warm.info("c").scheme, cold.info("c").scheme);
   EXPECT_EQ(warm.bytes(), cold.bytes());
 
-  // Damage of every kind is a miss.
+  // Any damage is a cache miss.
   for (auto &path : entries()) {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
     file.seekp(200);
@@ -170,11 +170,11 @@ func.func @softmax(%p: tensor<4x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32> 
   EXPECT_TRUE(can("sgd", 1, 2));
   EXPECT_FALSE(can("sgd", 0, 1));
   EXPECT_FALSE(can("transposed", 0, 1));
-  EXPECT_FALSE(can("both", 0, 1)); // the other result still needs it
+  EXPECT_FALSE(can("both", 0, 1)); // the other result still reads it
   EXPECT_TRUE(can("chain", 0, 1));
   EXPECT_TRUE(can("chain", 0, 2));
   EXPECT_FALSE(can("accumulate", 0, 1));
-  EXPECT_FALSE(can("onto_fill", 0, 1)); // the fill would write over it
+  EXPECT_FALSE(can("onto_fill", 0, 1)); // the fill would overwrite it
   EXPECT_FALSE(can("softmax", 0, 1));
 }
 

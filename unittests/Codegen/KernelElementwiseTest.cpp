@@ -65,7 +65,7 @@ TEST_P(Elementwise, Functions) {
       expected.push_back(c.function(in[i]));
     }
     library.run("f", {in.data(), out.data()}, true);
-    // Relative to each element where the values are of one sign and magnitude matters.
+    // Relative to each element if all values have one sign and magnitudes matter.
     EXPECT_EQ(compare(out, expected, 2e-6), "") << c.op;
   }
 }

@@ -6,9 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Graphs of elementwise ops, broadcasts, transposes and reductions over up to four dimensions of
-// odd sizes, with several results. Plain loops are the reference of the vectorised code. Other
-// seeds:
-// --gtest_random_seed=N, or many with --gtest_shuffle --gtest_repeat=100.
+// odd sizes, with several results. Plain loops are the reference of the vectorised code. For other
+// seeds: --gtest_random_seed=N, or many with --gtest_shuffle --gtest_repeat=100.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +28,7 @@ public:
     static const int sizes[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 24, 31, 40};
     for (int d = 0; d < rank; ++d)
       extent.push_back(sizes[pick(rank > 3 ? 9 : 14)]);
-    // Enough rows now and then that groups are cut.
+    // Sometimes enough rows to split groups.
     if (rank <= 2 && pick(3) == 0)
       extent[0] = 100 + pick(300);
     element = pick(5) == 0 ? "f64" : "f32";
@@ -115,8 +114,8 @@ private:
   }
   std::string fresh() { return "%t" + std::to_string(next++); }
 
-  /// Loops that neither the inputs nor the output have are loops of one trip more than needed: only
-  /// the dimensions in use are iterated, in the kernel's order.
+  /// Omits dimensions that neither the inputs nor the output index; the others are iterated in the
+  /// kernel's order.
   std::string generic(std::vector<Tensor> operands, const std::vector<int> &out, bool reduce,
                       const std::string &init, const std::string &code) {
     std::vector<bool> used(rank, false);
@@ -226,7 +225,7 @@ private:
         out.push_back(d);
     std::vector<Tensor> operands{source};
     std::string e = element, value = "%a0", code;
-    // A contraction when another tensor has something to sum over.
+    // A contraction if another tensor has a dimension to sum over.
     if (pick(2)) {
       operands.push_back(any());
       for (int d : operands.back().dims)
@@ -245,7 +244,7 @@ private:
             " = linalg.fill ins(" + (maximum ? "%low" : "%c0") + " : " + e + ") outs(" + empty +
             " : " + type(out) + ") -> " + type(out) + "\n";
     tensors.push_back({generic(operands, out, true, init, code), out});
-    // Keep magnitudes near one.
+    // Keep magnitudes close to one.
     std::vector<Tensor> last{tensors.back()};
     tensors.back().used = true;
     std::string scale = fresh();

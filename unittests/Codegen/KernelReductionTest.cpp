@@ -313,7 +313,8 @@ func.func @r(%x: tensor<6x{n}x{t}>, %o: tensor<6x{t}>) -> tensor<6x{t}> attribut
   }
 }
 
-/// Two results reduced together, with a body that is no simple combiner: the first maximum's place.
+/// Two results reduced together by a body that is not a simple combiner: the index of the first
+/// maximum.
 TEST_P(Reduction, ArgMax) {
   Library library(R"(
 #all = affine_map<(i, j) -> (i, j)>

@@ -30,7 +30,7 @@ public:
   Library &operator=(const Library &) = delete;
 
   bool valid() const { return handle != nullptr; }
-  /// What the compiler reported (diagnostics) or dlopen said.
+  /// Diagnostics of the compiler, or the error of dlopen.
   const std::string &error() const { return message; }
   const KernelInfo &info(const std::string &name) const;
   const std::vector<char> &bytes() const { return image; }
@@ -44,7 +44,7 @@ private:
   void *handle = nullptr;
 };
 
-/// A dense buffer aligned as kernels want it, with a guard behind it that `intact` checks.
+/// A dense buffer aligned for kernels, followed by a guard that `intact` checks.
 template <typename T> class Buffer {
 public:
   explicit Buffer(size_t size, T value = T()) : size_(size) {
@@ -96,7 +96,7 @@ float fromF16(uint16_t value);
 uint16_t toF16(float value);
 
 /// |a - b| <= tolerance * max(|b|, rms of b, floor), and the guard is intact. The floor is for
-/// values that may be what cancellation leaves.
+/// values that may be residuals of cancellation.
 template <typename T>
 ::std::string compare(
     const Buffer<T> &actual, const std::vector<double> &expected, double tolerance,
@@ -122,7 +122,7 @@ template <typename T>
 /// Replaces every `{name}` in `text`.
 std::string substitute(std::string text,
                        const std::vector<std::pair<std::string, std::string>> &values);
-/// The two ways of compiling, both of which every test takes.
+/// The two compilation modes; every test uses both.
 CpuOptions plain();
 CpuOptions best();
 

@@ -1,4 +1,4 @@
-//===- ProgramTest.cpp - Local views run and give the right numbers --------===//
+//===- ProgramTest.cpp - Execution of compiled local views ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -75,7 +75,8 @@ func.func @main(%x: tensor<8x16xf32> {dist.name = "x", dist.sharding = #dist.sha
 }
 
 TEST(Program, UnevenMatmulWithMaskedReduction) {
-  // k = 7 over 2 devices: 4 and 3. Both operands' padding is zeroed, NaN in it must not show.
+  // k = 7 over 2 devices: 4 and 3. The padding of both operands is zeroed: its NaN must not reach
+  // results.
   Program program(onTwo(std::string(R"(
 func.func @main(%a: tensor<3x4xf32> {dist.name = "a", dist.sharding = #dist.sharding<@pod, [shard(1)]>, dist.global_type = tensor<3x7xf32>},
                 %b: tensor<4x5xf32> {dist.name = "b", dist.sharding = #dist.sharding<@pod, [shard(0)]>, dist.global_type = tensor<7x5xf32>})
@@ -136,7 +137,7 @@ func.func @main(%a: tensor<3x4xf32> {dist.name = "a", dist.sharding = #dist.shar
 }
 
 TEST(Program, LoopWithCarry) {
-  // Two carries that change places, one that counts, and a bound computed from an argument.
+  // Two carries that are swapped, a counter, and a bound computed from an argument.
   Program program(std::string(kMaps) + R"(
 func.func @main(%x: tensor<4x4xf32> {dist.name = "x"}, %y: tensor<4x4xf32> {dist.name = "y"},
                 %n: tensor<i32> {dist.name = "n"})
@@ -298,7 +299,7 @@ func.func @main(%x: tensor<4x33xf32> {dist.name = "x"}) -> (tensor<1x13xf32> {di
 }
 
 TEST(Program, AttentionWithoutCopies) {
-  // Heads [b, s, h, d] go to the front for the products and back; only the softmax is a kernel.
+  // Transposes heads [b, s, h, d] for the products and back; only the softmax is a kernel.
   Program program(std::string(kMaps) + R"(
 func.func @main(%q: tensor<2x3x8xf32> {dist.name = "q"}, %k: tensor<2x3x8xf32> {dist.name = "k"}, %v: tensor<2x3x8xf32> {dist.name = "v"})
     -> (tensor<2x3x8xf32> {dist.name = "o"}) )" +
@@ -430,7 +431,7 @@ func.func @main(%x: tensor<4x4xf32> {dist.name = "x", dist.sharding = #dist.shar
 }
 
 TEST(Program, TrainingSteps) {
-  // Least squares by gradient descent: w feeds w, data parallel.
+  // Least squares by gradient descent: w feeds w, data-parallel.
   Program program(onTwo(std::string(R"(
 func.func @main(%w: tensor<4x1xf32> {dist.name = "w", dist.sharding = #dist.sharding<@pod, [replicate]>},
                 %x: tensor<8x4xf32> {dist.name = "x", dist.sharding = #dist.sharding<@pod, [shard(0)]>, dist.global_type = tensor<16x4xf32>},

@@ -139,7 +139,7 @@ void Program::open(const std::string &text) {
   FailureOr<runtime::Artifact> compiled = codegen::compileToArtifact(*module, options);
   if (failed(compiled))
     return;
-  // Through the file's bytes, as every program goes.
+  // Through the bytes of a file, like every program.
   runtime::Bytes bytes = runtime::serialize(*compiled);
   auto parsed = runtime::parseArtifact(bytes.data(), bytes.size(), "test");
   ASSERT_TRUE(static_cast<bool>(parsed)) << parsed.message();

@@ -18,8 +18,8 @@
 namespace tessera::codegen::testing {
 
 /// A program of the local view, compiled and opened on virtual devices. Values are passed as
-/// doubles, whatever their element type. What lies beyond the valid extent of a device's buffer is
-/// filled with NaN (ints: a large number), so that a use of it shows.
+/// doubles for any element type. Elements beyond the valid extent of a device's buffer are NaN
+/// (integers: a large number), so that their use changes results.
 class Program {
 public:
   /// Compiles and opens; failures fail the test and leave the program invalid.
@@ -33,7 +33,7 @@ public:
   std::vector<double> get(const std::string &result);
 
   const runtime::Program &program() const { return artifact->program; }
-  /// Steps of a kind ("launch" …), in loops too.
+  /// The number of steps of a kind ("launch" …), including those in loops.
   int count(const std::string &op) const;
 
 private:
@@ -43,7 +43,7 @@ private:
   std::unique_ptr<runtime::Executor> executor;
 };
 
-/// n numbers in [-1, 1), the same for the same seed.
+/// n numbers in [-1, 1), determined by the seed.
 std::vector<double> numbers(size_t n, unsigned seed);
 /// Row-major product of m x k and k x n.
 std::vector<double> multiply(const std::vector<double> &a, const std::vector<double> &b, size_t m,
