@@ -21,7 +21,7 @@ struct BufferedProgram {
   int64_t flag = b.slot(p, DType::i1, Shape{}), x = b.slot(p, DType::f32, full);
   std::vector<int64_t> targets;
 
-  /// `guarded`: the sends stand in a branch, so that nobody knows how many there will be.
+  /// `guarded`: the sends are in a branch, so that their number is unknown.
   explicit BufferedProgram(bool guarded) {
     int64_t i = b.slot(p, DType::index, Shape{}), j = b.slot(q, DType::index, Shape{});
     Step branch = b.step(IfStep{flag, {}, {}});
@@ -36,7 +36,7 @@ struct BufferedProgram {
     } else {
       b.program.parts[p].steps.push_back(outer);
     }
-    for (int64_t id : {1, 0}) { // the later one first
+    for (int64_t id : {1, 0}) { // the later message first
       int64_t y = b.slot(q, DType::f32, full);
       targets.push_back(y);
       Step loop = b.step(LoopStep{j, {0, {}}, {3, {}}, {1, {}}, {}});

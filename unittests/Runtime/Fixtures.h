@@ -24,7 +24,7 @@ using sharding::Mesh;
 using sharding::PartialAxis;
 using sharding::ReduceKind;
 
-/// Opens a program on the backend that the command line names (Main.cpp).
+/// Opens a program on the backend named on the command line (Main.cpp).
 Expected<std::unique_ptr<Executor>> openUnderTest(std::shared_ptr<const Artifact> artifact,
                                                   const BackendOptions &options);
 
@@ -52,7 +52,7 @@ inline Layout replicated(const Shape &global) {
   return layoutOf(global, std::vector<AxisList>(global.size()));
 }
 
-/// Fills a Program piece by piece; slots never overlap unless they are asked to.
+/// Builds a Program piece by piece; slots overlap only on request.
 class ProgramBuilder {
 public:
   Program program;
@@ -75,7 +75,7 @@ public:
   int64_t slot(int64_t part, DType dtype, const Layout &layout) {
     return slot(part, dtype, layout.localShape());
   }
-  /// An argument with one home in a new slot, which is returned.
+  /// An argument with one home in a new slot; returns the slot.
   int64_t argument(std::string name, int64_t part, DType dtype, const Layout &layout) {
     int64_t index = slot(part, dtype, layout);
     program.arguments.push_back(
@@ -89,7 +89,7 @@ public:
                                {},
                                {part, slot, layout}});
   }
-  /// Numbers a step; nested lists must be numbered by the caller through `next`.
+  /// Numbers a step; callers number nested lists with `next`.
   template <typename Action> Step step(Action action) {
     return {next(), "test.mlir:" + std::to_string(order), "", std::move(action)};
   }

@@ -37,7 +37,7 @@ tessera::runtime::openUnderTest(std::shared_ptr<const Artifact> artifact,
   return backend->open(std::move(artifact), options, backend->userData);
 }
 
-/// `vdev` on memory of the host: what a GPU would do, where there is none.
+/// `vdev` on host memory: emulates a GPU if there is none.
 static Expected<std::unique_ptr<Executor>> openInProcess(std::shared_ptr<const Artifact> artifact,
                                                          const BackendOptions &options,
                                                          const void *) {

@@ -1,4 +1,4 @@
-//===- ArtifactTest.cpp - Artifacts, whole and damaged --------------------===//
+//===- ArtifactTest.cpp - Valid and damaged artifacts ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,7 +13,7 @@
 
 using namespace tessera::runtime;
 
-/// One program that has every kind of step.
+/// One program with every kind of step.
 static Artifact everything() {
   ProgramBuilder b;
   int64_t m = b.mesh(makeMesh({2, 2})), n = b.mesh(makeMesh({3}, 4, "n"));
@@ -287,7 +287,7 @@ TEST(Artifact, WrongJson) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.message().find("'silu' is not an epilogue"), std::string::npos)
       << refused.message();
-  // Each field removed in turn: either it is optional or the message names it.
+  // Remove each field in turn: it is optional, or the message names it.
   for (const char *field : {"\"meshes\"", "\"kernels\"", "\"homes\"", "\"op\"", "\"order\"",
                             "\"src\"", "\"bytes\"", "\"space\"", "\"layout\"", "\"dims\""}) {
     std::string damaged = good;

@@ -1,4 +1,4 @@
-//===- GpuModuleTest.cpp - The gpu section, whole and damaged -------------===//
+//===- GpuModuleTest.cpp - Valid and damaged gpu sections -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,7 +14,7 @@
 
 using namespace tessera::runtime;
 
-/// A program with one kernel, of two launches over a workspace, in a loop.
+/// A program with one kernel of two launches over a workspace, in a loop.
 static Artifact gpuArtifact() {
   ProgramBuilder b;
   int64_t p = b.part(b.mesh(makeMesh({1})));
@@ -112,7 +112,7 @@ TEST(GpuModule, EveryWrongReferenceIsRefused) {
   }
 }
 
-/// Images of 4 x 4 and weights of 3 x 3 lie in the first argument, what is computed in the second.
+/// Images of 4 x 4 and weights of 3 x 3 are in the first argument, the result is in the second.
 static Artifact convolutionArtifact() {
   Artifact artifact = gpuArtifact();
   GpuConvolution convolution;

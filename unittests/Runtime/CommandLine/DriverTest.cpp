@@ -1,4 +1,4 @@
-//===- DriverTest.cpp - Running programs as the tools do ------------------===//
+//===- DriverTest.cpp - Running programs like the tools -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -31,7 +31,7 @@ std::shared_ptr<Artifact> accumulate(int64_t n = 2) {
   int64_t w = b.argument("w", p, DType::f32, partial);
   int64_t y = b.slot(p, DType::f32, full), first = b.slot(p, DType::f32, scalar);
   int64_t local = 4 / n;
-  GemmStep gemm; // contributions join what is left of w, which is partial
+  GemmStep gemm; // contributions are added to the rest of w, which is partial
   gemm.a = o, gemm.b = x, gemm.c = w;
   gemm.m = 1, gemm.n = 3, gemm.k = local;
   gemm.lda = local, gemm.ldb = 3, gemm.ldc = 3;

@@ -1,4 +1,4 @@
-//===- NpyTest.cpp - Array files, good and bad ----------------------------===//
+//===- NpyTest.cpp - Valid and invalid array files ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -77,7 +77,7 @@ TEST(Npy, HeadersAsOthersWriteThem) {
 TEST(Npy, FortranOrderIsTransposed) {
   auto read = parse(fileOf("{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3)}", 6));
   ASSERT_TRUE(read) << read.message();
-  // Columns first in the file: [[0, 2, 4], [1, 3, 5]].
+  // Column-major in the file: [[0, 2, 4], [1, 3, 5]].
   int64_t expected[] = {0, 2, 4, 1, 3, 5};
   for (int64_t i = 0; i < 6; ++i)
     EXPECT_EQ(read->integer(i), expected[i]);

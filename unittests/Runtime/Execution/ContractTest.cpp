@@ -17,16 +17,16 @@ using namespace tessera::runtime;
 
 namespace {
 
-/// A convolution of any rank, channels first, and what derives from it.
+/// A convolution of any rank, channels first, and its derivatives.
 struct Convolution {
-  int64_t batch = 1, groups = 1, in = 1, out = 1; ///< channels of a group
+  int64_t batch = 1, groups = 1, in = 1, out = 1; ///< channels per group
   std::vector<int64_t> size, window, stride, dilation;
 
   int64_t rank() const { return static_cast<int64_t>(size.size()); }
   int64_t places(int64_t d) const {
     return (size[d] - dilation[d] * (window[d] - 1) - 1) / stride[d] + 1;
   }
-  /// Elements in front of which dimension d steps.
+  /// Stride of dimension d: the number of elements inside of it.
   static int64_t inside(const std::vector<int64_t> &shape, int64_t d) {
     int64_t count = 1;
     for (size_t i = d + 1; i < shape.size(); ++i)
@@ -59,7 +59,7 @@ struct Convolution {
   }
 };
 
-/// Random operands of a step, and what it computes in double.
+/// Random operands of a step, and its result in double.
 class Trial {
 public:
   Trial(const ContractStep &given, std::mt19937 &random) : step(given) {
@@ -72,7 +72,7 @@ public:
       step.starts[operand] = 2 - least[operand];
     }
     auto make = [&](DType dtype, int operand) {
-      int64_t count = most[operand] - least[operand] + 4; // two elements around, not touched
+      int64_t count = most[operand] - least[operand] + 4; // two guard elements around
       Bytes bytes(static_cast<size_t>(count * sizeOf(dtype)));
       for (int64_t i = 0; i < count; ++i)
         writeElement(dtype, static_cast<double>(random() % 33) / 8 - 2,
@@ -175,7 +175,7 @@ TEST(Contract, SumsLongerThanABlock) {
     step.accumulate = accumulate;
     step.loops = {{11, {1000, 0, 37}}, {37, {0, 1, 1}}, {1000, {1, 37, 0}}};
     Trial(step, random).check();
-    // Columns of the result far apart: the operands change places.
+    // Columns of the result are far apart: the operands are swapped.
     step.loops = {{11, {1000, 0, 1}}, {37, {0, 1, 11}}, {1000, {1, 37, 0}}};
     Trial(step, random).check();
   }

@@ -1,4 +1,4 @@
-//===- DeviceMemoryTest.cpp - What devices have, counted ------------------===//
+//===- DeviceMemoryTest.cpp - Accounting of device memory -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -15,7 +15,7 @@
 using namespace tessera::runtime;
 
 namespace {
-constexpr int64_t kDevice = 4001; // that no other test has
+constexpr int64_t kDevice = 4001; // unused by other tests
 } // namespace
 
 TEST(DeviceMemory, PeaksOutliveBlocks) {
@@ -48,7 +48,7 @@ TEST(DeviceMemory, PagesCountWhenTheyAreTouched) {
   auto *bytes = static_cast<std::byte *>(data);
   resetPeakMemory(kDevice);
   {
-    // The last page belongs to the block in part.
+    // The last page belongs only partly to the block.
     MemoryClaim block(kDevice, bytes, static_cast<int64_t>(size - 10));
     EXPECT_EQ(memoryUse(kDevice).reserved, static_cast<int64_t>(size - 10));
     EXPECT_EQ(memoryUse(kDevice).allocated, 0);
@@ -56,7 +56,7 @@ TEST(DeviceMemory, PagesCountWhenTheyAreTouched) {
     EXPECT_EQ(memoryUse(kDevice).allocated, static_cast<int64_t>(2 * page));
     bytes[size - 20] = std::byte(1);
   }
-  // Nobody asked while the block was there.
+  // No query happened while the block existed.
   EXPECT_EQ(memoryUse(kDevice).peakAllocated, static_cast<int64_t>(3 * page - 10));
   EXPECT_EQ(memoryUse(kDevice).allocated, 0);
   ::munmap(data, size);

@@ -21,7 +21,7 @@ using namespace tessera::runtime;
 
 namespace {
 
-/// What an epilogue makes of a value, in double.
+/// The result of an epilogue for a value, in double.
 double finished(Epilogue epilogue, double x) {
   if (epilogue == Epilogue::relu)
     return std::max(x, 0.0);
@@ -30,7 +30,7 @@ double finished(Epilogue epilogue, double x) {
   return x;
 }
 
-/// The kernel for GPUs, by a few threads one after the other.
+/// The GPU kernel, executed by a few threads sequentially.
 void multiplyAsGpu(const GemmStep &step, const void *a, const void *b, void *c, const void *bias) {
   constexpr long long kThreads = 37;
   gpu::GemmArguments arguments = gpu::describeGemm(step, a, b, c, bias);
@@ -38,7 +38,7 @@ void multiplyAsGpu(const GemmStep &step, const void *a, const void *b, void *c, 
     multiplyAll(arguments, thread, kThreads);
 }
 
-/// Buffers of a problem with random small values, and what C should become.
+/// Buffers of a problem with small random values, and the expected C.
 struct Trial {
   GemmStep step;
   Bytes a, b, c, bias;
@@ -61,14 +61,14 @@ struct Trial {
       bias = make(result, 1, step.n, 0);
   }
 
-  /// By the host, and by the kernel that GPUs have for what no library does.
+  /// By the host, and by the GPU kernel for products without a library.
   void check() {
     const Bytes before = c;
     const void *added = step.bias ? bias.data() : nullptr;
     multiply(step, a.data(), b.data(), c.data(), added, {0, step.batch, 0, step.m, 0, step.n});
     compare(before);
     if (step.k == 0 && step.accumulate)
-      return; // nothing is launched
+      return; // no launch
     c = before;
     multiplyAsGpu(step, a.data(), b.data(), c.data(), added);
     compare(before);
@@ -227,7 +227,7 @@ TEST(Gemm, TilesOfAllSets) {
             gemmProvider("generated")->run(p, a.data(), b.data(), expected.data());
             for (size_t i = 0; i < c.size(); ++i)
               ASSERT_NEAR(c[i], expected[i], 1e-3) << set->name << ' ' << m << 'x' << n << 'x' << k;
-            // The bits of an element do not depend on the rows and columns computed with it.
+            // The bits of an element do not depend on the other rows and columns of the product.
             for (int64_t row = 0; row < m; row += 5)
               for (int64_t column = 0; column < n; column += 33) {
                 GemmProblem part = p;

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each fault is planted wherever it can be in programs that a seed makes, and must be found there.
+// Each fault is planted at every possible place of programs generated from a seed, and
+// must be detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +23,11 @@ namespace {
 
 constexpr uint64_t kPrograms = 16;
 
-/// Kernels, copies and collectives in a random order over a few buffers, on a random mesh.
+/// Kernels, copies and collectives in random order over a few buffers, on a random mesh.
 struct RandomProgram {
   ProgramBuilder b;
   int64_t m = 0, p = 0, devices = 1;
-  std::vector<int64_t> parts, wholes, columns; ///< slots: 16 elements, all of them, 16 elements
+  std::vector<int64_t> parts, wholes, columns; ///< slots of 16, all, and 16 elements
 
   explicit RandomProgram(uint64_t seed) {
     std::mt19937_64 random(seed);
@@ -79,7 +80,7 @@ struct RandomProgram {
       int64_t from = pick(slots);
       steps.push_back(b.step(LaunchStep{0, {from, pick(slots, from)}, 1, 4}));
     };
-    // A fault in a collective that nothing follows or precedes would be one in nothing.
+    // A fault in a collective without predecessors or successors would have no effect.
     for (size_t i = 0, count = 6 + below(6); i < count; ++i) {
       compute();
       steps.push_back(collective(below(4)));
@@ -144,8 +145,8 @@ TEST_P(GpuFaults, EveryDroppedWaitIsFound) {
   }
 }
 
-/// Devices of one process issue a collective together, which orders them among each other, too: a
-/// wait that this makes superfluous may be missing. Every other one is found.
+/// Devices of one process issue a collective together, which also orders them relative to each
+/// other: a wait that this makes redundant may be missing. All other missing waits are detected.
 TEST_P(GpuFaults, DroppedWaitsInOneProcessAreFoundOrChangeNothing) {
   RandomProgram program(GetParam());
   auto sound = program.open(0, true);

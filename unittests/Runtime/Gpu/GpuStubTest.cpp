@@ -150,7 +150,7 @@ TEST(GpuStub, SwappedCollectivesAndWrongCountsAreFound) {
   auto open = [&](auto... how) { return busy.open(how...); };
   expectFound(&PlantedFaults::swapCollectives, 4, 10,
               {"different collectives", "deadlock", "meets a receive"}, open);
-  // A gather in place with another count is not where it should be, which is seen first.
+  // An in-place gather with another count is at the wrong address, which is detected first.
   expectFound(&PlantedFaults::wrongCount, 4, 10, {"different collectives", "in place is"}, open);
 }
 
@@ -305,7 +305,7 @@ int64_t numWaits(const Segment &segment) {
 } // namespace
 
 TEST(GpuStub, CopiesWithinOverlappingBytes) {
-  // Shifted by an element to the right and back, between kernels that read and write it.
+  // Shifted by one element to the right and back, between kernels that read and write it.
   ProgramBuilder b;
   int64_t m = b.mesh(makeMesh({2})), p = b.part(m);
   int64_t all = b.slot(p, DType::f32, Shape{9});
@@ -349,7 +349,7 @@ TEST(GpuPlan, OneStreamNeedsNoEvents) {
 }
 
 TEST(GpuPlan, WaitsOnlyWhereIntervalsConflict) {
-  // Stream 1 reads what stream 0 wrote, stream 0 goes on elsewhere, then overwrites it.
+  // Stream 1 reads a result of stream 0; stream 0 continues elsewhere, then overwrites it.
   Segment apart, together;
   for (Segment *segment : {&apart, &together}) {
     int64_t where = segment == &apart ? 64 : 0;
@@ -357,12 +357,12 @@ TEST(GpuPlan, WaitsOnlyWhereIntervalsConflict) {
                            operationOn(0, {{128, 64, true}}), operationOn(0, {{32, 8, true}})};
     orderSegment(*segment, 2);
   }
-  // Stream 1 starts behind stream 0 and ends before it: two waits in each. Operation 0 is the
+  // Stream 1 starts after stream 0 and ends before it: two waits in each case. Operation 0 is the
   // start.
   EXPECT_EQ(numWaits(apart), 2);
   EXPECT_TRUE(apart.operations[4].waits.empty());
   EXPECT_EQ(apart.operations[5].waits.size(), 1u) << "the end";
-  // Where they conflict the overwriting one waits, and the end knows.
+  // If they conflict, the overwriting one waits, and the end is ordered by it.
   EXPECT_EQ(numWaits(together), 2);
   EXPECT_EQ(together.operations[4].waits.size(), 1u);
   EXPECT_TRUE(together.operations[5].waits.empty());
@@ -372,10 +372,10 @@ TEST(GpuPlan, WhatIsKnownIsNotWaitedForAgain) {
   Segment segment;
   segment.operations = {operationOn(0, {{0, 64, true}}), operationOn(1, {{0, 64, false}}),
                         operationOn(1, {{0, 64, false}}),
-                        // Knows of stream 0 through stream 1.
+                        // Is ordered after stream 0 through stream 1.
                         operationOn(2, {{0, 64, true}}), operationOn(2, {{0, 64, true}})};
   int64_t events = orderSegment(segment, 3);
-  // Starts of 1 and 2, 2 behind 1, the end behind 2 (which knows of 1).
+  // Starts of 1 and 2, 2 after 1, the end after 2 (which is ordered after 1).
   EXPECT_EQ(numWaits(segment), 3);
   EXPECT_LE(events, 2) << "events are used again";
 }

@@ -1,4 +1,4 @@
-//===- NcclCheckTest.cpp - The checker before a library that does nothing -===//
+//===- NcclCheckTest.cpp - The checker with a library without effect ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -40,7 +40,7 @@ protected:
     auto init = find<int (*)(void **, int, Id, int)>("ncclCommInitRank");
     static char last = 0;
     Id id{};
-    id.bytes[5] = ++last; // another communicator each time
+    id.bytes[5] = ++last; // a new communicator for each call
     for (int rank = 0; rank < 2; ++rank)
       ASSERT_EQ(init(&comm[rank], 2, id, rank), kOk);
     calls = static_cast<int *>(::dlsym(library, "fake_nccl_calls"));
@@ -64,7 +64,7 @@ protected:
     said = testing::internal::GetCapturedStderr();
     return result;
   }
-  /// A send or, with `sends` false, a receive of `rank`.
+  /// A send of `rank`, or, if `sends` is false, a receive.
   int message(int rank, bool sends, int peer, size_t count, int type = kFloat) {
     testing::internal::CaptureStderr();
     int result = sends ? find<int (*)(const void *, size_t, int, int, void *, void *)>("ncclSend")(
@@ -185,7 +185,7 @@ TEST_F(NcclCheck, CountsAndTypesOfMessagesAgree) {
   EXPECT_TRUE(saidAll(
       {"ncclRecv", "message 1 from rank 0 is 8 float32", "that rank sends 4 float32", "rank 1"}))
       << said;
-  // Who sends later sees it as well.
+  // The later sender detects it, too.
   EXPECT_EQ(message(0, false, 1, 4, kInt), kOk);
   EXPECT_EQ(message(1, true, 0, 4), kInvalidUsage);
   EXPECT_TRUE(saidAll({"message 1 to rank 0 is 4 float32", "that rank receives 4 int32"})) << said;
@@ -261,7 +261,7 @@ TEST_F(NcclCheck, SplitsOfAGroupAreKnownAtItsEnd) {
 
 TEST_F(NcclCheck, WhatWasNotSeenBeingMadeIsTakenAsItIs) {
   auto make = reinterpret_cast<int (*)(void **, int, Id, int)>(
-      ::dlsym(library, "pncclCommInitRank")); // behind the checker's back
+      ::dlsym(library, "pncclCommInitRank")); // bypasses the checker
   for (int rank = 0; rank < 2; ++rank)
     ASSERT_EQ(make(&comm[rank], 2, Id{}, rank), kOk);
   EXPECT_EQ(allReduce(0, buffer, other, 16), kOk) << said;

@@ -14,8 +14,8 @@
 
 namespace tessera::runtime {
 
-/// Opens the program, whose kernels are those of TEST_KERNELS, on the stub; null, and a failed
-/// test, when it is not sound. `inProcess`: as `vdev` has its devices, otherwise as `cuda`.
+/// Opens the program, with kernels of TEST_KERNELS, on the stub; null, with a failed test, if it is
+/// not valid. `inProcess`: with devices in one process as for `vdev`, otherwise as for `cuda`.
 inline std::unique_ptr<gpu::GpuExecutor> openOnStub(const Program &program, uint64_t scheduleSeed,
                                                     bool inProcess,
                                                     const gpu::PlantedFaults &faults = {}) {
@@ -31,7 +31,7 @@ inline std::unique_ptr<gpu::GpuExecutor> openOnStub(const Program &program, uint
   return executor ? std::move(*executor) : nullptr;
 }
 
-/// Whether the message has one of the texts.
+/// Whether the message contains one of the texts.
 inline bool says(const Status &status, std::initializer_list<const char *> any) {
   for (const char *text : any)
     if (status.message().find(text) != std::string::npos)
@@ -39,8 +39,8 @@ inline bool says(const Status &status, std::initializer_list<const char *> any) 
   return false;
 }
 
-/// Runs with the fault planted in one of `devices` devices after the other, over `seeds` schedules;
-/// each must fail with one of the texts. `open`: as `openOnStub`, of one program.
+/// Runs with the fault planted in one of `devices` devices at a time, over `seeds` schedules; each
+/// run must fail with one of the texts. `open`: like `openOnStub`, for one program.
 template <typename Open>
 void expectFound(int64_t gpu::PlantedFaults::*fault, int64_t devices, uint64_t seeds,
                  std::initializer_list<const char *> texts, Open open) {

@@ -21,7 +21,7 @@ namespace {
 
 using Groups = std::vector<std::unique_ptr<Group>>;
 
-/// The world of each rank; works go on in threads, so this one may call for all ranks.
+/// The world of each rank; works run in threads, so one thread may call for all ranks.
 Groups makeWorlds(int64_t ranks, double timeout = 20, const std::string &backend = "threads") {
   static int jobs = 0;
   std::string place = "job " + std::to_string(++jobs);
@@ -43,13 +43,13 @@ Groups makeWorlds(int64_t ranks, double timeout = 20, const std::string &backend
   return worlds;
 }
 
-/// The backend `toy`, once a process.
+/// Loads the backend `toy` once per process.
 const Status &loadedToy() {
   static const Status status = loadTransport(TOY_TRANSPORT);
   return status;
 }
 
-/// What every backend must do.
+/// Tests for every backend.
 class Backend : public testing::TestWithParam<const char *> {
 protected:
   static void SetUpTestSuite() { ASSERT_TRUE(loadedToy().ok()) << loadedToy().message(); }
@@ -67,7 +67,7 @@ GroupCall reduceOf(std::vector<float> &values, GroupReduction reduction = GroupR
   return call;
 }
 
-/// What each rank is told.
+/// The message of each rank.
 std::vector<std::string> messagesOf(const std::vector<WorkPtr> &works) {
   std::vector<std::string> said;
   for (const WorkPtr &work : works)
@@ -120,7 +120,7 @@ TEST_P(Backend, ManyWorksAreUnderWayAtOnce) {
   std::vector<WorkPtr> works;
   for (int i = 0; i < 60; ++i)
     values.push_back({static_cast<float>(i), 1});
-  for (int i = 0; i < 60; ++i) // 20 calls a rank
+  for (int i = 0; i < 60; ++i) // 20 calls per rank
     works.push_back(worlds[i % 3]->call(reduceOf(values[i])));
   expectAll(works, "");
   for (int i = 0; i < 60; ++i)
@@ -191,7 +191,7 @@ TEST(Group, WhoDoesNotCallIsNamed) {
   std::vector<float> a(4), b(4);
   std::string said = "all_reduce of 4 f32 by sum: it took too long; ranks 2, 3 have not called it";
   expectAll({worlds[0]->call(reduceOf(a)), worlds[1]->call(reduceOf(b))}, said);
-  // The job is over.
+  // The job has ended.
   EXPECT_EQ(worlds[0]->barrier()->wait().message(), "barrier: " + said);
 }
 
@@ -200,7 +200,7 @@ TEST(Group, ARankThatEndsFailsTheOthersAtOnce) {
   std::vector<float> a(4), b(4);
   std::vector<WorkPtr> works{worlds[0]->call(reduceOf(a)), worlds[1]->call(reduceOf(b))};
   worlds[2].reset();
-  // Also who hears it of another one that has failed for it.
+  // Also on ranks that hear of it from another rank, which failed for the same reason.
   expectAll(works, "all_reduce of 4 f32 by sum: rank 2 (localhost) has ended");
 }
 
@@ -243,7 +243,7 @@ TEST_P(Backend, MessagesFindTheirReceives) {
   auto data = [](int64_t &value) { return reinterpret_cast<std::byte *>(&value); };
   std::vector<WorkPtr> works{worlds[0]->send(2, 5, data(first), 8, "1 i64"),
                              worlds[0]->send(2, 6, data(second), 8, "1 i64")};
-  works.push_back(worlds[2]->receive(0, 6, data(got[1]), 8, "1 i64")); // the later one first
+  works.push_back(worlds[2]->receive(0, 6, data(got[1]), 8, "1 i64")); // the later message first
   works.push_back(worlds[2]->receive(0, 5, data(got[0]), 8, "1 i64"));
   expectAll(works, "");
   auto any = worlds[2]->receive(-1, 0, data(got[2]), 8, "1 i64");
@@ -261,7 +261,7 @@ TEST_P(Backend, MessagesThatDoNotFitAreNamed) {
   EXPECT_EQ(refused->wait().message(), "rank 0 sends 2 i64, and this rank receives 1 i64");
   EXPECT_EQ(worlds[0]->send(7, 0, from, 8, "1 i64")->wait().message(),
             "send: rank 7 is not in the group");
-  // The next message is another one.
+  // The next message is a new one.
   auto next = worlds[1]->receive(0, 0, to, 8, "1 i64");
   expectAll({worlds[0]->send(1, 0, from + 8, 8, "1 i64"), next}, "");
   EXPECT_EQ(got[0], 2);

@@ -1,13 +1,13 @@
-//===- FakeCublas.cpp - cuBLAS's batches over host memory -----------------===//
+//===- FakeCublas.cpp - cuBLAS's batched products over host memory --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Multiplies f32 and f64, column-major, by the addresses that it finds in memory
-// of the device when FakeCuda comes to it. With FAKE_CUBLAS_TRACE it says on
-// standard error what it was asked for; FAKE_CUBLAS_FAILS=1: it refuses.
+// Multiplies f32 and f64, column-major, with addresses read from device memory when
+// FakeCuda executes the call. FAKE_CUBLAS_TRACE prints its arguments to standard error;
+// with FAKE_CUBLAS_FAILS=1 calls fail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,7 @@ EXPORT int cublasGemmBatchedEx(void *, int transA, int transB, int m, int n, int
   if (std::getenv("FAKE_CUBLAS_FAILS") || typeA > 1 || typeB != typeA || typeC != typeA)
     return 15; // not supported
   auto scalar = [&](const void *value) { return load(typeA, value, 0); };
-  // Kept for ever: a graph may run it again.
+  // Never freed: a graph may run it again.
   auto *call = new Call{transA,        transB,       m, n, k, typeA, lda, ldb, ldc, count,
                         scalar(alpha), scalar(beta), a, b, c};
   if (std::getenv("FAKE_CUBLAS_TRACE"))

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Multiplies as descriptors and layouts say, column-major, when FakeCuda comes
-// to it. With FAKE_CUBLAS_TRACE it says on standard error what it was asked for.
-// FAKE_CUBLAS_ALGORITHMS=0: it has no algorithm for anything. During a capture it
-// does not look for one, and FAKE_CUBLAS_FAILS=1: nor does it multiply.
+// Multiplies as given by descriptors and layouts, column-major, when FakeCuda executes
+// the call. FAKE_CUBLAS_TRACE prints its arguments to standard error.
+// FAKE_CUBLAS_ALGORITHMS=0: no algorithm for any product. During a capture the search
+// for an algorithm fails; with FAKE_CUBLAS_FAILS=1 the product fails, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -137,7 +137,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *
   auto captures = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "fake_cuda_captures"));
   *found = 0;
   if (captures && captures())
-    return 14; // an internal error, as of cuBLAS 13.3
+    return 14; // an internal error, as in cuBLAS 13.3
   const char *text = std::getenv("FAKE_CUBLAS_ALGORITHMS");
   *found = text ? std::atoi(text) : 1;
   std::memset(result, 0, 96);
@@ -145,7 +145,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(void *, void *, void *, void *, void *
 }
 
 namespace {
-/// A call, with all that it was given.
+/// A call with all its arguments.
 struct Call {
   Operation operation;
   double alpha, beta;
@@ -192,7 +192,7 @@ EXPORT int cublasLtMatmul(void *, void *object, const void *alpha, const void *a
     return 13; // execution failed
   if (hasBias && !operation.bias)
     return 7;
-  // Kept for ever: a graph may run it again.
+  // Never freed: a graph may run it again.
   auto *call = new Call{operation,
                         scalarOf(operation, alpha),
                         scalarOf(operation, beta),

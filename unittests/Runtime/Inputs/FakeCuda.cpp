@@ -5,17 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs everything at once, in the order issued; captured work is kept and run
-// when its graph is launched. A stream on which a library waits for others
-// (fake_cuda_wait) goes on in a thread of its own until it has caught up. As on
-// a GPU, what is copied from the host, or set, without a stream arrives late:
-// when the default stream is waited for, or read from. Of kernels it knows the
-// runtime's own; with FAKE_CUDA_KERNELS others exist, too, are named when they are launched and
-// do nothing. FAKE_CUDA_DEVICES is how many GPUs there are (1), FAKE_CUDA_CAPABILITY their
-// architecture (90), FAKE_CUDA_MIB
-// the memory that is free, FAKE_CUDA_VERSION the driver's, FAKE_CUDA_LOADS the error of loading
-// code. With FAKE_CUDA_REPORT it says on standard error, when the process ends, what
-// was made and not freed.
+// Executes everything immediately, in the order of issue; captured work is stored and
+// runs when its graph is launched. A stream on which a library waits for others
+// (fake_cuda_wait) continues in its own thread until it has caught up. As on a GPU,
+// copies from the host and memory sets without a stream take effect late: when the
+// default stream is synchronized, or read from. It has the runtime's own kernels; with
+// FAKE_CUDA_KERNELS other kernels exist, too, whose launches print their names and do
+// nothing. FAKE_CUDA_DEVICES is the number of GPUs (1), FAKE_CUDA_CAPABILITY their
+// architecture (90), FAKE_CUDA_MIB the free memory, FAKE_CUDA_VERSION the driver's
+// version, FAKE_CUDA_LOADS the error of loading code. FAKE_CUDA_REPORT prints the
+// objects that were created and not freed to standard error when the process ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,10 +42,10 @@ struct Operation {
 };
 using Work = std::vector<Operation>;
 Work *captured = nullptr;
-int anything = 0;                                          ///< what handles point to
-int moveFunction = 0, gemmFunction = 0, otherFunction = 0; ///< what those of kernels do
+int anything = 0;                                          ///< target of all handles
+int moveFunction = 0, gemmFunction = 0, otherFunction = 0; ///< targets of kernel handles
 
-/// Work runs in the thread that issues it, but behind work that may wait, which has a thread.
+/// Work runs in the issuing thread, except behind work that may wait, which has its own thread.
 class Stream {
 public:
   void issue(Operation operation) {
@@ -57,7 +56,7 @@ public:
     }
     queue.push_back(std::move(operation));
     if (!thread)
-      thread = new std::thread([this] { run(); }); // for ever, as the stream
+      thread = new std::thread([this] { run(); }); // forever, like the stream
     changed.notify_all();
   }
   bool isIdle() {
@@ -84,24 +83,24 @@ private:
   }
   std::mutex mutex;
   std::condition_variable changed;
-  std::deque<Operation> queue; ///< the first of them runs
+  std::deque<Operation> queue; ///< the first one is running
   std::thread *thread = nullptr;
 };
-/// What is null is the legacy default stream.
+/// A null handle is the legacy default stream.
 Stream &streamOf(void *stream) {
   static auto *legacy = new Stream;
   bool isLegacy = reinterpret_cast<uintptr_t>(stream) <= 2; // 2: that of the thread
   return isLegacy ? *legacy : *static_cast<Stream *>(stream);
 }
 
-/// How often it was recorded, and how many of these were reached.
+/// How often it was recorded, and how many of these records were reached.
 struct Event {
   std::atomic<int64_t> recorded{0}, reached{0};
   float time = 0;
   std::atomic<bool> ofDefault{false}; ///< recorded on the default stream
 };
 
-/// What the default stream has not done yet.
+/// Work that the default stream has not executed yet.
 std::vector<std::function<void()>> late;
 std::mutex lateMutex;
 
@@ -118,7 +117,7 @@ int arrive() {
   return 0;
 }
 
-/// What was made and not freed yet.
+/// Objects that were created and not freed.
 struct Living {
   std::atomic<int> memory{0}, pinned{0}, streams{0}, events{0}, graphs{0}, modules{0};
   ~Living() {
@@ -144,17 +143,17 @@ int issue(void *stream, std::function<void()> work, bool mayWait = false) {
 }
 } // namespace
 
-/// Libraries that pretend refuse what real ones refuse during a capture.
+/// Whether a capture is active: fake libraries reject the calls that real ones reject then.
 EXPORT int fake_cuda_captures() {
   return captured != nullptr;
 }
 
-/// How many things of all kinds there are.
+/// The number of live objects of all kinds.
 EXPORT int fake_cuda_living() {
   return living.memory + living.pinned + living.streams + living.events + living.graphs +
          living.modules;
 }
-/// For the other libraries that pretend: their work is captured as that of the driver.
+/// For the other fake libraries: captures their work like the driver's.
 EXPORT void fake_cuda_issue(void *stream, void (*work)(void *), void *argument) {
   issue(stream, [=] { work(argument); });
 }
@@ -208,7 +207,7 @@ EXPORT int cuMemAlloc_v2(Pointer *pointer, size_t size) {
     return 2; // out of memory
   ++living.memory;
   *pointer = reinterpret_cast<Pointer>(std::aligned_alloc(256, (size + 255) / 256 * 256));
-  std::memset(reinterpret_cast<void *>(*pointer), 0xcd, size); // what was there before
+  std::memset(reinterpret_cast<void *>(*pointer), 0xcd, size); // stale contents
   return 0;
 }
 EXPORT int cuMemFree_v2(Pointer pointer) {

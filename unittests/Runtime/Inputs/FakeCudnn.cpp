@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Convolves as descriptors say, when FakeCuda comes to it. With FAKE_CUDNN_TRACE it
-// says on standard error what it was asked for. FAKE_CUDNN_ENGINES=0: heuristics know
-// no engine; =rounds: only those that round or add up in any order.
+// Convolves as given by descriptors when FakeCuda executes the call. FAKE_CUDNN_TRACE
+// prints its arguments to standard error. FAKE_CUDNN_ENGINES=0: heuristics return no
+// engine; =rounds: only engines that round or add in any order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ double load(int64_t type, const void *data, int64_t at) {
   return static_cast<const Brain *>(data)[at].load();
 }
 
-/// What a plan needs to run, taken from its descriptors.
+/// The data of a plan, from its descriptors.
 struct Work {
   int kind = 0;
   struct Tensor {
@@ -73,7 +73,7 @@ struct Work {
   std::vector<int64_t> padding, strides, dilations;
 };
 
-/// Calls `body` with the offsets of an element of each tensor that meet in a product.
+/// Calls `body` for each product with the offset of its element in each tensor.
 template <typename Body> void forEachProduct(const Work &work, Body body) {
   size_t dimensions = work.strides.size();
   int64_t ofGroup = work.w.shape[1], groups = work.x.shape[1] / ofGroup;
@@ -189,7 +189,7 @@ EXPORT int cudnnBackendSetAttribute(void *to, int name, int type, int64_t count,
 }
 EXPORT int cudnnBackendFinalize(void *descriptor) {
   auto *done = static_cast<Descriptor *>(descriptor);
-  // What the library's reference asks for.
+  // Requirements of the library's reference.
   const std::map<int, std::vector<int>> needed = {
       {kTensor, {kTensorDataType, kTensorDimensions, kTensorStrides, kTensorId, kTensorAlignment}},
       {kConvolution,
@@ -216,7 +216,7 @@ EXPORT int cudnnBackendGetAttribute(void *from, int name, int, int64_t requested
     return made;
   };
   if (name == kHeuristicResults) {
-    // During a capture heuristics have been seen to fail.
+    // During a capture heuristics were observed to fail.
     auto captures = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "fake_cuda_captures"));
     if (captures && captures())
       return kInternalError;
@@ -263,7 +263,7 @@ EXPORT int cudnnBackendExecute(void *handle, void *plan, void *pack) {
   int first = work.kind == kForward        ? kForwardAlpha
               : work.kind == kBackwardData ? kDataAlpha
                                            : kFilterAlpha;
-  // Names of the tensors follow those of the factors and of the form, not in one order.
+  // Attributes of tensors follow those of the factors and of the form, in another order.
   const int w = first + 3;
   const int x = first + 4, y = first + 5;
   Descriptor *form = operation->at(first + 2);
@@ -302,7 +302,7 @@ EXPORT int cudnnBackendExecute(void *handle, void *plan, void *pack) {
   auto issue = reinterpret_cast<Issue>(::dlsym(RTLD_DEFAULT, "fake_cuda_issue"));
   if (!issue)
     return kBadParameter;
-  // A graph may run it again: it stays.
+  // Never freed: a graph may run it again.
   issue(
       static_cast<Handle *>(handle)->stream,
       [](void *data) { run(*static_cast<const Work *>(data)); }, new Work(work));

@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The functions of NCCL that the runtime calls, between processes or threads
-// with FakeCuda's memory. Ranks meet in shared memory, where each has a ring of
-// bytes for each other. Contributions are added in the order of ranks, halves in
-// f32. As with NCCL, what is made is in progress until all ranks have come,
+// The functions of NCCL that the runtime calls, between processes or threads with
+// FakeCuda's memory. Ranks communicate by shared memory, with one ring of bytes per
+// ordered pair of ranks. Contributions are added in rank order, 16-bit floats in f32.
+// As with NCCL, creation of a communicator is in progress until all ranks have joined,
 // calls of a group begin together, and an aborted communicator ends its calls.
-// LOOPBACK_NCCL_TRACE prints the name of each call; LOOPBACK_NCCL_SIGNAL is sent to
-// the process by its next one.
+// LOOPBACK_NCCL_TRACE prints the name of each call; LOOPBACK_NCCL_SIGNAL sends a signal
+// to the process at its next call.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,7 @@ struct Transfer {
   unsigned char *data;
   size_t bytes, done = 0;
 };
-/// What a rank does at once, and then.
+/// Simultaneous calls of a rank, and their continuation.
 struct Calls {
   std::vector<Transfer> transfers;
   std::vector<std::function<void()>> finish;
@@ -82,7 +82,7 @@ struct Comm {
   Shared *shared = nullptr;
   int splits = 0;
   std::atomic<bool> isAborted{false};
-  // A split under way.
+  // A split in progress.
   Comm **child = nullptr;
   std::map<int, double> factors; ///< by operation
 };
@@ -108,11 +108,11 @@ int join(Comm &comm) {
     return kSystemError;
   comm.shared = static_cast<Shared *>(data);
   if (++comm.shared->joined == comm.ranks)
-    ::shm_unlink(comm.name.c_str()); // all have it
+    ::shm_unlink(comm.name.c_str()); // all ranks have mapped it
   return kInProgress;
 }
 
-/// The child of a split, when all ranks have said their color.
+/// The child of a split, once all ranks have passed their colors.
 int settle(Comm &comm) {
   Share *shares = comm.shared->shares[comm.splits - 1];
   for (int rank = 0; rank < comm.ranks; ++rank)
@@ -163,7 +163,7 @@ void run(Comm &comm, Calls &calls) {
   std::vector<Transfer> open = calls.transfers;
   while (!open.empty() && !comm.isAborted) {
     bool hasMoved = false;
-    std::map<std::pair<int, bool>, bool> isBusy; // messages between two ranks follow each other
+    std::map<std::pair<int, bool>, bool> isBusy; // messages between two ranks are sequential
     for (Transfer &each : open) {
       bool &before = isBusy[{each.peer, each.sends}];
       if (!before)
@@ -242,7 +242,7 @@ void combine(int type, const std::vector<const unsigned char *> &parts, unsigned
   case 1:
     return combine<uint8_t>(parts, out, count, op, factor);
   case 2:
-  case 4: // sums and products wrap around, which those of signed integers must not
+  case 4: // sums and products wrap around, which is undefined for signed integers
     if (op == kMax || op == kMin)
       return type == 2 ? combine<int32_t>(parts, out, count, op, factor)
                        : combine<int64_t>(parts, out, count, op, factor);
@@ -275,7 +275,7 @@ int issue(Comm *comm, void *stream, Calls calls) {
   using Wait = void (*)(void *, void (*)(void *), void *);
   static auto wait = reinterpret_cast<Wait>(::dlsym(RTLD_DEFAULT, "fake_cuda_wait"));
   auto work = [comm, calls = std::move(calls)]() mutable { run(*comm, calls); };
-  // Kept for ever: a graph may run it again.
+  // Never freed: a graph may run it again.
   auto *kept = new std::function<void()>(std::move(work));
   if (!wait)
     (*kept)();
@@ -308,7 +308,7 @@ unsigned char *at(const void *data, size_t offset = 0) {
   return static_cast<unsigned char *>(const_cast<void *>(data)) + offset;
 }
 
-/// A part of each rank's `send` comes together here: from its `offset`, which is that of this rank.
+/// Gathers a part of each rank's `send`, starting at its `offset`, the offset of this rank.
 void gatherInto(Calls &calls, const Comm &comm, const void *send, size_t bytes, bool toThisRank,
                 const std::vector<std::pair<int, size_t>> &to,
                 std::function<void(const std::vector<const unsigned char *> &)> then) {
@@ -395,7 +395,7 @@ EXPORT int ncclCommGetAsyncError(Comm *comm, int *state) {
   return kSuccess;
 }
 EXPORT int ncclCommAbort(Comm *comm) {
-  comm->isAborted = true; // its streams may still look at it
+  comm->isAborted = true; // its streams may still use it
   return kSuccess;
 }
 EXPORT int ncclCommFinalize(Comm *) {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A copy of the runtime of its own, behind the table: the suite of programs runs
-// over it as over any backend that somebody brings.
+// Contains its own copy of the runtime behind the C table: the program suite tests it
+// like any third-party backend.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// It keeps one buffer a slot and position and runs nothing: enough to see that
-// values travel through the table.
+// Keeps one buffer per slot and position and executes nothing: enough to test that
+// values pass through the table.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,12 +1,12 @@
-//===- ToyTransport.cpp - A backend as a user would bring it --------------===//
+//===- ToyTransport.cpp - A third-party backend ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Out of the tree: includes the C interface alone. Ranks are threads of one
-// process; a send copies its data into a queue that the receiver looks at.
+// Like an out-of-tree backend: includes only the C interface. Ranks are threads of one
+// process; a send copies its data into a queue that the receiver polls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ struct Toy {
   int64_t rank;
   std::vector<const char *> hosts;
   std::map<std::vector<int64_t>, int64_t> opened;
-  std::deque<std::pair<uint64_t, Receive>> receives; ///< under way, in order
+  std::deque<std::pair<uint64_t, Receive>> receives; ///< in progress, in order
   std::map<uint64_t, bool> done;
   uint64_t last = 0;
 };

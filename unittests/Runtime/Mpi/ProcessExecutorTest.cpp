@@ -1,11 +1,11 @@
-//===- ProcessExecutorTest.cpp - What processes say of each other ---------===//
+//===- ProcessExecutorTest.cpp - Errors between processes -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What they compute is the suite's (test/Mpi/suite.test).
+// The suite tests their results (test/Mpi/suite.test).
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ TEST(ProcessExecutor, WhoDoesNotComeIsNamed) {
   for (int64_t device : {0, 1})
     *(*executor)->slotData(p, device, flag) = std::byte(1);
   std::string said = (*executor)->run().message();
-  // Two have exchanged what they could, and miss the third.
+  // Two ranks have exchanged their data and wait for the third.
   EXPECT_EQ(said.rfind("rank 0 (", 0), 0u) << said;
   EXPECT_NE(said.find(") waits in collective 0 (all_reduce) at test.mlir:"), std::string::npos)
       << said;

@@ -63,7 +63,7 @@ public:
   std::byte *slotData(int64_t part, int64_t position, int64_t slot) override {
     return at(part, position).slotData(part, position, slot);
   }
-  /// What each rank counted of itself.
+  /// Each rank's own counts.
   std::vector<CollectiveStats> stats() const override {
     std::vector<CollectiveStats> all = ranks.front()->stats();
     for (size_t rank = 1; rank < ranks.size(); ++rank) {
@@ -78,7 +78,7 @@ public:
     }
     return all;
   }
-  /// Once a group, as its first device tells it.
+  /// Once per group, from its first device.
   std::vector<CollectiveRecord> recorded() const override {
     std::vector<CollectiveRecord> all;
     for (size_t rank = 0; rank < ranks.size(); ++rank)

@@ -13,7 +13,7 @@
 namespace tessera::runtime {
 
 /// Backend::open of a backend for the suite of Main.cpp: the executor that `mpi` has in each
-/// process, here in a thread each, over queues instead of MPI.
+/// process, here in one thread each, over queues instead of MPI.
 Expected<std::unique_ptr<Executor>> openThreadedProcesses(std::shared_ptr<const Artifact> artifact,
                                                           const BackendOptions &options,
                                                           const void *);

@@ -1,12 +1,12 @@
-//===- TransportProgram.cpp - What a transport promises, under mpirun ------===//
+//===- TransportProgram.cpp - Guarantees of a transport under mpirun ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// mpi-transport CASE: all ranks run it; each says what is wrong, and rank 0
-// "CASE: ok" at the end.
+// mpi-transport CASE: all ranks run it; each prints its errors, and rank 0 "CASE: ok"
+// at the end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,7 @@ std::vector<std::byte> pattern(int64_t size, int64_t seed) {
   return data;
 }
 
-/// Many messages from each rank to each, itself too: the n-th receive meets the n-th send.
+/// Many messages from each rank to each, including itself: the n-th receive matches the n-th send.
 void order(MpiTransport &transport) {
   const int64_t sizes[] = {5, 0, 100000, 1, 64};
   Requests requests;
@@ -75,7 +75,7 @@ void order(MpiTransport &transport) {
     check(received[i] == expected[i], "message " + std::to_string(i));
 }
 
-/// Two channels between the same ranks, received in the other order than sent.
+/// Two channels between the same ranks, received in a different order than sent.
 void channels(MpiTransport &transport) {
   std::vector<int64_t> even, all;
   for (int64_t rank = 0; rank < transport.size(); ++rank) {
@@ -135,7 +135,7 @@ void lengths(MpiTransport &transport, int64_t sends, int64_t receives) {
   }
 }
 
-/// Rank 0 waits for what never comes, gives up, and ends; so do the others.
+/// Rank 0 waits for a message that never arrives, gives up, and ends; so do the others.
 void abandoned(MpiTransport &transport) {
   std::vector<std::byte> data(100);
   auto request = must(transport.receive(0, (transport.rank() + 1) % transport.size(), data.data(),

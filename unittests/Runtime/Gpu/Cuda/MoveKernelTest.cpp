@@ -1,4 +1,4 @@
-//===- MoveKernelTest.cpp - The GPU's kernel of moves, run by the host ----===//
+//===- MoveKernelTest.cpp - The GPU's move kernel, run on the host --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -18,7 +18,7 @@ namespace {
 constexpr DType kTypes[] = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64,
                             DType::i32, DType::i16, DType::i8,  DType::i1};
 
-/// Runs a job as the GPU would, `threads` of them, and as the host does, and compares all bytes.
+/// Runs a job like the GPU, with `threads` threads, and like the host, and compares all bytes.
 void compare(const Strides &strides, DType dtype, ReduceKind kind, double scale, int sources,
              int targets, const std::string &what) {
   constexpr int64_t kElements = 4096;
@@ -89,7 +89,7 @@ TEST(MoveKernel, HalvesRoundAsTheRuntimeDoes) {
     }
     ASSERT_EQ(half.load(), wide) << bits;
   }
-  // Every exponent, with fractions around the ties.
+  // Every exponent, with fractions close to ties.
   for (uint32_t bits = 0; bits < 0x80000000u; bits += 0x0003ffu)
     for (uint32_t sign : {0u, 0x80000000u}) {
       float value = asFloat(bits | sign);

@@ -33,7 +33,7 @@ protected:
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
   }
-  /// The error, or nothing.
+  /// The error, or an empty text.
   std::string run(const GpuLaunch &grid, std::vector<void *> pointers) {
     return launch(library, grid, pointers.data()).message();
   }
@@ -79,9 +79,9 @@ TEST_F(Emulator, ShuffleModes) {
   } table[] = {
       {TESSERA_STUB_SHUFFLE_XOR, 3, 31, 6, 5},
       {TESSERA_STUB_SHUFFLE_UP, 2, 0, 6, 4},
-      {TESSERA_STUB_SHUFFLE_UP, 2, 0, 1, 1}, // none so far below: its own
+      {TESSERA_STUB_SHUFFLE_UP, 2, 0, 1, 1}, // no lane so far below: its own value
       {TESSERA_STUB_SHUFFLE_DOWN, 2, 31, 6, 8},
-      {TESSERA_STUB_SHUFFLE_DOWN, 2, 31, 30, 30},         // none so far above
+      {TESSERA_STUB_SHUFFLE_DOWN, 2, 31, 30, 30},         // no lane so far above
       {TESSERA_STUB_SHUFFLE_DOWN, 2, 24 << 8 | 31, 6, 6}, // segments of 8
       {TESSERA_STUB_SHUFFLE_INDEX, 9, 31, 20, 9},
       {TESSERA_STUB_SHUFFLE_INDEX, 9, 24 << 8 | 31, 20, 17},
@@ -96,7 +96,7 @@ TEST_F(Emulator, ShuffleModes) {
 
 namespace {
 
-/// d = a b + c of small integers, which both types hold exactly.
+/// d = a b + c of small integers, which both types represent exactly.
 struct Product {
   std::vector<uint16_t> a, b;
   std::vector<float> c, d, expected;
