@@ -1,4 +1,4 @@
-//===- Reference.h - What a move should do, computed the obvious way --*- C++ -*-===//
+//===- Reference.h - Reference results of moves -----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,7 +21,7 @@
 
 namespace tessera::runtime {
 
-/// One element as a number, through the dtype's own rounding.
+/// One element as a number, rounded by its dtype.
 inline double readElement(DType dtype, const std::byte *at) {
   auto as = [&](auto zero) {
     std::memcpy(&zero, at, sizeof(zero));
@@ -64,7 +64,7 @@ inline void writeElement(DType dtype, double value, std::byte *at) {
     return as(floatToBfloat(static_cast<float>(value)));
   case DType::i64:
   case DType::index:
-    // INT64_MAX is no double.
+    // A double cannot represent INT64_MAX.
     return as(value >= 0x1p63 ? INT64_MAX : static_cast<int64_t>(value));
   case DType::i32:
     return as(static_cast<int32_t>(static_cast<int64_t>(value)));
@@ -104,7 +104,7 @@ inline double identityValue(DType dtype, ReduceKind kind) {
   return 0;
 }
 
-/// One reduction step, rounded as its dtype accumulates.
+/// One reduction step, rounded like the accumulation of its dtype.
 inline double combineValues(DType dtype, ReduceKind kind, double a, double b) {
   double result = 0;
   switch (kind) {
@@ -157,8 +157,8 @@ inline int64_t localOffset(const Mesh &mesh, const Layout &layout, const Shape &
   return offset;
 }
 
-/// The contribution of a place over partial axes to an element: small, of both signs, not exact
-/// under reordering for floats.
+/// The contribution of a place over partial axes to an element: small, of both signs, for floats
+/// inexact under reordering.
 inline double contribution(DType dtype, const Shape &index, int64_t place) {
   uint64_t hash = 88172645463325252u + static_cast<uint64_t>(place) * 0x9e3779b97f4a7c15u;
   for (int64_t i : index)
@@ -179,7 +179,7 @@ inline AxisList partialAxesOf(const Layout &layout) {
   return axes;
 }
 
-/// Writes what a device of the source layout holds.
+/// Writes the elements that a device of the source layout holds.
 inline void fillSource(DType dtype, const Mesh &mesh, const Layout &layout, int64_t position,
                        std::byte *buffer) {
   Shape coordinate = mesh.coordinate(position);
@@ -190,8 +190,8 @@ inline void fillSource(DType dtype, const Mesh &mesh, const Layout &layout, int6
   });
 }
 
-/// The global value of an element of a source layout; `keep` are partial axes that are not reduced,
-/// whose place is that of `coordinate`. The layouts of these tests name partial axes either all in
+/// The global value of an element of a source layout. `keep` are partial axes that are not reduced;
+/// their place is that of `coordinate`. The layouts of these tests name partial axes either all in
 /// both layouts or in one of them.
 inline double sourceValue(DType dtype, const Mesh &mesh, const Layout &source, const Shape &index,
                           const Layout &target, const Shape &coordinate) {
@@ -213,7 +213,7 @@ inline double sourceValue(DType dtype, const Mesh &mesh, const Layout &source, c
   return value;
 }
 
-/// What a target device must hold of an element.
+/// The expected value of an element on a target device.
 inline double expectedValue(DType dtype, const Mesh &mesh, const Layout &source,
                             const Layout &target, int64_t position, const Shape &index) {
   Shape coordinate = mesh.coordinate(position);
@@ -226,7 +226,7 @@ inline double expectedValue(DType dtype, const Mesh &mesh, const Layout &source,
     for (size_t d = 0; d < source.dims.size(); ++d)
       if (sharding::overlapsAny(source.dims[d].axes, part.axis)) {
         cuts = true;
-        // The shard of a device at this place, whatever the other axes say.
+        // The shard of a device at this place, for any coordinate of the other axes.
         Shape owner = coordinate;
         sharding::Box valid = source.valid(mesh, owner);
         if (index[d] < valid.offset[d] || index[d] >= valid.offset[d] + valid.size[d])
@@ -240,8 +240,8 @@ inline double expectedValue(DType dtype, const Mesh &mesh, const Layout &source,
   return value;
 }
 
-/// Whether every valid element of a target buffer is as expected, and its padding holds `padding`
-/// (or what it was filled with before: bytes 0xab).
+/// Checks that every valid element of a target buffer is as expected, and that its padding holds
+/// `padding` (or its initial contents: bytes 0xab).
 inline void checkTarget(DType dtype, const Mesh &mesh, const Layout &source, const Layout &target,
                         int64_t position, const std::byte *buffer, std::optional<double> padding,
                         const std::string &what) {

@@ -67,7 +67,7 @@ TEST(Algorithm, AnyOrderGivesTheReductionsThatDoNotRound) {
   }
 }
 
-/// By rank, messages and elements that it sends.
+/// By rank, the messages and elements that it sends.
 static std::vector<std::pair<int64_t, int64_t>> sentBy(const CollectiveCase &c, Algorithm a) {
   std::vector<std::pair<int64_t, int64_t>> sent;
   for (int64_t rank = 0; rank < c.ranks; ++rank) {
@@ -184,7 +184,7 @@ TEST(AlgorithmChoice, FollowsGroupSizeAndTopology) {
   double least = modelledSeconds(c.request(0), Algorithm::hierarchical, 4);
   for (Algorithm algorithm : algorithmsFor(c.request(0)))
     EXPECT_GE(modelledSeconds(c.request(0), algorithm, 4), least) << toString(algorithm);
-  // It adds in another order, so only on request.
+  // It adds in a different order, so it is used only on request.
   EXPECT_EQ(choose(8, 1 << 20, false), Algorithm::direct);
 }
 

@@ -1,12 +1,12 @@
-//===- CollectiveCase.h - Collectives with the results they have -*- C++ -*-===//
+//===- CollectiveCase.h - Collectives with expected results -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// The suite of collectives: what each rank gives, generated from a seed, and
-// what each rank must have in the end, computed without messages.
+// The suite of collectives: the inputs of each rank, generated from a seed, and its
+// expected results, computed without messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,9 +41,9 @@ struct CollectiveCase {
   DType dtype = DType::f32;
   ReduceKind reduction = ReduceKind::sum;
   int64_t ranks = 1, root = 0;
-  int64_t count = 0;   ///< all_reduce, reduce, broadcast: of the buffer; others: of a rank, about
+  int64_t count = 0;   ///< all_reduce, reduce, broadcast: of the buffer; others: of a rank, roughly
   bool uneven = false; ///< of the others: ranks have different counts, some none
-  /// Small whole numbers, whose sums are exact in any order; otherwise NaN and all magnitudes.
+  /// Small integers, whose sums are exact in any order; otherwise NaN and all magnitudes.
   bool exact = false;
   std::vector<int64_t> hosts = {};
 
@@ -86,7 +86,7 @@ struct CollectiveCase {
     bool own = kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::scatter;
     return own ? r.counts[rank] : sum(kind == CollectiveKind::all_to_all ? r.receives : r.counts);
   }
-  /// Whether a rank gets a result.
+  /// Whether a rank has a result.
   bool gets(int64_t rank) const {
     return (kind != CollectiveKind::gather && kind != CollectiveKind::reduce) || rank == root;
   }
@@ -108,7 +108,7 @@ struct CollectiveCase {
     return bytes;
   }
 
-  /// What each rank gets; empty where it gets nothing.
+  /// The results of all ranks; empty for ranks without a result.
   std::vector<Bytes> results() const {
     std::vector<Bytes> inputs, results(static_cast<size_t>(ranks));
     for (int64_t rank = 0; rank < ranks; ++rank)

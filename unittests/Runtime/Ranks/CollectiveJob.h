@@ -15,7 +15,7 @@
 
 namespace tessera::runtime::test {
 
-/// Ranks of one thread: each advances in turn.
+/// Ranks in one thread: each advances in turn.
 class Job {
 public:
   explicit Job(std::vector<std::unique_ptr<Transport>> ofRanks) : transports(std::move(ofRanks)) {
@@ -65,13 +65,13 @@ public:
         EXPECT_EQ(Bytes(at, at + expected[rank].size()), expected[rank]) << "rank " << rank;
       }
     results.clear();
-    if (place == Place::apart) // inputs stay what they were
+    if (place == Place::apart) // inputs must not change
       for (int64_t rank = 0; rank < c.ranks; ++rank)
         EXPECT_EQ(inputs[rank], c.inputOf(rank)) << "rank " << rank;
   }
 
 private:
-  /// Input and output of a rank that share memory, as the kind allows.
+  /// Input and output of a rank that share memory, if the kind allows it.
   std::pair<std::byte *, std::byte *> inPlace(const CollectiveCase &c, int64_t rank, Bytes &input,
                                               Bytes &output) {
     results.resize(static_cast<size_t>(c.ranks));
@@ -93,7 +93,7 @@ private:
   int64_t channel = 0;
 };
 
-/// Ranks on hosts of different sizes, not in the order of ranks.
+/// Ranks on hosts of different sizes, not in rank order.
 inline std::vector<int64_t> severalHosts(int64_t ranks) {
   std::vector<int64_t> hosts;
   for (int64_t rank = 0; rank < ranks; ++rank)

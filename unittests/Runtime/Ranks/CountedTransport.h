@@ -14,7 +14,7 @@
 
 namespace tessera::runtime::test {
 
-/// Another transport, and the bytes that were sent to each other rank.
+/// Wraps a transport and counts the bytes sent to each other rank.
 class CountedTransport final : public Transport {
 public:
   explicit CountedTransport(std::unique_ptr<Transport> counted)

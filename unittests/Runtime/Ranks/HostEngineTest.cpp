@@ -18,7 +18,7 @@ using namespace tessera::runtime::test;
 
 namespace {
 
-/// One stream, whose operations happen one after the other.
+/// One stream, whose operations run sequentially.
 class OneStream final : public HostStreams {
 public:
   Status issue(Issue, Start start) override {
@@ -124,7 +124,7 @@ TEST(HostEngine, CallsGiveTheBitsOfPerformCall) {
 TEST(HostEngine, ExchangesMeetInTheirOrderOnGroupsOfRanks) {
   auto ranks = makeRanks(4);
   makeCommunicators(ranks, {{0, 2}, {1, 3}});
-  // Each rank sends twice before it receives once; ranks of a group are 0 and 1.
+  // Each rank sends twice before it receives once; the group has ranks 0 and 1.
   int64_t sent[4][2] = {{10, 11}, {20, 21}, {30, 31}, {40, 41}}, received[4][2] = {};
   for (int64_t rank = 0; rank < 4; ++rank) {
     auto message = [&](bool send, int64_t &value) {
@@ -137,8 +137,8 @@ TEST(HostEngine, ExchangesMeetInTheirOrderOnGroupsOfRanks) {
     ASSERT_TRUE(
         engine.exchange(kIssue, rank % 2, rank / 2, {message(false, received[rank][1])}).ok());
   }
-  // The second receive waits in the stream; the first exchange ends without it only where messages
-  // need no receiver, so this checks that streams get there.
+  // The second receive waits in the stream. The first exchange ends without it only if messages
+  // need no receiver, so this tests that streams make progress.
   for (int turn = 0; turn < 10; ++turn)
     for (auto &rank : ranks)
       rank->stream.advance();

@@ -1,4 +1,4 @@
-//===- LaunchedRankTest.cpp - Which process of a job this is --------------===//
+//===- LaunchedRankTest.cpp - Ranks of launched processes -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,7 +27,7 @@ const char *look(const char *name) {
 
 } // namespace
 
-/// The table that tessera.ranks is tested with, too.
+/// The table that also tests tessera.ranks.
 TEST(LaunchedRank, TheRuleAsATable) {
   std::ifstream file(RANKS_TABLE);
   nlohmann::json table = nlohmann::json::parse(file);

@@ -1,4 +1,4 @@
-//===- MessageBuffersTest.cpp - How far senders run ahead -----------------===//
+//===- MessageBuffersTest.cpp - Buffers for messages in advance -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -27,7 +27,7 @@ TEST(MessageBuffers, SendersHaveRoomForWhatTheyAreAheadBy) {
   ASSERT_TRUE(unknown);
   EXPECT_FALSE(unknown->isKnown);
 
-  // Received once too few, and once too often.
+  // One receive too few, and one too many.
   for (int64_t trips : {2, 4}) {
     BufferedProgram uneven(false);
     std::get<LoopStep>(uneven.b.program.parts[uneven.q].steps[0].action).upper.value = trips;
@@ -40,7 +40,7 @@ TEST(MessageBuffers, SendersHaveRoomForWhatTheyAreAheadBy) {
 }
 
 TEST(MessageBuffers, LoopsWithoutTransfersArePassedOver) {
-  // More trips than are played.
+  // More trips than the simulation executes.
   BufferedProgram program(false);
   ProgramBuilder &b = program.b;
   int64_t i = b.slot(program.p, DType::index, Shape{});

@@ -1,4 +1,4 @@
-//===- RankPlanTest.cpp - Plans of ranks, executed without any device -----===//
+//===- RankPlanTest.cpp - Plans of ranks, executed without devices --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -19,7 +19,7 @@ using namespace tessera::runtime;
 
 namespace {
 
-/// A part of one collective, and the memory of its devices.
+/// A part of one collective, with the memory of its devices.
 class Ranks {
 public:
   Ranks(const Mesh &mesh, CollectiveKind kind, DType dtype, const Layout &source,
@@ -35,7 +35,7 @@ public:
     return planRanks(b.program, b.program.parts[part], step, reducesExactly);
   }
 
-  /// Executes a plan as an engine would that has no order of its own: whoever can go on does.
+  /// Executes a plan like an engine without an order of its own: any rank that can proceed does.
   void run(const RankPlan &plan) {
     auto count = static_cast<size_t>(mesh.numDevices());
     std::vector<size_t> next(count);
@@ -72,7 +72,7 @@ private:
     return (space == kStaging ? staging : arenas)[place].data() + (address - space);
   }
 
-  /// False while others are not there yet.
+  /// False if others have not arrived yet.
   bool perform(const RankPlan &plan, size_t place, const RankAction &action,
                const std::vector<size_t> &next) {
     if (action.kind == RankAction::Kind::move) {
@@ -87,7 +87,8 @@ private:
     const std::vector<int64_t> &group = plan.groups[plan.groupOf[place]];
     if (action.kind == RankAction::Kind::exchange)
       return exchange(place, group, action);
-    // The last to come performs the call for all, who find it done when they come again.
+    // The last rank to arrive executes the call for all; the others find it done on their next
+    // attempt.
     auto &calls = arrived[plan.groupOf[place]];
     auto &mine = calls[{place, next[place]}];
     if (mine)
@@ -101,7 +102,7 @@ private:
         return false;
       const RankAction &theirs = plan.actions[other][next[other]];
       if (calls[{other, next[other]}])
-        return false; // it has not left the call before
+        return false; // it has not left the previous call
       EXPECT_EQ(theirs.call.kind, action.call.kind);
       EXPECT_EQ(theirs.call.count, action.call.count);
       auto ranks = static_cast<int64_t>(group.size());
@@ -119,7 +120,7 @@ private:
     return true;
   }
 
-  /// Sends at once, and receives when everything that it receives was sent.
+  /// Sends immediately, and receives once all of its messages have been sent.
   bool exchange(size_t place, const std::vector<int64_t> &group, const RankAction &action) {
     auto peerOf = [&](const RankAction::Message &message) {
       return static_cast<size_t>(mesh.positionOf(group[static_cast<size_t>(message.peer)]));
@@ -151,7 +152,7 @@ private:
   std::vector<Bytes> arenas, staging;
   std::map<std::pair<size_t, size_t>, std::deque<Bytes>> sent; ///< by sender and receiver
   std::set<std::pair<size_t, const RankAction *>> sending;
-  /// Calls that are done, by group, then by place and action.
+  /// Completed calls, by group, then by place and action.
   std::map<int64_t, std::map<std::pair<size_t, size_t>, bool>> arrived;
 };
 
@@ -159,7 +160,7 @@ bool none(DType, ReduceKind) {
   return false;
 }
 
-/// Whether the plan moves what the collective says, and with which actions.
+/// Checks that the plan moves the data of the collective; returns the actions that it used.
 std::set<std::string> check(const Mesh &mesh, CollectiveKind kind, DType dtype,
                             const Layout &source, const Layout &target,
                             ReducesExactly reducesExactly = librariesReduceExactly) {

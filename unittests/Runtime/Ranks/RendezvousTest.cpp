@@ -1,4 +1,4 @@
-//===- RendezvousTest.cpp - Where the processes of a job meet -------------===//
+//===- RendezvousTest.cpp - Rendezvous of the processes of a job ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -39,7 +39,7 @@ TEST(Rendezvous, RanksGiveEachOtherBytes) {
       if (!met)
         return;
       for (int round = 0; round < 3; ++round) {
-        // Of different sizes, one of them large, one empty.
+        // Different sizes, one of them large, one empty.
         auto all = (*met)->allGather(std::string(static_cast<size_t>(rank) * 100000, 'a' + round));
         if (!all || static_cast<int64_t>(all->size()) != kRanks)
           return;
@@ -75,7 +75,7 @@ TEST(Rendezvous, RunningRanksWaitForSlowOnesAndNotForTheDead) {
       std::this_thread::sleep_for(std::chrono::duration<double>(1.25 * kOpening));
       (void)(*met)->allGather("slow", Rendezvous::Wait::whileRunning);
     }
-  } // ends without a word
+  } // ends without a message
   root.join();
   EXPECT_TRUE(wasSlowHeard);
   EXPECT_EQ(said, "rank 1 does not answer rank 0; it has ended");
@@ -97,7 +97,7 @@ TEST(Rendezvous, WhoHasGoneIsNamed) {
   {
     auto met = Rendezvous::open({1, 2, 1}, 20);
     ASSERT_TRUE(met) << met.message();
-  } // ends without a word
+  } // ends without a message
   root.join();
   EXPECT_NE(said.find("rank 1 does not answer rank 0"), std::string::npos) << said;
   EXPECT_EQ(peers, "rank 1 of 2 has ended");
@@ -166,7 +166,7 @@ TEST(Rendezvous, FilesOfOthersStayAndItsOwnGo) {
             "TESSERA_RENDEZVOUS names '" + path +
                 "', which exists and is not a rendezvous file; name a file that does not exist");
   EXPECT_EQ(read(), "my thesis");
-  for (const char *left : {"", "tessera-rendezvous host 1"}) { // made by mktemp, or by a dead job
+  for (const char *left : {"", "tessera-rendezvous host 1"}) { // by mktemp, or by a dead job
     write(left);
     EXPECT_EQ(Rendezvous::open({0, 2, 0}, 0.1).message(), "waited 0 s for ranks 1 of 2");
     EXPECT_NE(::access(path.c_str(), F_OK), 0) << "nobody came, and the file is gone";
@@ -206,7 +206,7 @@ TEST(Rendezvous, BroadcastGivesWhatTheOwnerHas) {
       std::vector<std::byte> data(1000, std::byte(rank));
       Status given = (*met)->broadcast(2, data.data(), 1000, Rendezvous::Wait::whileOpening);
       right += given.ok() && data == std::vector<std::byte>(1000, std::byte(2));
-      // Who expects another size than the owner's is told.
+      // A rank with a size other than the owner's gets an error.
       int64_t size = rank == 0 ? 8 : 16;
       refused += !(*met)->broadcast(1, data.data(), size, Rendezvous::Wait::whileOpening).ok();
     });

@@ -1,4 +1,4 @@
-//===- RoutesTest.cpp - Who sends how much to whom ------------------------===//
+//===- RoutesTest.cpp - Bytes sent between pairs of ranks -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

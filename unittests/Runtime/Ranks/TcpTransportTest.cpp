@@ -24,7 +24,7 @@ std::string meetingFile(const char *name) {
   return "file:" + path;
 }
 
-/// By rank, the transport or why there is none. `tokens` has one of each rank.
+/// By rank, the transport or its error. `tokens` has one per rank.
 std::vector<Expected<std::unique_ptr<Transport>>>
 openAll(const char *name, std::vector<std::string> tokens, double seconds = 20) {
   auto ranks = static_cast<int64_t>(tokens.size());
@@ -98,7 +98,7 @@ TEST(TcpTransport, ChannelsAreIndependent) {
   for (auto &rank : ranks)
     first = *rank->openChannel({0, 1}), second = *rank->openChannel({0, 1});
   EXPECT_NE(first, second);
-  // The first message waits for nobody: the second is received before it.
+  // The first message blocks nobody: the second is received before it.
   int64_t sent[2] = {11, 22}, received[2] = {};
   auto data = [](int64_t &value) { return reinterpret_cast<std::byte *>(&value); };
   auto a = ranks[0]->send(first, 1, data(sent[0]), 8);
@@ -178,7 +178,7 @@ TEST(TcpTransport, WhoHasEndedIsNamedWithItsHost) {
 }
 
 TEST(TcpTransport, ForeignConnectionsHoldNobodyUp) {
-  // Something knocks at the port first, and says nonsense.
+  // Another process connects to the port first, and sends garbage.
   Expected<Socket> probe = listenAt(0, Reach::loopback);
   int64_t port = probe->port();
   *probe = Socket();
@@ -203,7 +203,7 @@ TEST(TcpTransport, APortThatIsTakenIsNamed) {
 }
 
 TEST(TcpTransport, OtherHostsNeedAToken) {
-  // An address for documentation (RFC 5737), which is not a host's.
+  // An address reserved for documentation (RFC 5737), which no host has.
   auto opened = openTcpTransport({1, 2, 1}, 5, {"192.0.2.1 29500", "", "init_method"});
   EXPECT_EQ(opened.message().find("rank 0 is at '192.0.2.1', which is another host than"), 0u)
       << opened.message();

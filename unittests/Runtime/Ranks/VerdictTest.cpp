@@ -1,4 +1,4 @@
-//===- VerdictTest.cpp - Whom a job waits for -----------------------------===//
+//===- VerdictTest.cpp - Ranks that a job waits for -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +25,7 @@ CallShapePtr shape(const std::string &text, const std::string &stream, std::vect
 const CallShapePtr kSum = shape("all_reduce 3 of 16 f32", "a", {0, 1, 2});
 const CallShapePtr kPair = shape("all_gather 4 of 8 f32", "b", {1, 2});
 
-/// A rank that has waited in the `place`-th call of a stream.
+/// A rank that has been waiting in the `place`-th call of a stream.
 RankReport waits(const CallShapePtr &call, int64_t place, double seconds) {
   RankReport report;
   report.host = "h";
@@ -102,7 +102,7 @@ TEST(Verdict, BlockingCallsThatWaitForEachOtherAreKnownBeforeTheDeadline) {
 }
 
 TEST(Verdict, OfRanksThatWaitForEachOtherAnotherIsNotBlamed) {
-  // Rank 0 has called, too, and has only just come.
+  // Rank 0 has also called, but only just now.
   std::vector<RankReport> ranks{waits(kSum, 4, 0.1), waits(kSum, 4, 1), waits(kPair, 0, 1)};
   ranks[0].state.isWaiting = false;
   ranks[2].state.issued["a"] = 4;
@@ -149,7 +149,7 @@ TEST(Verdict, WhoIsLateIsNamedThoughTheJobGoesOn) {
   EXPECT_EQ(late->call, "a 4");
 }
 
-/// A receive from rank 1, of whose messages `came` have come.
+/// A receive from rank 1, of whose messages `came` have arrived.
 RankReport receives(int64_t came, double seconds) {
   auto made = std::make_shared<CallShape>();
   made->text = "receive of 4 f32 from rank 1";

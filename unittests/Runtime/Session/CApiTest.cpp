@@ -45,7 +45,7 @@ TEST(CApi, WholeLife) {
   EXPECT_NE(std::string(info.home).find("\"layout\""), std::string::npos) << info.home;
   ASSERT_EQ(tessera_session_result(session, 0, &info), TESSERA_OK);
   EXPECT_EQ(info.feeds, 0);
-  // All devices are here: values are given and read as a whole.
+  // This process has all devices: values are set and read as a whole.
   int64_t box[2] = {};
   int count = 0;
   ASSERT_EQ(tessera_session_argument_box(session, 0, box, &count), TESSERA_OK);

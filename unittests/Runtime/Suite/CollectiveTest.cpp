@@ -1,4 +1,4 @@
-//===- CollectiveTest.cpp - Every collective against an obvious reference -===//
+//===- CollectiveTest.cpp - Collectives against a simple reference --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,7 +22,7 @@ struct Case {
   std::optional<double> fill = {};
 };
 
-/// Layouts that leave everything to coordinate 0 of an axis.
+/// Layouts that assign everything to coordinate 0 of an axis.
 Layout onRoot(const Mesh &mesh, const Shape &global) {
   Layout root = replicated(global);
   root.dims[0] = {{whole(mesh, mesh.numAxes() - 1)}, global[0], 0, global[0]};
@@ -40,7 +40,7 @@ std::vector<Case> plainCases(const Mesh &mesh) {
     Layout halo = rows;
     halo.dims[0].offset = -1;
     halo.dims[0].length += 2;
-    Layout shifted = rows; // device c holds what device c + 1 held: a permutation
+    Layout shifted = rows; // device c holds the part of device c + 1: a permutation
     shifted.dims[0].offset = rows.dims[0].step;
     cases.insert(cases.end(), {{CollectiveKind::slice, full, rows},
                                {CollectiveKind::all_gather, rows, full},
@@ -222,7 +222,7 @@ static void runInPlace(const Mesh &mesh, const Case &each, int64_t shift) {
   part.slots[dst].offset = shift * 4;
   part.arenaBytes = std::max(part.slots[src].bytes, part.slots[dst].bytes + shift * 4);
   CollectiveStep step = b.collective(each.kind, m, src, dst, DType::f32, each.source, each.target);
-  step.operands[0].fill = 5.0; // leftovers of the source in the padding are no error
+  step.operands[0].fill = 5.0; // stale source elements in the padding are no error
   b.add(p, step);
   auto executor = openProgram(b.program);
   ASSERT_TRUE(executor);
@@ -250,7 +250,7 @@ TEST(Collective, InPlaceAndOverlapping) {
   }
 }
 
-/// Beyond kStreamBytes.
+/// Larger than kStreamBytes.
 TEST(Collective, VeryLargeOnesAreStreamed) {
   Mesh mesh = makeMesh({4});
   AxisRef a = whole(mesh, 0);
@@ -319,7 +319,7 @@ TEST(Collective, ToAnotherArrangementOfTheDevices) {
                       static_cast<size_t>(builder.program.parts[p].slots[dst].bytes));
         }
         ASSERT_TRUE(executor->run().ok());
-        // The device at a place of the second mesh is the part's device of that process id.
+        // The device at a position of the second mesh is the part's device with that process id.
         for (int64_t place = 0; place < 4; ++place)
           checkTarget(DType::f32, second, replicated(global), target, place,
                       executor->slotData(p, second.processIds[place], dst), {}, "rearranged");

@@ -222,7 +222,7 @@ TEST(ControlFlow, AsynchronousCollectives) {
       CollectiveStep second =
           b.collective(CollectiveKind::all_reduce, m, z, w, DType::f32, partial, full);
       first.token = 1, second.token = 2;
-      // Two in flight at once, over three trips; waited for in the other order.
+      // Two in progress at once, over three trips; waited for in reverse order.
       Step loop = b.step(LoopStep{iv, {0, {}}, {3, {}}, {1, {}}, {}});
       StepList &body = std::get<LoopStep>(loop.action).body;
       body.push_back(b.step(first));

@@ -10,7 +10,7 @@
 using namespace tessera;
 using namespace tessera::runtime;
 
-/// Runs one collective three times and returns what was counted.
+/// Runs one collective three times and returns its counters.
 static CollectiveStats countOf(const Mesh &mesh, CollectiveKind kind, const Layout &source,
                                const Layout &target) {
   ProgramBuilder b;
@@ -29,7 +29,7 @@ TEST(Traffic, CountedBytesAreThePredictedOnes) {
   for (int64_t n : {1, 2, 3, 4, 8}) {
     Mesh mesh = makeMesh({n});
     AxisRef a = whole(mesh, 0);
-    Shape global{8 * n, 6 * n}; // sizes divide: the formulas are exact
+    Shape global{8 * n, 6 * n}; // sizes are divisible: the formulas are exact
     Layout full = replicated(global), rows = layoutOf(global, {{a}, {}});
     Layout columns = layoutOf(global, {{}, {a}});
     Layout partial = layoutOf(global, {{}, {}}, {{a, ReduceKind::sum}});
@@ -53,7 +53,7 @@ TEST(Traffic, CountedBytesAreThePredictedOnes) {
                  {CollectiveKind::reduce, partial, root}};
     for (auto &row : table) {
       if (n == 1 && (row.kind == CollectiveKind::broadcast || row.kind == CollectiveKind::reduce))
-        continue; // the formula says B whatever n is
+        continue; // the formula is B for any n
       CollectiveStats counted = countOf(mesh, row.kind, row.source, row.target);
       sharding::Traffic predicted =
           sharding::trafficOf(row.kind, n, 4, mesh, row.source, mesh, row.target);

@@ -12,8 +12,8 @@ using namespace tessera::runtime;
 
 namespace {
 
-/// Two parts, x on the first mesh sent to y on the second, in loops of `sends` and `recvs` trips
-/// around equal numbers of transfers in all.
+/// Two parts: x on the first mesh is sent to y on the second, in loops of `sends` and `recvs` trips
+/// with equal total numbers of transfers.
 struct TransferProgram {
   ProgramBuilder b;
   int64_t p, q, x, y;
