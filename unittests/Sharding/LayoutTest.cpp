@@ -1,4 +1,4 @@
-//===- LayoutTest.cpp - Boxes and what a device holds ---------------------===//
+//===- LayoutTest.cpp - Boxes and layouts ---------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -46,7 +46,7 @@ TEST(Box, SubtractCoversExactlyTheRest) {
   }
 }
 
-/// Valid extents along one dimension, device by device.
+/// Valid extents along one dimension, by device.
 static Shape extents(const Mesh &mesh, const Layout &layout) {
   Shape result;
   for (int64_t position = 0; position < mesh.numDevices(); ++position)
@@ -97,7 +97,8 @@ TEST(Layout, MaxValidElementsIsTheLargestDevice) {
 }
 
 TEST(Layout, RootHoldsAll) {
-  // A step of the whole extent leaves everything to coordinate 0: what gather and reduce produce.
+  // A step of the whole extent assigns everything to coordinate 0: the layout after gather and
+  // reduce.
   Mesh mesh = makeMesh({3});
   Layout root{{5}, {{{whole(mesh, 0)}, 5, 0, 5}}, {}};
   EXPECT_EQ(extents(mesh, root), (Shape{5, 0, 0}));

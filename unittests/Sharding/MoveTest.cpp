@@ -39,9 +39,9 @@ TEST(Move, GathersTheAxesThatTheTargetLacks) {
   EXPECT_TRUE(leads(all_gather, kB, cut({kAB, {}}), cut({kA, {}})));
   EXPECT_TRUE(leads(all_gather, kAB, cut({kA, kB}), cut({{}, {}})));
   EXPECT_TRUE(leads(all_gather, kMinorB, cut({kB, {}}), cut({kMajorB, {}})));
-  EXPECT_FALSE(leads(all_gather, kA, cut({kAB, {}}), cut({kB, {}}))); // the major axis stays
+  EXPECT_FALSE(leads(all_gather, kA, cut({kAB, {}}), cut({kB, {}}))); // the major axis must stay
   EXPECT_FALSE(leads(all_gather, kA, cut({kAB, {}}), cut({kA, {}})));
-  EXPECT_FALSE(leads(all_gather, kB, cut({kB, {}}, kA), cut({{}, {}}))); // partial is lost
+  EXPECT_FALSE(leads(all_gather, kB, cut({kB, {}}, kA), cut({{}, {}}))); // the partial axis is lost
 }
 
 TEST(Move, ReducesTheAxesOfItsGroup) {

@@ -33,9 +33,9 @@ static void forEachIndex(const Box &box, const std::function<void(const Shape &)
   }
 }
 
-/// The value of every element on every device as a multiset of terms "who contributes": a source
-/// device that is not partial contributes the element itself (term -1), a partial one its own
-/// share, named by its index over the partial axes.
+/// The value of every element on every device as a multiset of contributing terms: a source device
+/// that is not partial contributes the element itself (term -1), a partial one its own share,
+/// identified by its index over the partial axes.
 struct Model {
   std::vector<std::map<Shape, std::multiset<int64_t>>> devices;
 };
@@ -74,7 +74,7 @@ static Model apply(const Redistribution &move, const Model &source, int64_t targ
   return result;
 }
 
-/// Sums what the partial devices of a result hold: the global value by element.
+/// Sums the shares of the partial devices of a result: the global value by element.
 static std::map<Shape, std::multiset<int64_t>> total(const Mesh &mesh, const Layout &layout,
                                                      const Model &model, int64_t device) {
   AxisList partial;
@@ -170,7 +170,7 @@ TEST(Redistribution, RandomPairs) {
   }
 }
 
-// Slices of a mesh along the axes that no layout uses do the same.
+// Slices of a mesh along axes that no layout uses behave identically.
 TEST(Redistribution, IdleAxesRepeatAMove) {
   std::mt19937 random(11);
   auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };

@@ -19,7 +19,7 @@ using namespace tessera::sharding;
 
 namespace {
 
-/// Calls `visit` with every move without a target of matrices of several shapes, even and not.
+/// Calls `visit` with every move without a target, for matrices of several shapes, even and uneven.
 template <typename Visit> void forEachMove(const Visit &visit) {
   Mesh mesh = makeMesh({2, 3});
   for (const std::vector<int64_t> &shape :
@@ -64,7 +64,7 @@ TEST(ReshardGraph, TrafficInClosedFormIsThatOfLayouts) {
   EXPECT_GT(moves, 500);
 }
 
-/// Whether every device of a move finds its elements among those of its group, by boxes.
+/// Whether every device of a move finds its elements within its group, by boxes.
 bool staysInGroup(const Mesh &mesh, const std::vector<int64_t> &shape, const Move &move) {
   Layout from = makeLayout(move.source.withoutPartial(), shape);
   Layout to = makeLayout(move.target.withoutPartial(), shape);
@@ -92,9 +92,9 @@ TEST(ReshardGraph, MovesFindTheirElementsInTheGroup) {
       return;
     Move local = move;
     if (move.kind == CollectiveKind::slice)
-      local.axes.clear(); // nobody is asked
+      local.axes.clear(); // no other device participates
     if (move.kind == CollectiveKind::exchange)
-      // Among the devices that differ in the axes that come or go.
+      // Among the devices that differ in the added or removed axes.
       for (size_t d = 0; d < shape.size(); ++d)
         for (const AxisRef &axis : move.source.dims[d])
           if (!overlapsAny(move.target.dims[d], axis))

@@ -17,7 +17,7 @@ using namespace tessera::sharding;
 
 namespace {
 
-/// Random shardings over the axes of a mesh; partial only where `partials` says so.
+/// Random shardings over the axes of a mesh; partial only if `partials`.
 struct Shardings {
   std::mt19937 random{11};
 
@@ -61,7 +61,8 @@ TEST(ReshardPlanner, ChainsLeadFromSourceToTarget) {
         if (move.kind == CollectiveKind::slice)
           EXPECT_EQ(trafficOf(problem, move).count, 0);
       }
-      // An empty plan may rename: axes of extent 1, or dimensions that one device holds anyway.
+      // An empty plan may rename axes: those of extent 1, or of dimensions that one device holds
+      // whole.
       Layout reached = makeLayout(at, shape), wanted = makeLayout(problem.target, shape);
       for (int64_t p = 0; p < mesh.numDevices(); ++p)
         EXPECT_EQ(reached.valid(mesh, mesh.coordinate(p)).size,

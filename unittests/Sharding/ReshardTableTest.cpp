@@ -15,7 +15,7 @@ using namespace tessera::sharding;
 
 namespace {
 
-/// Every way to lie with each axis whole, partial or cutting a dimension, in mesh order.
+/// All shardings with each axis whole, partial or cutting a dimension, in mesh order.
 std::vector<TensorSharding> allShardings(const Mesh &mesh, int64_t rank) {
   std::vector<TensorSharding> all{TensorSharding::replicated(rank)};
   for (int64_t axis = 0; axis < mesh.numAxes(); ++axis) {
@@ -37,8 +37,8 @@ std::vector<TensorSharding> allShardings(const Mesh &mesh, int64_t rank) {
   return all;
 }
 
-/// Times of reshards of a matrix, of which the table may miss exchanges only: at most `slowest`
-/// times the planner's, and the same for at least so many of 10.
+/// Compares times of reshards of a matrix. The table may only lack exchanges: its times are at most
+/// `slowest` times the planner's, and equal in at least `sameOfTen` of 10 cases.
 void expectPlannersTimes(const Topology &topology, double slowest, int64_t sameOfTen) {
   Mesh mesh = makeMesh({2, 4});
   ReshardPlanner planner(Objective::time, topology);
@@ -48,10 +48,10 @@ void expectPlannersTimes(const Topology &topology, double slowest, int64_t sameO
   for (const TensorSharding &source : allShardings(mesh, 2))
     for (const TensorSharding &target : allShardings(mesh, 2)) {
       if (target.isPartial())
-        continue; // the planner reduces before it makes contributions; the table may do better
+        continue; // the planner reduces before it creates contributions; the table may be faster
       double planned = planner.plan({mesh, shape, 4, source, target}).seconds;
       double seconds = table.seconds(source, target);
-      // Never faster than the plan, and seldom slower: where an exchange replaces two collectives.
+      // Never faster than the plan, and rarely slower: if an exchange replaces two collectives.
       EXPECT_GE(seconds, planned * (1 - 1e-9))
           << toString(mesh, source) << " to " << toString(mesh, target);
       EXPECT_LE(seconds, planned * slowest)
@@ -70,7 +70,7 @@ TEST(ReshardTable, IsThePlannersTimeOfCopies) {
   Topology topology;
   topology.algorithms = {Algorithm::shared_memory};
   topology.links[0].link = {1e-6, 2e9, CopyRates{3e9, 1e9, 2e9, 7e8}};
-  // An exchange copies the result once; a chain in its place may gather whole rows on the way.
+  // An exchange copies the result once; a chain that replaces it may gather whole rows on the way.
   expectPlannersTimes(topology, 8, 6);
 }
 
@@ -90,7 +90,7 @@ TEST(ReshardTable, UnevenPartsOfPartsAreSent) {
             continue;
           double planned = planner.plan({mesh, shape, 4, source, target}).seconds;
           double seconds = table.seconds(source, target);
-          // What is sent is never free, and what is free is never sent.
+          // Communication is never free, and free reshards never communicate.
           EXPECT_EQ(planned == 0, seconds == 0)
               << toString(mesh, source) << " to " << toString(mesh, target) << " of " << shape[0]
               << "x" << shape[1];
@@ -119,19 +119,19 @@ TEST(ReshardTable, TakesAxesTogetherOnManyAxes) {
   Mesh many = makeMesh({2, 2, 2, 2, 2, 2, 2, 2}), few = makeMesh({16, 16});
   ReshardPlanner planner;
   ReshardTable table(many, {1024, 1024}, 4, planner), joined(few, {1024, 1024}, 4, planner);
-  // Four axes that stay beside each other are one of 16.
+  // Four axes that stay neighbours are merged into one of 16.
   EXPECT_DOUBLE_EQ(
       table.seconds(cut(many, {0, 1, 2, 3}, {4, 5, 6, 7}), cut(many, {4, 5, 6, 7}, {0, 1, 2, 3})),
       joined.seconds(cut(few, {0}, {1}), cut(few, {1}, {0})));
-  // What both begin with leaves a smaller tensor.
+  // A common prefix leaves a smaller tensor.
   ReshardTable part(few, {1024 / 16, 1024}, 4, planner);
   EXPECT_DOUBLE_EQ(
       table.seconds(cut(many, {0, 1, 2, 3, 4, 5, 6, 7}, {}), cut(many, {0, 1, 2, 3}, {})),
       part.seconds(cut(few, {1}, {}), cut(few, {}, {})));
-  // Equal axes may change their names.
+  // Equal axes may be renamed.
   EXPECT_DOUBLE_EQ(table.seconds(cut(many, {0, 5}, {2}), cut(many, {2}, {5})),
                    table.seconds(cut(many, {7, 1}, {4}), cut(many, {4}, {1})));
-  // An order that no axes share has a price, too: at most that of gathering everything.
+  // An order that no axes share has a finite time: at most that of gathering everything.
   TensorSharding mixed = cut(many, {0, 1, 2, 3, 4, 5, 6, 7}, {});
   double turned = table.seconds(mixed, cut(many, {7, 5, 3, 1, 6, 4, 2, 0}, {}));
   EXPECT_GT(turned, 0);

@@ -1,4 +1,4 @@
-//===- SegmentTest.cpp - Operands read by segment, against an obvious model -===//
+//===- SegmentTest.cpp - Operands read by segment, against a simple model -===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -39,8 +39,8 @@ TensorSharding needOf(const Segment &segment, int64_t extent, int64_t size, cons
   return operandSharding(ruleOf(segment, extent, size, isNarrow), 0, OpSharding{{axes}, {}});
 }
 
-/// Each device gets the elements of the segment that its part of the result takes over, no others,
-/// from devices that have them; what it has itself nobody sends.
+/// Each device receives exactly the elements of the segment that its part of the result takes over,
+/// from devices that hold them; elements that it holds are not sent.
 void check(const Mesh &mesh, const AxisList &had, const AxisList &cut, int64_t extent, int64_t size,
            const Segment &segment) {
   Layout source = layoutOf({extent}, {had}), result = layoutOf({size}, {cut});
@@ -145,7 +145,8 @@ TEST(Segment, AnExchangeOfSeveralTensorsIsPaidForByTheBusiestDevice) {
   Mesh line = makeMesh({8});
   AxisList a{whole(line, 0)};
   Layout source = layoutOf({1024}, {a});
-  // A roll by one: the last element goes to device 0, the others' last ones to their neighbours.
+  // A roll by one: the last element goes to device 0, the last elements of the others to their
+  // neighbours.
   Layout last = makeLayout(needOf({1023, 1, 0, 1, 1}, 1024, 1024, a), {1024});
   Layout rest = makeLayout(needOf({0, 1, 1, 1, 1023}, 1024, 1024, a), {1024});
   std::vector<MovedTensor> tensors{{4, source, last}, {4, source, rest}};

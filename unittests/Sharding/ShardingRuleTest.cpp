@@ -49,7 +49,7 @@ TEST(ShardingRule, OperandsAndResultsFollowFromTheFactors) {
   EXPECT_EQ(operandSharding(rule, 0, op), (TensorSharding{{kA, kB}, {}, {}, {}}));
   EXPECT_EQ(operandSharding(rule, 1, op), (TensorSharding{{kB, {}}, {}, {}, {}}));
   TensorSharding partial{{kA, {}}, {{kB[0], ReduceKind::sum}}, {}, {}};
-  EXPECT_EQ(operandSharding(rule, 2, op), partial); // the accumulator, as the result
+  EXPECT_EQ(operandSharding(rule, 2, op), partial); // the accumulator, like the result
   EXPECT_EQ(resultSharding(rule, 0, op), partial);
 }
 
@@ -81,7 +81,7 @@ TEST(ShardingRule, LegalizeDropsWhatARuleCannotHonour) {
   rule.factors[1].kind = FactorKind::replicate;
   EXPECT_EQ(legalize(rule, {kA, kB, {}}), (FactorAxes{kA, {}, {}}));
   rule = matmul();
-  EXPECT_EQ(legalize(rule, {kA, kAB, {}}), (FactorAxes{kA, {}, {}})); // the first keeps an axis
+  EXPECT_EQ(legalize(rule, {kA, kAB, {}}), (FactorAxes{kA, {}, {}})); // the first keeps it
   EXPECT_EQ(legalize(collapse(6, 4), {{}, kA}), (FactorAxes{{}, {}})); // no boxes
   EXPECT_EQ(legalize(collapse(2, 4), {kA, kB}), (FactorAxes{kA, kB}));
 }

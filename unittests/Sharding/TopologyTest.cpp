@@ -20,7 +20,7 @@ const char *const kTwoNodes = R"({"version": 1, "name": "2x8", "source": "test",
            {"name": "slow", "devices": 16, "alpha": 5e-6, "rate": 50e9}],
  "axes": {"pinned": "slow"}})";
 
-/// What is said of a text that is refused: "line L: message"; empty when it is taken.
+/// The error of a rejected text: "line L: message"; empty if it is accepted.
 std::string refusal(const std::string &text) {
   TopologyError error;
   return parseTopology(text, error) ? ""
@@ -48,7 +48,7 @@ TEST(Topology, AnAxisHasTheInnermostLinkThatJoinsItsLines) {
   EXPECT_EQ(links.axes[1].rate, 400e9);
   links = topology->linksOf(mesh({3, 5}, {"x", "y"})); // 5..9 cross the border of 8
   EXPECT_EQ(links.axes[1].rate, 50e9);
-  links = topology->linksOf(mesh({4, 8}, {"x", "y"})); // beyond all: the outermost
+  links = topology->linksOf(mesh({4, 8}, {"x", "y"})); // beyond all links: the outermost
   EXPECT_EQ(links.axes[0].rate, 50e9);
   links = topology->linksOf(mesh({8}, {"pinned"}));
   EXPECT_EQ(links.axes[0].rate, 50e9);
@@ -63,7 +63,7 @@ TEST(Topology, AnAxisOverNodesHasALevelForEachLink) {
   EXPECT_EQ(links.levels[0][0].link.rate, 400e9);
   EXPECT_EQ(links.levels[0][1].devices, 2);
   links = topology.linksOf(mesh({2, 8}, {"dp", "tp"}));
-  EXPECT_EQ(links.levels[0].size(), 1U); // ids 0 and 8: between the nodes alone
+  EXPECT_EQ(links.levels[0].size(), 1U); // ids 0 and 8: only between the nodes
   EXPECT_EQ(links.levels[1].size(), 1U);
   links = topology.linksOf(
       mesh({3, 5}, {"x", "y"})); // no run of 5 stays in a node, none of 1 < n < 5 divides
@@ -85,7 +85,7 @@ TEST(Topology, TheFastestAlgorithmIsTaken) {
   Mesh line = mesh({16}, {"d"});
   AxisList group{AxisRef::full(line, 0)};
   int64_t buffer = 160000000, wire = buffer * 2 * 15 / 16;
-  // Large: within the nodes at the fast rate, between them an eighth at the slow one.
+  // Large messages: within the nodes at the fast rate, an eighth between them at the slow one.
   Timing large =
       topology.linksOf(line).timing(line, group, CollectiveKind::all_reduce, traffic(wire));
   EXPECT_EQ(large.algorithm, Algorithm::hierarchical);
@@ -94,7 +94,7 @@ TEST(Topology, TheFastestAlgorithmIsTaken) {
                   2.0 * buffer / 8 * 1 / 2 / 50e9,
               1e-12);
   EXPECT_LT(large.seconds, wire / 50e9);
-  // On links of one class, doubling; of a library that has none, ring or, for few bytes, tree.
+  // On links of one class, doubling; if the library lacks it, ring or, for few bytes, tree.
   Mesh node = mesh({8}, {"d"});
   AxisList all{AxisRef::full(node, 0)};
   LinkModel links = topology.linksOf(node);
@@ -130,7 +130,7 @@ TEST(Topology, InSharedMemoryTheLargerSideCounts) {
   EXPECT_NEAR(seconds(all, CollectiveKind::all_gather, buffer / 8 * 7), expected, 1e-12);
   EXPECT_NEAR(seconds(pair, CollectiveKind::reduce_scatter, buffer / 2), expected, 1e-12);
   EXPECT_NEAR(seconds(all, CollectiveKind::exchange, buffer), expected, 1e-12);
-  // A library of messages does not have it, whatever it has.
+  // A library of messages never has it.
   links.algorithms = {};
   EXPECT_EQ(links.timing(node, all, CollectiveKind::all_gather, traffic(buffer)).algorithm,
             Algorithm::doubling);
@@ -151,12 +151,12 @@ TEST(Topology, InSharedMemoryCopiesAndSumsCount) {
   sent.added = {8000000, 8000000};
   EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::all_reduce, sent),
                    1e-6 + 6e6 / 4e9 + 2e6 / 1e9 + 8e6 / 5e8);
-  // What is local waits for nobody.
+  // Local moves have no latency.
   Traffic local;
   local.written = {8000000, 0};
   EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::slice, local), 8e6 / 4e9);
-  // Without rates of copies it is free, and the larger side counts; nor has a library of messages
-  // any use for them.
+  // Without rates of copies it is free, and the larger side counts; a library of messages ignores
+  // the rates, too.
   links.axes[0].copies.reset();
   EXPECT_EQ(links.seconds(node, all, CollectiveKind::slice, local), 0);
   EXPECT_DOUBLE_EQ(links.seconds(node, all, CollectiveKind::exchange, sent),
@@ -192,7 +192,7 @@ TEST(Topology, RatesOfCopiesAreOfSharedMemory) {
   EXPECT_EQ(errorOf(R"({"copy": 4, "strided_copy": 1, "add": 2, "strided_add": 1, "sub": 1})",
                     "shared_memory"),
             "line 6: field 'links[1].copies.sub' is not known here");
-  // Objects within a link are none of the list, nor are braces of a name.
+  // The list excludes objects within a link, and braces in a name.
   std::string text = kTwoNodes;
   text.replace(text.find("\"fast\""), 6, "\"fa{\\\"st\", \"copies\": " + all);
   text.replace(text.find("50e9"), 4, "-1");
@@ -238,7 +238,7 @@ TEST(Topology, ComputeIsARoofline) {
   Topology topology = *parseTopology(kTwoNodes, error);
   EXPECT_DOUBLE_EQ(topology.computeSeconds(2e12, 1e12, "f32", 8), 2.0);
   EXPECT_DOUBLE_EQ(topology.computeSeconds(2e12, 1e12, "bf16", 8), 1.0);
-  EXPECT_DOUBLE_EQ(topology.computeSeconds(2e12, 1e12, "i64", 8), 2.0); // as f32
+  EXPECT_DOUBLE_EQ(topology.computeSeconds(2e12, 1e12, "i64", 8), 2.0); // like f32
   topology.device.sharesCores = true;
   EXPECT_DOUBLE_EQ(topology.computeSeconds(2e12, 1e12, "f32", 8), 16.0);
 }

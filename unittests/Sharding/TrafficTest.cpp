@@ -20,7 +20,7 @@ static void expectTraffic(const Traffic &traffic, int64_t bytes, int64_t wire, i
 }
 
 TEST(Traffic, EvenFormulas) {
-  // 64 f32 elements over 4 devices: 256 bytes in all, 64 a part.
+  // 64 f32 elements over 4 devices: 256 bytes in total, 64 per part.
   Mesh mesh = makeMesh({4});
   AxisRef a = whole(mesh, 0);
   Layout full = layoutOf({8, 8}, {{}, {}}), rows = layoutOf({8, 8}, {{a}, {}});
@@ -70,18 +70,19 @@ TEST(Traffic, CopiesAreWhatIsWrittenAndWhatIsAdded) {
     EXPECT_EQ(traffic.added.strided, added.strided) << toString(kind);
   };
   const int64_t all = 64 * 1024 * 4;
-  // One run each, of which a kilobyte is its beginning.
+  // One run each, whose first kilobyte counts as its beginning.
   expect(CollectiveKind::all_reduce, partial, full, {all, 1024}, {all, 1024});
   expect(CollectiveKind::all_gather, rows, full, {all, 4 * 1024}, {});
   expect(CollectiveKind::reduce_scatter, partial, rows, {all / 4, 1024}, {all, 4 * 1024});
   // Runs of 4 KiB.
   expect(CollectiveKind::all_gather, columns, wide, {4 * all, all}, {});
   expect(CollectiveKind::slice, wide, columns, {all, all / 4}, {});
-  // Runs of 1 KiB: nothing but beginnings. An exchange copies what a device has already, too.
+  // Runs of 1 KiB consist of their beginnings. An exchange also copies elements that a device
+  // already has.
   expect(CollectiveKind::exchange, rows, layoutOf({64, 1024}, {{}, {a}}), {all / 4, all / 4}, {});
-  // Nor is one that sends nothing cheaper than a slice.
+  // An exchange without communication is not cheaper than a slice.
   expect(CollectiveKind::exchange, wide, columns, {all, all / 4}, {});
-  // A contribution is made where it is added; a group of one has nothing to do.
+  // A contribution is created where it is added; a group of one has no work.
   expect(CollectiveKind::slice, full, partial, {}, {});
   EXPECT_EQ(trafficOf(CollectiveKind::all_reduce, 1, 4, mesh, partial, mesh, full).written.bytes,
             0);

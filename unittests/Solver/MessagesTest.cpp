@@ -20,8 +20,8 @@ using namespace tessera::solver;
 
 namespace {
 
-/// Random costs; `kinds` tells how many different nodes and tables there are, so that few make
-/// many nodes look alike.
+/// Random costs; `kinds` is the number of distinct nodes and tables, so that a small number makes
+/// many nodes equal.
 Problem randomProblem(uint32_t seed, int64_t nodes, int64_t strategies, uint32_t kinds) {
   std::mt19937 random(seed);
   auto cost = [&]() { return static_cast<double>(random() % 1000) / 100; };
@@ -34,7 +34,7 @@ Problem randomProblem(uint32_t seed, int64_t nodes, int64_t strategies, uint32_t
     EdgeTable &table = problem.tables.emplace_back(EdgeTable{strategies, strategies, {}});
     for (int64_t k = 0; k < strategies * strategies; ++k)
       table.cost.push_back(cost());
-    // Rows that are equal, as those of strategies that ask for one placement are.
+    // Equal rows, like those of strategies that require the same placement.
     if (strategies > 1 && t % 2 == 0)
       std::copy_n(table.cost.begin(), strategies, table.cost.begin() + strategies);
   }
@@ -49,7 +49,7 @@ Problem randomProblem(uint32_t seed, int64_t nodes, int64_t strategies, uint32_t
   return problem;
 }
 
-/// By node, by strategy: the least cost of a choice that takes it.
+/// By node and strategy: the least cost of a choice with this strategy.
 std::vector<std::vector<double>> marginals(const Problem &problem) {
   std::vector<std::vector<double>> least;
   for (const Node &node : problem.nodes)
@@ -77,7 +77,7 @@ double leastOf(const std::vector<double> &values) {
 
 TEST(Messages, BoundAndExcessAreNeverAboveWhatChoicesCost) {
   for (uint32_t seed = 0; seed < 150; ++seed) {
-    // Classes are told apart to the end, and hardly: then the slots of an edge differ.
+    // Classes are refined completely, or hardly: then the slots of an edge differ.
     Problem problem = randomProblem(seed, 2 + seed % 6, 1 + seed % 4, 1 + seed % 3);
     Source source(problem);
     KindCosts costs = costsOf(source);
@@ -117,7 +117,8 @@ TEST(Messages, BoundOfATreeIsTheOptimum) {
 }
 
 TEST(Messages, EqualLayersAreOneClassEach) {
-  // A chain of many equal layers of two nodes: their number does not matter for the classes.
+  // A chain of many equal layers of two nodes: the number of classes does not depend on their
+  // number.
   auto chain = [](int64_t layers) {
     Problem problem;
     problem.tables = {{2, 2, {0, 3, 3, 0}}, {2, 2, {0, 1, 2, 0}}};
@@ -137,7 +138,7 @@ TEST(Messages, EqualLayersAreOneClassEach) {
   Folded large(manySource, costsOf(manySource), manyDomains, 12);
   EXPECT_EQ(small.classes.size(), large.classes.size());
   EXPECT_FALSE(large.isWhole);
-  // The proof holds for the whole chain, and is near what elimination finds.
+  // The bound is valid for the whole chain, and close to the result of elimination.
   Messages messages(large);
   messages.sweep(100);
   Options options;
@@ -162,7 +163,7 @@ TEST(Messages, ChoicesAlikeCostWhatTheySay) {
     }
     EXPECT_TRUE(uniform.choose(offers, 1e9));
     EXPECT_NEAR(uniform.cost(), problem.cost(folded.unfold(uniform.position())), 1e-9);
-    // No choice in which classes choose uniformly is cheaper.
+    // No choice that is uniform in each class is cheaper.
     std::vector<Index> at(folded.classes.size(), 0);
     for (bool isLast = false; !isLast;) {
       EXPECT_GE(problem.cost(folded.unfold(at)), uniform.cost() - 1e-9) << "seed " << seed;
@@ -187,7 +188,7 @@ TEST(Messages, QuickAndThoroughBoundsHoldAndHopefulKeepsAnOptimum) {
       Bounded found = minimiseCoarsely(source, costs, domains, Deadline(60), wish);
       EXPECT_NEAR(found.cost, problem.cost(found.choice), 1e-9);
       EXPECT_LE(found.bound, best + 1e-9) << "seed " << seed;
-      // What is cheaper than the choice is among the hopeful.
+      // Cheaper choices use only hopeful strategies.
       for (size_t n = 0; wish && n < problem.nodes.size(); ++n)
         for (Index s = 0; s < std::ssize(exact[n]); ++s)
           if (exact[n][s] < found.cost - 1e-9) {

@@ -1,4 +1,4 @@
-//===- MinimumCutTest.cpp - Against all cuts of small graphs ---------------===//
+//===- MinimumCutTest.cpp - Minimum cuts against all cuts -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

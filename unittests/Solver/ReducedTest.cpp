@@ -1,4 +1,4 @@
-//===- ReducedTest.cpp - What is left of a problem, and its costs ----------===//
+//===- ReducedTest.cpp - Reduced problems and their costs -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

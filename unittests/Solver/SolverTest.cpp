@@ -23,7 +23,7 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 struct Shape {
   int64_t nodes = 8, strategies = 4;
   double edgeShare = 0.5;
-  bool whole = false; ///< small whole numbers: many equal plans
+  bool whole = false; ///< small integers: many equal plans
 };
 
 Problem randomProblem(uint32_t seed, const Shape &shape) {
@@ -45,7 +45,7 @@ Problem randomProblem(uint32_t seed, const Shape &shape) {
   }
   for (int64_t u = 0; u < count; ++u)
     for (int64_t v = 0; v < count; ++v) {
-      // A path keeps it connected; both directions and parallel edges occur.
+      // A path keeps the graph connected; both directions and parallel edges occur.
       bool isEdge = u != v && (v == u + 1 ||
                                static_cast<double>(random()) / 4294967296.0 < shape.edgeShare / 2);
       if (!isEdge)
@@ -63,7 +63,7 @@ Problem randomProblem(uint32_t seed, const Shape &shape) {
   return problem;
 }
 
-/// The least cost of all choices that honour the pins and the budget; infinite if there is none.
+/// The least cost of all choices that respect the pins and the budget; infinite if there is none.
 double bruteForce(const Problem &problem, double budget = infinity) {
   std::vector<int64_t> choice(problem.nodes.size(), 0), pins = problem.pinned();
   double best = infinity;
@@ -187,7 +187,7 @@ TEST(Search, WhatNoPinReachesStaysStandard) {
   EXPECT_EQ(solved(problem, options).choice, (std::vector<int64_t>{0, 0, 1, 1}));
 }
 
-/// Two problems side by side, without an edge between them.
+/// Two independent problems, without an edge between them.
 Problem besides(Problem left, const Problem &right) {
   auto nodes = static_cast<int64_t>(left.nodes.size());
   auto tables = static_cast<int64_t>(left.tables.size());
@@ -203,7 +203,7 @@ TEST(Search, WhatPinsAndWishesReachIsCompletedAtLeastCost) {
     Problem first = randomProblem(seed, {4, 3, 0.4, seed % 2 == 0});
     Problem second = randomProblem(seed + 1000, {4, 3, 0.4, seed % 2 == 0});
     std::mt19937 random(seed);
-    // One part is reached by a pin, by a wish or by nothing; the other one by nothing or a wish.
+    // One part is reached by a pin, by a wish or not at all; the other one by a wish or not at all.
     uint32_t how = random() % 3;
     bool isSecondReached = random() % 2;
     if (how == 0)
@@ -229,8 +229,8 @@ TEST(Search, WhatPinsAndWishesReachIsCompletedAtLeastCost) {
 }
 
 TEST(Search, JoinedCoordinatesAreAmongWhatIsSearched) {
-  // Chains over three axes of two, ways to cut each: what does the same on all axes is cheapest,
-  // and no table of the whole problem is made.
+  // Chains over three axes of two, ways to cut each: the same choice on all axes is cheapest, and
+  // no table of the whole problem is created.
   for (uint32_t seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     Problem problem;
@@ -260,7 +260,7 @@ TEST(Search, JoinedCoordinatesAreAmongWhatIsSearched) {
     Options options;
     options.mode = Mode::recursive_programming;
     Solution solution = solved(problem, options);
-    // All alike is among the plans: the best one of them, by brute force.
+    // Uniform choices are among the plans: the best of them, by brute force.
     double best = 1e9;
     for (int64_t s = 0; s < table.rows; ++s)
       best = std::min(best, problem.cost(std::vector<int64_t>(12, s)));
@@ -285,7 +285,7 @@ TEST(Search, RecursiveIsBoundedAndNearTheOptimum) {
 }
 
 TEST(Search, RecursiveIsBoundedWhereItDoesNotSolve) {
-  // Tables too large to be solved on the way; a star has many copies of one edge at a node.
+  // Tables too large to be eliminated; a star has many copies of one edge at a node.
   for (uint32_t seed = 0; seed < 6; ++seed) {
     Problem problem = layers(3 + seed, 24, seed);
     for (size_t leaf = 0; leaf < 4; ++leaf) {
@@ -367,7 +367,8 @@ TEST(Search, FoldedLayersEqualTheWholeGraph) {
   for (int64_t length : {1, 2, 3, 7, 40}) {
     Problem problem = layers(length, 5, 7);
     EXPECT_NEAR(solved(problem, {}).cost, chainedLayers(problem, length, 5), 1e-9) << length;
-    // Distinct costs in each layer that change nothing: no two layers are equal, none is folded.
+    // Distinct costs in each layer that do not affect the choice: no two layers are equal, so none
+    // is folded.
     Problem unfolded = problem;
     double added = 0;
     for (size_t i = 0; i < unfolded.nodes.size(); ++i) {
