@@ -1,4 +1,4 @@
-//===- BytesTest.cpp - Tests of numbers of bytes as text -------------------===//
+//===- BytesTest.cpp - Tests of human-readable numbers of bytes -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ComparisonTest.cpp - Whether two tensors of numbers agree ----------===//
+//===- ComparisonTest.cpp - Comparison of two tensors of numbers ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -33,7 +33,7 @@ TEST(Comparison, ToleranceGrowsWithTheRootOfTheSteps) {
 }
 
 TEST(Comparison, SmallValuesAreComparedWithTheRootMeanSquare) {
-  // The rms is 1: an error of 5e-5 is allowed even where the value is 0.
+  // The rms is 1: an error of 5e-5 is allowed even if the value is 0.
   auto close = compared({1, -1, 5e-5, std::sqrt(2)}, {1, -1, 0, std::sqrt(2)}, Rounding::f32);
   EXPECT_TRUE(close.equal);
   EXPECT_DOUBLE_EQ(close.maxRelative, 5e-5);

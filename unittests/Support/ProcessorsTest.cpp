@@ -15,7 +15,7 @@ using namespace tessera;
 
 namespace {
 
-/// A machine's files below a folder of their own.
+/// The files of a machine below a separate folder.
 class Processors : public testing::Test {
 protected:
   void SetUp() override {

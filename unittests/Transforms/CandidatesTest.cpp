@@ -1,11 +1,11 @@
-//===- CandidatesTest.cpp - Labels of what a strategy does with an axis ----------===//
+//===- CandidatesTest.cpp - Labels of candidate strategies ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-// Ahead of the headers of dialects, which need it.
+// Must precede the headers of dialects, which depend on it.
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
 #include "tessera/Planning/Candidates.h"
@@ -21,8 +21,8 @@ using namespace tessera::sharding;
 namespace {
 
 TEST(Candidates, LabelsTellEveryListOfDimensionsApart) {
-  // Up to three parts of one axis of 8, each on a dimension of a tensor of rank 3 or waiting in
-  // sums: a set of lists has a label, and no other set has it.
+  // Up to three parts of one axis of 8, each on a dimension of a tensor of rank 3 or pending in
+  // partial sums: every set of lists has a unique label.
   constexpr int64_t kRank = 3;
   std::map<int64_t, std::vector<int64_t>> seen;
   std::function<void(std::vector<int64_t>)> check = [&](std::vector<int64_t> places) {
@@ -41,7 +41,7 @@ TEST(Candidates, LabelsTellEveryListOfDimensionsApart) {
     EXPECT_EQ(labels[1], kWhole);
     auto [it, isNew] = seen.try_emplace(labels[0], places);
     EXPECT_TRUE(isNew) << "label " << labels[0];
-    // Dimensions are read in order, so only ascending lists differ.
+    // Dimensions are read in order, so only ascending lists are distinct.
     for (int64_t next = places.empty() ? 0 : places.back(); next <= kRank && places.size() < 3;
          ++next) {
       std::vector<int64_t> longer = places;

@@ -1,11 +1,11 @@
-//===- LeastMemoryTest.cpp - The least memory against all plans ------------===//
+//===- LeastMemoryTest.cpp - Least memory against all plans ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-// Ahead of the headers of dialects, which need it.
+// Must precede the headers of dialects, which depend on it.
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
 #include "Propagate/Propagation.h"
@@ -66,7 +66,7 @@ private:
     return "tensor<" + std::to_string(value.shape[0]) + "x" + std::to_string(value.shape[1]) +
            "xf32>";
   }
-  /// Later values are used more often.
+  /// Prefers later values.
   const Matrix &any() {
     return values[std::max(below(std::ssize(values)), below(std::ssize(values)))];
   }
@@ -105,7 +105,7 @@ private:
   std::vector<Matrix> values;
 };
 
-/// The least peak of all plans; nothing when they are too many.
+/// The least peak of all plans; empty if there are too many plans.
 std::optional<double> bruteForce(func::FuncOp function, const sharding::Topology &topology,
                                  double mostPlans) {
   MeshTable meshes(function->getParentOfType<ModuleOp>());

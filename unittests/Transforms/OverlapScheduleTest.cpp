@@ -1,4 +1,4 @@
-//===- OverlapScheduleTest.cpp - When collectives start and end ------------===//
+//===- OverlapScheduleTest.cpp - Times of collectives ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -61,7 +61,7 @@ TEST(OverlapSchedule, CollectivesOfTwoQueuesHideEachOther) {
 }
 
 TEST(OverlapSchedule, GathersEndJustBeforeTheirReaders) {
-  // Three layers of a second, whose weights take half a second to gather.
+  // Three layers of one second each, whose weights take half a second to gather.
   EXPECT_EQ(scheduled({gathers(0.5), computes(1, {0}), gathers(0.5), computes(1, {1, 2}),
                        gathers(0.5), computes(1, {3, 4})}),
             "0 s2 1 s4 w2 3 w4 5");
@@ -93,7 +93,7 @@ TEST(OverlapSchedule, SecondsAreThoseOfTheLastStepOrCollective) {
 }
 
 TEST(OverlapSchedule, TheLongestPathGoesFirstWhereItHasNoSlack) {
-  // Nothing is left to hide 3 behind when 1, which nothing waits for, runs in its turn.
+  // Nothing remains to hide 3 if 1, which has no users, runs in its turn.
   std::vector<OverlapStep> steps{computes(1), computes(3, {0}), computes(1, {0}), reduces(2, {2}),
                                  computes(1, {3})};
   EXPECT_EQ(scheduled(steps), "0 2 s3 1 w3 4");
@@ -110,7 +110,7 @@ TEST(OverlapSchedule, TheMostUrgentCollectiveOfAQueueGoesFirst) {
 }
 
 TEST(OverlapSchedule, QueuesAreNotFilledFurtherThanTheNextStep) {
-  // 4 is ready when 2 could have been under way for long, and more urgent.
+  // 4 becomes ready when 2 could have been in progress for long, and is more urgent.
   std::vector<OverlapStep> steps{computes(1),           reduces(2, {0}), reduces(2, {0}),
                                  computes(1, {0}),      reduces(1, {3}), computes(3, {4}),
                                  computes(1, {1, 2, 5})};

@@ -23,8 +23,8 @@ std::vector<std::string> texts(Schedule schedule, const Shape &shape) {
   return result;
 }
 
-/// Share of idle time when each mesh works through its order and waits for what it needs; -1 where
-/// they wait for each other.
+/// Fraction of idle time if each mesh executes its order and waits for its operands; -1 if they
+/// wait for each other.
 double simulated(Schedule schedule, const Shape &shape, const Times &times) {
   auto orders = order(schedule, shape);
   int64_t stages = shape.meshes * shape.chunks;

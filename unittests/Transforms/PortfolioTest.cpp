@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Ahead of the headers of dialects, which need it.
+// Must precede the headers of dialects, which depend on it.
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 
 #include "tessera/Transforms/Passes.h"
@@ -28,8 +28,8 @@ using namespace tessera::dist;
 
 namespace {
 
-/// The plans of a program as text: by "name on shape" the placements of the arguments, "-" for what
-/// is left as the program says.
+/// The plans of a program as text: by "name on shape" the placements of the arguments, "-" for
+/// arguments that keep the program's placement.
 class Plans {
 public:
   Plans(const std::string &text, int64_t devices) : context(MLIRContext::Threading::DISABLED) {

@@ -1,4 +1,4 @@
-//===- RematerializeTest.cpp - Buffers made late and again -----------------===//
+//===- RematerializeTest.cpp - Delayed and rematerialized buffers ---------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -53,14 +53,14 @@ TEST(Rematerialize, LeavesWhatFits) {
 }
 
 TEST(Rematerialize, KeepsABaseForWhatIsMadeAgain) {
-  // The base, of 40 bytes, ends at 1: it is kept until 8, so that 60 bytes are freed.
+  // The base, of 40 bytes, ends at 1: it is kept until 8, so 60 bytes are freed.
   Rematerializer buffers(10);
   LiveBuffer base{0, 0, 1, 40}, gathered{1, 1, 8, 100, {{2, 2}, {8, 8}}, 0, 0.5};
   buffers.add({base, gathered});
   buffers.add({{2, 4, 6, 80}});
   EXPECT_EQ(buffers.run(140), 0.5);
   EXPECT_EQ(buffers.peak(), 140);
-  // Nothing is freed where the base is as large.
+  // Nothing is freed if the base has the same size.
   Rematerializer same(10);
   base.bytes = 100;
   same.add({base, gathered});
@@ -70,7 +70,7 @@ TEST(Rematerialize, KeepsABaseForWhatIsMadeAgain) {
 }
 
 TEST(Rematerialize, RepeatsAChainWhoseEndIsLive) {
-  // Sliced from what is always live, then gathered: both are made again.
+  // Sliced from a value that is always live, then gathered: both steps are repeated.
   Rematerializer buffers(10);
   LiveBuffer slice{0, 1, 1, 40, {{1, 1}}, -1, 0.25};
   slice.isRepeatable = true;
