@@ -16,10 +16,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Beyond this nothing is known of a value: sums of such values do not overflow.
+/// Values beyond this are unknown, so that sums of known values do not overflow.
 static constexpr int64_t kFar = int64_t(1) << 40;
 
-/// Of a tensor that is one segment of another, or one with dimensions of extent 1 more or less.
+/// For a tensor that is one segment of another, or that differs only by dimensions of extent 1.
 AffineExpr AffineValues::elementsOfMoved(Value tensor, int steps) {
   Operation *op = tensor.getDefiningOp();
   if (!op)

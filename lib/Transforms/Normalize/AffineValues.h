@@ -13,39 +13,39 @@
 
 namespace tessera::dist {
 
-/// Integers of a body as affine functions of the loops of its op. Where tensors are made of iotas
-/// and constants, an element is one of its place: comparisons and clamps are decided by its range,
-/// everything else is arithmetic on functions.
+/// Integers of a body as affine functions of the loops of its op. If tensors are computed from
+/// iotas and constants, their elements are functions of their indices: ranges decide comparisons
+/// and clamps, all other ops are arithmetic on functions.
 class AffineValues {
 public:
   struct Interval {
-    int64_t low, high; ///< both included
+    int64_t low, high; ///< both inclusive
   };
 
   explicit AffineValues(mlir::linalg::GenericOp op) : AffineValues(op, kMostSteps) {}
 
-  /// Null where a value is not known to be one. A condition that is always true is 1, one that is
+  /// Null if the value is not known to be affine. A condition that is always true is 1, one that is
   /// always false 0.
   mlir::AffineExpr of(mlir::Value value);
-  /// The same of an index that is compared with numbers from 0 to `extent`: where it is chosen
-  /// between a function and a constant beyond these, the function.
+  /// The same for an index that is compared with numbers from 0 to `extent`: if it selects between
+  /// a function and a constant outside of this range, the function.
   mlir::AffineExpr ofIndex(mlir::Value value, int64_t extent);
-  /// Nothing where it is not known, or reaches far.
+  /// Empty if the range is unknown or too large.
   std::optional<Interval> rangeOf(mlir::AffineExpr expr) const;
 
 private:
-  /// How many ops lie behind a value at most.
+  /// Limit on the ops that compute a value.
   static constexpr int kMostSteps = 24;
 
   AffineValues(mlir::linalg::GenericOp op, int steps)
       : op(op), context(op.getContext()), steps(steps), extents(op.getStaticLoopRanges()) {}
 
-  /// The elements of a tensor as a function of their indices; null where they are none.
+  /// The elements of a tensor as a function of their indices; null if there is no such function.
   static mlir::AffineExpr elementsOf(mlir::Value tensor, int steps);
   static mlir::AffineExpr elementsOfMoved(mlir::Value tensor, int steps);
   mlir::AffineExpr compute(mlir::Value value);
   mlir::AffineExpr compare(mlir::arith::CmpIOp compare);
-  /// The function, where no value of it is beyond what the type holds.
+  /// The function if the type can represent all of its values; else null.
   mlir::AffineExpr within(mlir::AffineExpr expr, mlir::Type type) const;
   mlir::AffineExpr constant(int64_t value) const {
     return mlir::getAffineConstantExpr(value, context);

@@ -67,10 +67,10 @@ static Value write(OpBuilder &b, Location loc, RankedTensorType type, const Piec
 //===----------------------------------------------------------------------===//
 
 static bool isPlain(Operation *op) {
-  return op->getDiscardableAttrDictionary().empty(); // else the user means this op
+  return op->getDiscardableAttrDictionary().empty(); // else the user refers to this op
 }
 
-/// The value of which all segments are; null where there are several.
+/// The value that all segments read; null if there are several.
 static Value onlySource(const Pieces &pieces) {
   if (pieces.segments.empty())
     return {};
@@ -79,7 +79,7 @@ static Value onlySource(const Pieces &pieces) {
                                                                                          : Value();
 }
 
-/// What a value, which nobody else reads, moves of one other.
+/// The segments by which a value, without other readers, moves one other value.
 static Pieces readMove(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op || !value.hasOneUse() || !isPlain(op))
@@ -88,7 +88,7 @@ static Pieces readMove(Value value) {
   return onlySource(pieces) ? pieces : Pieces();
 }
 
-/// Whether a pad along several dimensions is one of what was moved along some of them.
+/// Whether a pad along several dimensions pads a value that was moved along some of them.
 static bool isPadOfMoves(tensor::PadOp pad) {
   constexpr int kMostSteps = 8;
   Value value = pad.getSource();
@@ -103,7 +103,7 @@ static bool isPadOfMoves(tensor::PadOp pad) {
   return false;
 }
 
-/// Pads one dimension after the other.
+/// Splits a pad into one per dimension.
 static void splitPad(tensor::PadOp pad) {
   Attribute fill;
   Value padding = pad.getConstantPaddingValue();
@@ -134,8 +134,8 @@ static void splitPad(tensor::PadOp pad) {
   pad.erase();
 }
 
-/// Brings `pieces`, which an op makes, in front of a move along another dimension, where it and
-/// what is moved there are one. Whether it did.
+/// Moves `pieces`, the effect of an op, before a move along another dimension if the op can then be
+/// joined with the operation before that. Returns whether it did.
 static bool moveInFront(Operation *op, Pieces pieces) {
   Value source = onlySource(pieces);
   Pieces between = source ? readMove(source) : Pieces();
@@ -174,7 +174,7 @@ void dist::formRearrangements(func::FuncOp function) {
   });
   for (Operation *op : moves) {
     Pieces pieces = readPieces(op);
-    if (pieces.segments.empty()) // of a sum, whose operands are no moves any more
+    if (pieces.segments.empty()) // of a sum whose operands are no longer moves
       continue;
     if (moveInFront(op, pieces))
       continue;
@@ -189,7 +189,7 @@ void dist::formRearrangements(func::FuncOp function) {
   for (Operation *op : llvm::reverse(moves))
     if (op->use_empty())
       op->erase();
-  // What was moved in front, and reshapes between moves.
+  // Moved ops, and reshapes between moves.
   SmallVector<Operation *> unused;
   function.walk([&](Operation *op) {
     if (isa<RearrangeOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::PadOp,

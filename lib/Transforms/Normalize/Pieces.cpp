@@ -23,7 +23,7 @@ using namespace tessera;
 using namespace tessera::dist;
 using sharding::Segment;
 
-/// More segments than this are left to the ops that they come from.
+/// Limit on the segments of one op; longer chains stay separate ops.
 static constexpr size_t kMostSegments = 16;
 
 //===----------------------------------------------------------------------===//
@@ -49,7 +49,7 @@ bool dist::coversResult(const Pieces &pieces, int64_t extent) {
   return covered == extent;
 }
 
-/// The only dimension for which `isMoved`; -1 where there is none, or another.
+/// The only dimension for which `isMoved`; -1 if there is none or more than one.
 static int64_t onlyDim(int64_t rank, llvm::function_ref<bool(int64_t)> isMoved) {
   int64_t found = -1;
   for (int64_t d = 0; d < rank; ++d)
@@ -115,8 +115,8 @@ static bool inserts(tensor::ExpandShapeOp op, int64_t dim) {
   return op.getSrcType().getShape() == ArrayRef<int64_t>(shape);
 }
 
-/// Of elements with gaps between them: each is padded in a dimension of its own, which is then
-/// joined with the one that they were in.
+/// Elements with gaps between them: a separate dimension is padded, which is then merged with the
+/// original dimension.
 static Pieces piecesOf(tensor::CollapseShapeOp op) {
   Pieces pieces;
   Attribute fill;
@@ -144,7 +144,7 @@ static Pieces piecesOf(tensor::CollapseShapeOp op) {
   return pieces;
 }
 
-/// Of an insertion into a constant.
+/// An insertion into a constant.
 static Pieces piecesOf(tensor::InsertSliceOp op) {
   Pieces pieces;
   pieces.fill = splatOf(op.getDest());
@@ -162,7 +162,7 @@ static Pieces piecesOf(tensor::InsertSliceOp op) {
   return pieces;
 }
 
-/// Of a copy that reads c + a * i where it writes i: a reversal, for example.
+/// A copy from c + a * i to i: a reversal, for example.
 static Pieces piecesOf(linalg::GenericOp op) {
   Pieces pieces;
   if (op->getNumResults() != 1 || op.getNumDpsInputs() != 1 || op.getNumReductionLoops() > 0)
@@ -182,7 +182,7 @@ static Pieces piecesOf(linalg::GenericOp op) {
   AffineExpr expr = read.getResult(pieces.dim),
              loop = getAffineDimExpr(pieces.dim, op.getContext());
   int64_t size = extentOf(op->getResult(0), pieces.dim);
-  // Two values of an affine function of one loop say it all; the third is the test.
+  // Two values determine an affine function of one loop; the third verifies it.
   auto valueAt = [&](int64_t i) -> std::optional<int64_t> {
     auto constant =
         dyn_cast<AffineConstantExpr>(expr.replace(loop, getAffineConstantExpr(i, op.getContext())));
@@ -241,7 +241,7 @@ static bool isSum(linalg::GenericOp op) {
          body.getTerminator()->getOperands() == sum.getResults();
 }
 
-/// Of an addition of two that nothing else reads.
+/// A sum of two values without other readers.
 static Pieces piecesOfSum(linalg::GenericOp op) {
   Pieces sum;
   for (Value operand : op.getInputs()) {
@@ -283,8 +283,8 @@ Pieces dist::readPieces(Operation *op) {
 // Composition
 //===----------------------------------------------------------------------===//
 
-/// The segment between the ends of two, one after the other: the elements that `inner` writes among
-/// those that `outer` reads. Empty where there are none.
+/// The composition of two segments: the elements that `inner` writes among those that `outer`
+/// reads. Empty if there are none.
 static Segment through(const Segment &outer, const Segment &inner) {
   // outer.from + i * outer.fromStep = inner.to + k * inner.toStep, solved for the least i.
   int64_t a = outer.fromStep, b = inner.toStep, g = std::gcd(a, std::abs(b));

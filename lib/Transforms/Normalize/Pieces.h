@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What an op that moves elements along one dimension does, and what several do one
-// after the other. `formRearrangements` writes it as one op.
+// The effect of one op that moves elements along one dimension, or of several in
+// sequence. `formRearrangements` emits it as one op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +24,15 @@ namespace tessera::dist {
 struct Pieces {
   int64_t dim = -1;
   llvm::SmallVector<std::pair<mlir::Value, sharding::Segment>> segments;
-  mlir::TypedAttr fill; ///< of what no segment writes; null where there is nothing
+  mlir::TypedAttr fill; ///< of elements outside of all segments; null if there are none
 };
 
-/// Reads an op; no segments where it moves nothing, or along several dimensions.
+/// Reads an op; no segments if it moves nothing, or moves along several dimensions.
 Pieces readPieces(mlir::Operation *op);
 /// Whether segments write each of the `extent` elements of a result.
 bool coversResult(const Pieces &pieces, int64_t extent);
-/// Replaces segments of values that are made of segments themselves. Whether any was.
+/// Replaces segments of values that consist of segments themselves. Returns whether any was
+/// replaced.
 bool compose(Pieces &pieces, int64_t extent);
 /// Joins segments that continue each other.
 void join(Pieces &pieces);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The indices of a look-up are computed by ops on index tensors. Where these are made
-// of iotas and constants, an element is an affine function of its place (AffineValues.h).
+// Ops on index tensors compute the indices of a look-up. If these are computed from
+// iotas and constants, an element is an affine function of its index (AffineValues.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,15 +27,15 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Of more indices than this, each is computed when the program runs.
+/// Beyond this number, indices are computed at run time.
 static constexpr int64_t kMostIndices = 4096;
 
 //===----------------------------------------------------------------------===//
 // Look-ups
 //===----------------------------------------------------------------------===//
 
-/// The input from which the op selects an element: a sum, from zero, of one of its elements and
-/// zeros. Null for other ops.
+/// The input from which the op selects an element: the op sums one of its elements and zeros,
+/// starting from zero. Null for other ops.
 static BlockArgument lookedUp(linalg::GenericOp op) {
   Operation *sum = op.getBody()->getTerminator()->getOperand(0).getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(sum) || op.getNumDpsInits() != 1)
@@ -59,7 +59,7 @@ static BlockArgument lookedUp(linalg::GenericOp op) {
              : BlockArgument();
 }
 
-/// How often each element is repeated, where nothing else happens to a run of them; else 1.
+/// The number of repetitions of each element if all runs are plain repetitions; else 1.
 static int64_t repetitionsOf(ArrayRef<int64_t> indices) {
   int64_t count = std::ssize(indices), times = 1;
   while (times < count && indices[times] == indices[0])
@@ -72,7 +72,7 @@ static int64_t repetitionsOf(ArrayRef<int64_t> indices) {
   return times;
 }
 
-/// Elements `first` to `first + count - 1` of a dimension, each `times` times.
+/// Elements `first` to `first + count - 1` of a dimension, each repeated `times` times.
 static Value repeat(OpBuilder &b, Location loc, Value table, int64_t dim, int64_t first,
                     int64_t count, int64_t times) {
   auto type = cast<RankedTensorType>(table.getType());
@@ -110,13 +110,13 @@ static Value repeat(OpBuilder &b, Location loc, Value table, int64_t dim, int64_
 }
 
 /// Reads a table at constant indices: as repeated elements, or as a few runs. `element` is the
-/// look-up's argument for the table, `index` is compared with the selected loop.
+/// look-up's argument for the table; the selected loop is compared with `index`.
 static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index, unsigned loop) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap read = maps[element.getArgNumber()], written = maps.back();
   AffineExpr searched = getAffineDimExpr(loop, op.getContext());
   for (auto [dim, expr] : llvm::enumerate(written.getResults())) {
-    // The result is the table with another dimension instead of the indexed one.
+    // The result is the table with the indexed dimension replaced by another one.
     if (!isa<AffineDimExpr>(expr) || read.getNumResults() != written.getNumResults() ||
         read.getResult(dim) != searched ||
         read.replace(searched, expr, op.getNumLoops(), 0) != written)
@@ -125,7 +125,7 @@ static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index,
         valuesOver(op, index, cast<AffineDimExpr>(expr).getPosition(), kMostIndices);
     int64_t rows = op.getStaticLoopRanges()[loop];
     if (!indices || llvm::any_of(*indices, [&](int64_t i) { return i < 0 || i >= rows; }))
-      return; // beyond the edge it finds nothing
+      return; // an index out of bounds selects nothing
     OpBuilder b(op);
     Value table = op.getInputs()[element.getArgNumber()], made;
     auto d = static_cast<int64_t>(dim);
@@ -174,7 +174,7 @@ static void readByMap(linalg::GenericOp op) {
     return;
   std::optional<AffineValues::Interval> range = functions.rangeOf(place);
   if (!range || range->low < 0 || range->high >= extents[loop])
-    return; // beyond the edge it finds nothing
+    return; // an index out of bounds selects nothing
   SmallVector<AffineExpr> renumbered;
   unsigned next = 0;
   for (unsigned d = 0; d < extents.size(); ++d)

@@ -102,15 +102,15 @@ private:
                    mlir::FlatSymbolRefAttr mesh, const sharding::Move &move, mlir::Attribute reason,
                    mlir::Attribute fill);
 
-  // Windows of values that were moved (PartitionWindow.cpp).
-  /// Who asks for a window, and what it has beyond the tensor (null: anything).
+  // Windows of rearranged and padded values (PartitionWindow.cpp).
+  /// The requester of a window, and its fill outside of the tensor (null: undefined).
   struct WindowRequest {
     mlir::Location loc;
     mlir::FlatSymbolRefAttr mesh;
     mlir::Attribute reason, fill;
   };
-  /// A window of a padded or rearranged value as one of what it is made of; null when it does not
-  /// apply, or sends no less.
+  /// Computes a window of a padded or rearranged value from windows of its operands; null if this
+  /// is impossible or sends no less.
   mlir::Value windowThroughMoves(Part &part, ReshardOp op);
   mlir::Value windowThrough(Part &part, mlir::Value value, const sharding::TensorSharding &target,
                             const WindowRequest &request);
@@ -120,12 +120,13 @@ private:
   mlir::Value windowThroughRearrangement(Part &part, RearrangeOp op,
                                          const sharding::TensorSharding &target,
                                          const WindowRequest &request);
-  /// The same, or the value moved to where the window is needed.
+  /// The same, or else the value resharded to the window.
   mlir::Value windowOf(Part &part, mlir::Value value, const sharding::TensorSharding &target,
                        const WindowRequest &request);
-  /// The value in front of the reshard that a reader needed; null where it is on another mesh.
+  /// The operand of the reshard that produces the value, or the value; null if it is on another
+  /// mesh.
   mlir::Value sourceOf(mlir::Value value, mlir::FlatSymbolRefAttr mesh);
-  /// What an exchange to `target` sends.
+  /// Wire bytes of an exchange to `target`.
   int64_t exchangedBytes(mlir::Value value, const sharding::TensorSharding &target,
                          mlir::FlatSymbolRefAttr mesh);
 
@@ -136,12 +137,12 @@ private:
     mlir::RankedTensorType global;
     sharding::TensorSharding source, target;
   };
-  /// Whether a move needs a selection.
+  /// Whether a move needs to select elements.
   static bool selects(const sharding::TensorSharding &source,
                       const sharding::TensorSharding &target);
-  /// A layout, of a selection or not, as a sharding of the tensor that has its elements.
+  /// The sharding of the dense tensor of a layout's (possibly selected) elements.
   static sharding::TensorSharding denseShardingOf(const sharding::Layout &layout);
-  /// The move of the elements that the target selects, collected from what a device has.
+  /// The move of the elements that the target selects, collected from the device's buffer.
   Selected select(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
                   mlir::FlatSymbolRefAttr mesh, const sharding::TensorSharding &source,
                   const sharding::TensorSharding &target);
