@@ -1,12 +1,12 @@
-//===- FakeNvJitLink.c - The functions of libnvJitLink, without one -------===//
+//===- FakeNvJitLink.c - A replacement of libnvJitLink --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Its cubin is the options that it was given and the PTX; its log says 17 registers
-// of every entry. With FAKE_JITLINK_FAILS it refuses all PTX, as the library does.
+// Its cubin is the given options and the PTX; its log reports 17 registers for every
+// entry. With FAKE_JITLINK_FAILS it rejects all PTX with the library's error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ EXPORT int nvJitLinkDestroy(Link **handle) {
   return kOk;
 }
 
-/// Notes `symbol` of each ".entry symbol(".
+/// Records `symbol` of each ".entry symbol(".
 EXPORT int nvJitLinkAddData(Link *link, int kind, const void *data, size_t bytes,
                             const char *name) {
   const char *text = data;

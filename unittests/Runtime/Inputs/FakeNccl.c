@@ -1,14 +1,14 @@
-//===- FakeNccl.c - The functions of NCCL, doing nothing ------------------===//
+//===- FakeNccl.c - The functions of NCCL without effect ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// FAKE_NCCL_VERSION is what it says it is (22809 for 2.28.9). With FAKE_NCCL_TRACE
-// it says what memory it is given; FAKE_NCCL_WINDOWS=0: it has no windows. As with
-// NCCL, what is made without blocking is in progress until it is asked for, and a
-// split one is null until then, or, within a group, until the group's end.
+// FAKE_NCCL_VERSION is the reported version (22809 for 2.28.9). FAKE_NCCL_TRACE prints
+// the given memory; FAKE_NCCL_WINDOWS=0: no support for windows. As with NCCL, a
+// communicator created without blocking is in progress until it is queried, and a split
+// one is null until then, or, within a group, until the group's end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ typedef struct {
   char bytes[128];
 } Id;
 typedef struct Comm {
-  int rank, ranks, busy;         ///< busy: how often it will say that it is in progress
-  struct Comm *child, **childAt; ///< what is being made of it, and where that goes
+  int rank, ranks, busy;         ///< busy: number of queries that still report progress
+  struct Comm *child, **childAt; ///< the child being created, and its address
 } Comm;
 typedef struct {
   size_t size;
@@ -33,12 +33,12 @@ typedef struct {
 enum { kSuccess = 0, kInvalidArgument = 4, kInProgress = 7 };
 
 static __thread int groups = 0;
-static __thread Comm *inGroup = NULL; ///< of which something is made in this thread's group
+static __thread Comm *inGroup = NULL; ///< the parent of a creation in this thread's group
 
-// Calls that were passed on, for tests.
+// Number of passed-on calls, for tests.
 EXPORT int fake_nccl_calls = 0;
 
-// Each function under both its names.
+// Each function under both of its names.
 #define BOTH(name, parameters, arguments, body)                                                    \
   EXPORT int p##name parameters body EXPORT int name parameters {                                  \
     return p##name arguments;                                                                      \
@@ -103,10 +103,10 @@ BOTH(ncclCommInitAll, (Comm * *comms, int ranks, const int *devices), (comms, ra
     make(comms + rank, rank, ranks, NULL);
   return 0;
 })
-// All ranks are taken to have given the same color, and their rank as the key.
+// Assumes that all ranks have the same color, and their rank as the key.
 BOTH(ncclCommSplit, (Comm * comm, int color, int key, Comm **made, void *config),
      (comm, color, key, made, config), { return makeOf(comm, key, comm->ranks, made, config); })
-// The ranks that are left out are taken to be the last ones.
+// Assumes that the excluded ranks are the last ones.
 BOTH(ncclCommShrink,
      (Comm * comm, int *excluded, int numExcluded, Comm **made, void *config, int flags),
      (comm, excluded, numExcluded, made, config, flags),

@@ -9,7 +9,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// y = x + 1 over four floats a task; args: x, y.
+// y = x + 1 over four floats per task; args: x, y.
 EXPORT void add_one(void **args, int64_t begin, int64_t end) {
   const float *x = args[0];
   float *y = args[1];

@@ -15,13 +15,13 @@ EXPORT void tessera_stub_bind(const tessera_stub_api *table) {
   api = table;
 }
 
-// y = 2 x, an element a thread; args: x, y.
+// y = 2 x, one element per thread; args: x, y.
 EXPORT void twice(void *const *args, const tessera_stub_thread *t) {
   uint32_t i = t->block[0] * t->threads[0] + t->thread[0];
   ((float *)args[1])[i] = 2 * ((const float *)args[0])[i];
 }
 
-// Each block reverses its part of x by way of shared memory; args: x.
+// Each block reverses its part of x through shared memory; args: x.
 EXPORT void reverse(void *const *args, const tessera_stub_thread *t) {
   float *x = (float *)args[0] + t->block[1] * t->threads[0], *shared = t->shared;
   shared[t->thread[0]] = x[t->thread[0]];
@@ -29,7 +29,7 @@ EXPORT void reverse(void *const *args, const tessera_stub_thread *t) {
   x[t->thread[0]] = shared[t->threads[0] - 1 - t->thread[0]];
 }
 
-// The sum over each group of `threads[0]` lanes, to all of them; args: x.
+// The sum over each group of `threads[0]` lanes, in all of them; args: x.
 EXPORT void sum(void *const *args, const tessera_stub_thread *t) {
   uint32_t i = t->thread[1] * t->threads[0] + t->thread[0];
   uint32_t value = ((uint32_t *)args[0])[i];
@@ -38,16 +38,16 @@ EXPORT void sum(void *const *args, const tessera_stub_thread *t) {
   ((uint32_t *)args[0])[i] = value;
 }
 
-// Lane i gets the value of the lane that the mode says; args: x, mode, operand, clamp.
+// Lane i gets the value of the lane given by the mode; args: x, mode, operand, clamp.
 EXPORT void move(void *const *args, const tessera_stub_thread *t) {
   const uint32_t *how = args[1];
   uint32_t *x = args[0];
   x[t->thread[0]] = api->shuffle(t, ~0u, x[t->thread[0]], how[1], how[2], how[0]);
 }
 
-// d = a b + c of 16x16, 16x8 and 16x8 matrices by one warp, each element taken from memory by the lane and word that the
-// PTX manual names; args: a, b (bf16, or f16), c, d (float), how: is_bf16, fault.
-// Faults: 1 exchanges words 1 and 2 of a, 2 the halves of b's words, 3 the lanes of c within a pair.
+// d = a b + c of 16x16, 16x8 and 16x8 matrices by one warp; lane and word of each element are those
+// of the PTX manual. args: a, b (bf16, or f16), c, d (float), how: is_bf16, fault. Faults: 1
+// exchanges words 1 and 2 of a, 2 the halves of b's words, 3 the lanes of c within a pair.
 EXPORT void product(void *const *args, const tessera_stub_thread *t) {
   const uint16_t *a = args[0], *b = args[1];
   const float *c = args[2];
@@ -76,8 +76,8 @@ EXPORT void product(void *const *args, const tessera_stub_thread *t) {
     ((float *)args[3])[(group + (i / 2) * 8) * 8 + quad * 2 + i % 2] = ds[i];
 }
 
-// Four 8x8 matrices, one below another in shared memory, to where each lane has them; args: x (32x8 halves), words (4 a
-// lane), how: transposed.
+// Loads four 8x8 matrices, consecutive in shared memory, into the lanes; args: x (32x8 halves),
+// words (4 per lane), how: transposed.
 EXPORT void matrices(void *const *args, const tessera_stub_thread *t) {
   uint16_t *shared = t->shared;
   for (uint32_t i = 0; i < 8; ++i)
@@ -95,7 +95,7 @@ EXPORT void alone(void *const *args, const tessera_stub_thread *t) {
     api->multiply_matrices(t, 1, words, words, sums, sums);
 }
 
-// x = how far the stack is from where the ABI wants it; args: x.
+// x = misalignment of the stack relative to the ABI; args: x.
 EXPORT void stack(void *const *args, const tessera_stub_thread *t) {
   *(uint64_t *)args[0] = (uint64_t)__builtin_frame_address(0) % 16;
 }
