@@ -342,7 +342,7 @@ std::vector<std::vector<Operation *>> FuseGraph::order() const {
     if (!groups[group].ops.empty())
       places[group] = groups[group].ops.back();
   // Producers of a group with an earlier position move to that position: otherwise all ops in front
-  // of their last op would run earlier, and their results be live meanwhile.
+  // of their last op would run earlier, and their results would be live meanwhile.
   std::vector<unsigned> byLast = sorted(groupUsers, places);
   for (unsigned group : llvm::reverse(byLast))
     for (unsigned user : groupUsers[group])

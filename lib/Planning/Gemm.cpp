@@ -171,8 +171,8 @@ static int64_t leading(int64_t distance, int64_t rows, int64_t columns) {
   return rows <= 1 ? std::max<int64_t>(columns, 1) : distance;
 }
 
-/// The form with m along dimensions of A and n along the others; empty if C would not be row-major
-/// or an operand has no unit stride.
+/// The form with m along `ms` (in A) and n along `ns` (in B); empty if C would not be row-major or
+/// an operand has no unit stride.
 static std::optional<GemmForm> orient(SmallVector<Dim> ms, SmallVector<Dim> ns, Dim k,
                                       SmallVector<Dim> batches, bool swapped) {
   GemmForm form;

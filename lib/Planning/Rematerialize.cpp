@@ -70,7 +70,8 @@ std::optional<Rematerializer::IdleRange> Rematerializer::idleRangeOf(size_t inde
   }
 }
 
-/// The idle range that frees the most bytes per second of cost; bytes beyond `excess` do not count.
+/// The idle range that frees the most bytes per second of rematerialization; bytes beyond `excess`
+/// do not count.
 std::optional<Rematerializer::IdleRange> Rematerializer::cheapest(int64_t time,
                                                                   double excess) const {
   std::optional<IdleRange> best;

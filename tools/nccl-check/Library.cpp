@@ -68,7 +68,7 @@ void Communicators::expect(Comm *address, Comm parent, Communicator communicator
 void Communicators::settleIf(bool (*isDone)(const Pending &, const void *), const void *what) {
   for (Pending &each : pending)
     if (isDone(each, what))
-      if (Comm made = __atomic_load_n(each.address, __ATOMIC_ACQUIRE)) { // null: rank without a color
+      if (Comm made = __atomic_load_n(each.address, __ATOMIC_ACQUIRE)) { // null: without color
         destroyed.erase(made);
         communicators[made] = std::move(each.communicator);
       }

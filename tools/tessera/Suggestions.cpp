@@ -57,8 +57,8 @@ CLI::Validator tessera::oneOf(std::vector<std::string> names) {
   return CLI::Validator(check, "");
 }
 
-/// The first unparsed argument that is an option, or that is not one (`isOption`); empty if there is
-/// none.
+/// The first unparsed argument that is an option, or that is not one (`isOption`); empty if there
+/// is none.
 static std::string firstLeft(const CLI::App &app, bool isOption) {
   for (const std::string &text : app.remaining())
     if ((text.size() > 1 && text[0] == '-') == isOption)

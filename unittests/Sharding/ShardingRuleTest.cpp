@@ -81,7 +81,7 @@ TEST(ShardingRule, LegalizeDropsWhatARuleCannotHonour) {
   rule.factors[1].kind = FactorKind::replicate;
   EXPECT_EQ(legalize(rule, {kA, kB, {}}), (FactorAxes{kA, {}, {}}));
   rule = matmul();
-  EXPECT_EQ(legalize(rule, {kA, kAB, {}}), (FactorAxes{kA, {}, {}})); // the first keeps it
+  EXPECT_EQ(legalize(rule, {kA, kAB, {}}), (FactorAxes{kA, {}, {}}));  // the first keeps it
   EXPECT_EQ(legalize(collapse(6, 4), {{}, kA}), (FactorAxes{{}, {}})); // no boxes
   EXPECT_EQ(legalize(collapse(2, 4), {kA, kB}), (FactorAxes{kA, kB}));
 }
