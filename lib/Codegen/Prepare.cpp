@@ -8,6 +8,7 @@
 #include "PrepareScalars.h"
 #include "PrepareTensors.h"
 #include "TakeLookups.h"
+#include "TakeUnitDims.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 
@@ -43,6 +44,7 @@ struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
     if (failed(checkSignature(function)) || failed(prepareTensors(function, parallel)))
       return signalPassFailure();
     takeLookups(function);
+    takeUnitDims(function);
     prepareScalars(function);
   }
 

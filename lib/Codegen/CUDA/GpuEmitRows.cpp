@@ -160,6 +160,8 @@ void GpuEmitter::rowMember(const GpuMember &member) {
         return producerOf(keyInRow(member, member.accesses[output.operand])) == &member;
       }))
     return;
+  if (rowOnline(member))
+    return;
   if (member.hasReduction())
     rowReduction(member, space, volume);
   else
@@ -197,6 +199,8 @@ GpuShape GpuEmitter::emitRows() {
     row = multiply(row, group.walk);
     walkRows();
   } else {
+    if (llvm::any_of(spaces, [](const auto &entry) { return !entry.second.unrolled; }))
+      findOnlineSums();
     for (const GpuMember &member : group.members)
       rowMember(member);
   }

@@ -85,6 +85,12 @@ struct GpuEmitState {
     mlir::Value memory;
     bool filled = false;
   };
+  /// A sum of exponentials that is computed in the walk of a maximum over the same row.
+  struct OnlineSum {
+    const GpuMember *maximum, *sum;
+    Key shift; ///< of the value that the sum's exponents subtract, one per row
+    mlir::Value part, reference; ///< after the walk: the sum relative to `reference`
+  };
   /// An operand in shared memory, tile[last][across].
   struct Staged {
     mlir::Value memory;

@@ -76,6 +76,17 @@ private:
   mlir::Value teamReduce(mlir::Value value, mlir::vector::CombiningKind kind);
   mlir::Value shuffleXor(mlir::Value value, int64_t distance);
 
+  // GpuOnlineSum.cpp
+  class ShiftAnalysis;
+  bool areOthersRecomputed(const GpuMember &member) const;
+  void findOnlineSums();
+  bool rowOnline(const GpuMember &member);
+  void walkOnline(OnlineSum &online);
+  void endOnline(OnlineSum &online);
+  mlir::Value finiteOr0(mlir::Value value);
+  mlir::Value expDifference(mlir::Value from, mlir::Value to, mlir::FloatType element);
+  mlir::Value shiftSum(mlir::Value sum, mlir::Value from, mlir::Value to);
+
   // GpuEmitWalk.cpp
   void walkRows();
   bool placeSums();
@@ -179,6 +190,7 @@ private:
   std::map<Key, Slot> slots;
   llvm::SmallVector<std::pair<mlir::Type, int64_t>> placed; ///< type and number of elements
   std::map<Key, const GpuMember *> recomputed;
+  std::vector<OnlineSum> onlineSums;
   /// Rows processed in order.
   std::vector<Sums> allSums;
   SumsIn sumsIn = SumsIn::registers;
