@@ -28,6 +28,8 @@ def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {
     * tensor computations are `linalg.generic`, contractions, windowed ops, `linalg.fill`, and slices;
       transposes, broadcasts, reductions are generics; pads and concatenations are slices put into a buffer;
       gathers read elements in a generic;
+    * generics read the source of a reshape that only adds dimensions of extent 1, so that a reduction that keeps its
+      dimension and its readers can share a kernel;
     * induction variables are of type index, and shardings are dropped from ops that no longer need them;
     * an `ext.scan` is a loop along its dimension, an `ext.sort` a merge sort of each line, each a group of its own; with
       `parallel` both are log-step networks of parallel nests.
