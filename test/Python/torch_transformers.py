@@ -24,6 +24,15 @@ def small(model, **settings):
     return model(model.config_class(vocab_size=SYMBOLS, bos_token_id=0, eos_token_id=0, pad_token_id=0, use_cache=False, **settings)).eval()
 
 
+class Logits(torch.nn.Module):
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens):
+        return self.model(tokens).logits
+
+
 class Models(unittest.TestCase):
     tokens = torch.randint(0, SYMBOLS, (4, 6), generator=torch.Generator().manual_seed(1))
 
@@ -77,6 +86,35 @@ class Models(unittest.TestCase):
         imported = ts.from_torch(module, (self.tokens, mask))
         found = ts.jit(lambda m, t, a: m(t, a).logits)(imported, self.tokens.numpy(), mask.numpy())
         self.assertIsNone(difference(found.numpy(), module(self.tokens, mask).logits.detach().numpy()))
+
+    def forward(self, model, **settings):
+        """The logits of the model as it comes, which fills a cache of keys and values by default."""
+        torch.manual_seed(0)
+        module = Logits(model(model.config_class(vocab_size=SYMBOLS, pad_token_id=0, **settings)).eval())
+        imported = ts.from_torch(module, (self.tokens,))
+        found = ts.jit(lambda m, t: m(t))(imported, self.tokens.numpy())
+        self.assertIsNone(difference(found.numpy(), module(self.tokens).detach().numpy()))
+
+    def test_cache_as_a_result(self):
+        model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=SYMBOLS, num_hidden_layers=1, num_attention_heads=4, hidden_size=16,
+                                                                       intermediate_size=24, max_position_embeddings=12))
+        with self.assertRaisesRegex(ts.Error, "a result is of transformers.cache_utils.DynamicCache; return tensors .* pass use_cache=False"):
+            ts.from_torch(model.eval(), (self.tokens,))
+
+    def test_cache_of_the_default(self):
+        """A cache begins as a tensor without elements, of rank 1."""
+        self.forward(transformers.LlamaForCausalLM, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, hidden_size=16,
+                     intermediate_size=24, max_position_embeddings=12)
+
+    def test_experts(self):
+        """A mixture of experts: tokens sorted by expert, and a product of groups of rows."""
+        for experts in 3, 8:
+            self.forward(transformers.MixtralForCausalLM, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, hidden_size=16,
+                         intermediate_size=24, max_position_embeddings=12, num_local_experts=experts, num_experts_per_tok=2)
+
+    def test_transforms(self):
+        """A Fourier transform in place of attention."""
+        self.forward(transformers.FNetForMaskedLM, num_hidden_layers=1, hidden_size=16, intermediate_size=24, max_position_embeddings=12)
 
     def test_dropout_of_the_default(self):
         """In training mode a default model has dropout, which is refused by name."""

@@ -25,8 +25,11 @@ from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
 from . import elementwise, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
+from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import marked
 from .registry import RULES, dtype_of
+
+register_parts()
 
 
 class _Shared:
@@ -205,8 +208,10 @@ class _Plan:
             return argument
         for node in self.graph.nodes:
             if node.op == "output":
-                return [v if isinstance(v, Tensor) or v is None else tensor_of(v, "output") for v in map(read, node.args[0])]
+                return [v if isinstance(v, Tensor) or v is None else tensor_of(refuse_result(v), "output") for v in map(read, node.args[0])]
             if node.op == "placeholder":
+                if is_complex(node):
+                    values[node.name] = of_last_axis(values[node.name])
                 continue
             args, kwargs = [read(a) for a in node.args], {k: read(v) for k, v in node.kwargs.items()}
             if _name(node) == "as_strided.default":  # the only operation that depends on the strides of its operand
@@ -214,7 +219,7 @@ class _Plan:
                 kwargs["layout"] = viewed.stride(), viewed.storage_offset()
             with source.standing_at(_location(node), _name(node).split(".")[0]):
                 if node.target is not operator.getitem:
-                    values[node.name] = _result(node, RULES[_name(node)](*args, **kwargs))
+                    values[node.name] = _result(node, _rules(node)[_name(node)](*args, **kwargs))
                     continue
                 values[node.name] = args[0][args[1]] if node.users else None
                 if values[node.name] is None and node.users and hasattr(node.meta.get("val"), "shape"):
@@ -223,12 +228,18 @@ class _Plan:
 
 
 def _tensor(value) -> Tensor:
-    """A PyTorch tensor as a Tensor that shares its memory."""
+    """A PyTorch tensor as a Tensor that shares its memory; real and imaginary parts are along a last axis."""
     value = value.detach()
+    if value.is_complex():
+        value = torch.view_as_real(value.resolve_conj())
     if str(value.dtype) == "torch.bfloat16":
         bits = value.view(torch.int16).numpy().view(np.uint16)
         return from_array(bits.view(bfloat16.numpy), bfloat16)
     return asarray(value.numpy())
+
+
+def _rules(node) -> dict:
+    return COMPLEX if is_complex(node) else RULES
 
 
 def _name(node) -> str:
@@ -265,8 +276,8 @@ def check_operations(graph, name: str) -> None:
     """Raises one Error that names every operation without a rule, with its line."""
     unknown: dict[str, Location | None] = {}
     for node in graph.nodes:
-        if node.op == "call_function" and node.target is not operator.getitem and _name(node) not in RULES:
-            unknown.setdefault(_name(node), _location(node))
+        if node.op == "call_function" and node.target is not operator.getitem and _name(node) not in _rules(node):
+            unknown.setdefault(_name(node) + (" of complex tensors" if is_complex(node) else ""), _location(node))
         elif node.op not in ("call_function", "placeholder", "output"):
             unknown.setdefault(f"{node.op} {node.target}", _location(node))
     if unknown:
@@ -285,7 +296,10 @@ def _exported(module, args, kwargs):
     try:
         return torch.export.export(module, args, kwargs)
     except Exception as error:  # PyTorch raises many kinds
-        raise refuse(Error, f"torch.export refuses '{type(module).__name__}': {_reason(error)}", _user_line(error)) from error
+        other = re.search(r"Found <class '([^']+)'> in output", str(error))
+        reason = (f"a result is of {other[1]}; return tensors or trees of them (for a model of transformers pass use_cache=False)" if other
+                  else _reason(error))
+        raise refuse(Error, f"torch.export refuses '{type(module).__name__}': {reason}", _user_line(error)) from error
 
 
 def _form(program, name: str) -> _Form:

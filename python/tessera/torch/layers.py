@@ -9,14 +9,29 @@ import math
 from .. import ops
 from ..errors import ArgumentError
 from ..nn import functional as F
+from ..nn.grouped import grouped_matmul
 from ..ops.base import tensor_of
 from ..source import refuse
-from .registry import rule
+from .registry import dtype_of, rule
 
 
 @rule("mm.default", "bmm.default", "matmul.default", "mv.default")
 def _(x, y):
     return x @ y
+
+
+@rule("_grouped_mm.default", "transformers.grouped_mm_fallback.default")
+def _(x, y, offs=None, bias=None, out_dtype=None):
+    """Products of groups of rows that end at `offs`, or of batches."""
+    if offs is None:
+        product = x @ y
+    elif x.ndim == 2 and y.ndim == 3:
+        product = grouped_matmul(x, y, offs)
+    else:
+        raise refuse(ArgumentError, f"'grouped_mm' of shapes {x.shape} and {y.shape}: groups are of rows of the first operand, with a "
+                                    "matrix each; write other groups with slices")
+    product = product if bias is None else product + bias
+    return product if out_dtype is None else product.astype(dtype_of(out_dtype))
 
 
 @rule("addmm.default")

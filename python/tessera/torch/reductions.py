@@ -146,3 +146,16 @@ def _(x, axis, half=False):
 @rule("_log_softmax.default", "log_softmax.int")
 def _(x, axis, half=False):
     return ops.log_softmax(x, axis)
+
+
+@rule("histc.default")
+def _(x, bins=100, low=0, high=0):
+    """Counts in `bins` equal parts from low to high, both included; an empty range stands for that of the values."""
+    x = x.reshape((-1,))
+    if low == high:
+        low, high = ops.min(x), ops.max(x)
+        low, high = ops.where(low == high, low - 1, low), ops.where(low == high, high + 1, high)
+    part = ops.minimum(ops.floor((x - low) * bins / (high - low)), bins - 1)
+    inside = (x >= low) & (x <= high)
+    part = ops.where(inside, part, -1.0).astype("int32")
+    return (part.reshape((1, -1)) == ops.arange(bins).astype("int32").reshape((-1, 1))).astype(x.dtype).sum(1)
