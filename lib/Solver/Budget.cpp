@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Memory gets a price (H. Everett, "Generalized Lagrange multiplier method", Operations
-// Research 11, 1963): the optimum at any price, less what the budget would earn, is a
-// lower bound. The price with the best bound is found by cutting planes. What is left
-// of the gap is closed by elimination with labels, first among the strategies of the
-// plans seen, then among all that the bound cannot exclude.
+// Research 11, 1963): the optimum at any price, less the price of the whole budget, is
+// a lower bound. Cutting planes find the price with the best bound. Elimination with
+// labels then closes the gap, first among the strategies of the plans seen, then among
+// all that the bound cannot exclude.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace tessera::solver {
 namespace {
 
 constexpr int maxPrices = 40, maxRounds = 4;
-/// Entries of buckets that are not too many for lists of labels, and for two passes of tables.
+/// Limits on entries of buckets: for lists of labels, and for two passes over tables.
 constexpr double mostLabelWork = 2e7, mostMarginalWork = 4e9;
 constexpr size_t fewLabels = 48, manyLabels = 400;
 
@@ -72,7 +72,7 @@ void BudgetSearch::improve(const std::vector<int64_t> &choice) {
   best.cost = cost;
 }
 
-/// The optimum when memory costs `at` a byte; improves the bound and the plan.
+/// The optimum when memory costs `at` per byte; improves the bound and the plan.
 BudgetSearch::Point BudgetSearch::solveAt(double at, const Domains &domains) {
   Bounded found;
   if (options.mode == Mode::recursive_programming) {
@@ -93,7 +93,8 @@ BudgetSearch::Point BudgetSearch::solveAt(double at, const Domains &domains) {
   return {source.problem.cost(found.choice), source.problem.memory(found.choice)};
 }
 
-/// Raises the bound until the optimum at the price through two plans is one of the two.
+/// Raises the bound until the optimum at the price at which two plans cost the same is one of the
+/// two.
 void BudgetSearch::findPrice(Point over, Point within) {
   for (int n = 0; n < maxPrices && !deadline.isOver(); ++n) {
     double at = (within.cost - over.cost) / (over.memory - within.memory);
@@ -107,7 +108,7 @@ void BudgetSearch::findPrice(Point over, Point within) {
   }
 }
 
-/// By node, the strategies of all plans seen.
+/// By node, its strategies in all plans seen.
 Domains BudgetSearch::seenStrategies() const {
   Domains domains;
   for (Index i = 0; i < source.numNodes(); ++i) {
@@ -121,7 +122,7 @@ Domains BudgetSearch::seenStrategies() const {
   return domains;
 }
 
-/// What may be in a plan that is cheaper than the best: nothing when tables are too large.
+/// The strategies that a cheaper plan may have; empty if tables are too large.
 std::optional<Domains> BudgetSearch::withoutHopeless() {
   Model model(source, costsOf(source, price), kept);
   PlanOptions wish;
@@ -145,7 +146,7 @@ std::optional<Domains> BudgetSearch::withoutHopeless() {
   return left;
 }
 
-/// Elimination with labels; true when it proved the best plan optimal within the domains.
+/// Elimination with labels; true if it proved the best plan optimal within the domains.
 bool BudgetSearch::runLabels(const Domains &domains, size_t mostLabels) {
   Model model(source, costsOf(source, price), domains);
   PlanOptions wish;
@@ -195,7 +196,7 @@ Bounded BudgetSearch::run() {
   findPrice(free, smallest);
   if (gap() > options.targetGap && !deadline.isOver())
     runLabels(seenStrategies(), fewLabels);
-  // A quick mode is content with that.
+  // The quick mode stops here.
   int rounds = options.mode == Mode::recursive_programming ? 0 : maxRounds;
   for (int round = 0; round < rounds && gap() > options.targetGap && !deadline.isOver(); ++round) {
     double before = best.cost;

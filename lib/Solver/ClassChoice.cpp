@@ -14,9 +14,9 @@
 
 namespace tessera::solver {
 
-/// How limits of excess grow.
+/// Growth of limits on excess.
 constexpr double growth = 16;
-/// Pairs of strategies that are compared for an entry of work: more takes longer than it is worth.
+/// Pairs of strategies compared per entry of work: more would take longer than they save.
 constexpr double comparedPerWork = 0.05;
 
 ClassChoice::ClassChoice(const Folded &folded) : folded(folded), chosen(folded.classes.size(), 0) {
@@ -41,8 +41,8 @@ void ClassChoice::consider(std::vector<Index> position) {
 }
 
 bool ClassChoice::choose(const std::vector<Domain> &offers, double mostWork) {
-  // Classes without a choice are added to what their neighbours cost; the others are a problem of
-  // their own.
+  // Classes with one candidate are added to the costs of their neighbours; the others form a
+  // smaller problem.
   std::vector<Index> next(chosen.size()), number(chosen.size(), -1);
   Problem problem;
   for (size_t c = 0; c < offers.size(); ++c) {
@@ -107,7 +107,7 @@ bool ClassChoice::choose(const std::vector<Domain> &offers, double mostWork) {
 void ClassChoice::chooseWithin(const std::vector<std::vector<double>> &excess, double bound,
                                double firstLimit, double goodGap, double mostWork,
                                const Deadline &deadline) {
-  // Repeated layers are looked at as one is: what each of them costs more adds up for none.
+  // Limits are relative to the cost of one of the repeated layers.
   double layers = 1;
   for (const Folded::Class &its : folded.classes)
     layers = std::max(layers, its.count);

@@ -12,27 +12,26 @@
 
 namespace tessera::solver {
 
-/// Choices in which all nodes of a class take the same strategy. It begins with the first one each.
+/// Choices in which all nodes of a class take the same strategy, initially the first one.
 class ClassChoice {
 public:
   explicit ClassChoice(const Folded &folded);
 
-  /// By class, the position of what is chosen.
+  /// The chosen position in the domain, by class.
   const std::vector<Index> &position() const { return chosen; }
   double cost() const { return best; }
 
-  /// Takes a choice (positions by class) if it is better.
+  /// Takes a choice (positions by class) if it is cheaper.
   void consider(std::vector<Index> position);
-  /// Chooses the best of what is offered to each class (positions, not empty), if it is better than
-  /// what is chosen. Returns false when that would take more work than `mostWork`: then it is not
-  /// looked at.
+  /// Finds the best choice among the candidates of each class (positions, not empty) and takes it
+  /// if it is cheaper. Returns false, without a search, if that needs more work than `mostWork`.
   bool choose(const std::vector<Domain> &offers, double mostWork);
-  /// Offers strategies whose excess, of one node of the class, is within a limit that grows,
-  /// from a part of the bound, as long as the work is not too much, up to the distance from
-  /// `bound`, or until what is chosen costs at most `goodGap` (relative) more than that.
+  /// Searches candidates whose excess (for one node of the class) is within a limit. The limit
+  /// starts at a part of the bound and grows while the work allows it, up to the distance from
+  /// `bound`, or until the choice costs at most `goodGap` (relative) more than the bound.
   void chooseWithin(const std::vector<std::vector<double>> &excess, double bound, double firstLimit,
                     double goodGap, double mostWork, const Deadline &deadline);
-  /// One coordinate after the other is chosen anew, slowest first, the others being as they are.
+  /// Optimizes one coordinate at a time, slowest first, with the others fixed.
   void sweepAxes(double mostWork);
 
 private:

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Equivalent nodes first choose alike: one class represents those of all layers. Messages
-// along edges, which also bound what any plan costs, tell which few strategies of each
-// class are worth looking at. Where that leaves a gap, one coordinate after the other is
-// chosen among all, coarsest first, if strategies have coordinates; then
-// nodes choose for themselves, among what is good beside their neighbours. Each of these
-// small problems is solved by elimination.
+// First all equivalent nodes take the same strategy: one class represents those of all
+// layers. Messages along edges, which also give a lower bound, select a few candidate
+// strategies per class. If a gap remains, each coordinate of the strategies, coarsest
+// first, is optimized over all its values. Then nodes choose individually among
+// strategies that are good beside their neighbours'. Elimination solves each of these
+// small problems.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,28 +31,28 @@ namespace tessera::solver {
 namespace {
 
 struct Effort {
-  double goodGap, wideGap;      ///< relative: nothing more is tried; more classes are
-  std::vector<Index> classes;   ///< into which nodes are partitioned, one try after the other
-  int sweeps, sweepsAtOnce;     ///< of messages; between looks at what they are good for
-  double goodGain, leastGain;   ///< of the bound by sweeps at once, relative, to go on where the
-                                ///< gap is not wide, and where it is
-  double firstLimit;            ///< of what is offered to classes, relative; 0: nodes choose
-  double work;                  ///< entries of tables, for an elimination over classes
-  int refinements, mostRefined; ///< rounds in which nodes choose; nodes that may in all of them
-  int mostPlanned;              ///< nodes that choose for themselves though the gap is not wide
+  double goodGap, wideGap;    ///< relative: to stop at; above which more classes are tried
+  std::vector<Index> classes; ///< numbers of classes to try, in order
+  int sweeps, sweepsAtOnce;   ///< of messages: most, and between checks of the gain
+  double goodGain, leastGain; ///< relative gains of the bound by `sweepsAtOnce` to continue: for a
+                              ///< gap below, above `wideGap`
+  double firstLimit;          ///< on the excess of candidates of classes, relative; 0: skip classes
+  double work;                ///< entries of tables for an elimination over classes
+  int refinements, mostRefined; ///< rounds of individual choice; nodes over all rounds
+  int mostPlanned;              ///< nodes that choose individually if the gap is below `wideGap`
 };
 const Effort quickEffort{8e-3, 9e-3, {120, 1000, 6000}, 64, 8, 3e-3, 3e-4, 1e-2, 1e4, 6, 600, 4000};
 const Effort thoroughEffort{1e-9, 1e-3, {1200, 6000}, 600, 16,     1e-7,
                             1e-7, 0,    5e7,          40,  100000, 4000};
 
-/// In a large problem, the gain of sweeps at once from which more of them follow, and how limits
-/// grow.
+/// In a large problem: the gain of the bound by `sweepsAtOnce` to continue, and the growth of
+/// limits.
 constexpr double goodGainIfLarge = 2e-5, growth = 4, growthIfLarge = 16;
 
-/// What rounding may add up to, of a cost.
+/// Relative bound on accumulated rounding errors of a cost.
 constexpr double rounding = 1e-9;
 
-/// Strategies that are looked at when nodes choose.
+/// Candidate strategies when nodes choose individually.
 constexpr size_t numForNodes = 5;
 
 /// The first few positions by score, best first.
@@ -67,17 +67,17 @@ std::vector<Index> bestOf(const std::vector<double> &scores) {
   return order;
 }
 
-/// Lets nodes choose for themselves.
+/// Nodes choose individually.
 class Refinement {
 public:
   Refinement(const Folded &folded, const KindCosts &costs)
       : folded(folded), source(folded.source), domains(folded.domains), costs(costs) {}
 
-  /// The best choice of every node for itself among what is offered to its class, as far as an
+  /// The best individual choice of every node among the candidates of its class, as far as an
   /// elimination with small tables finds it.
   std::vector<int64_t> next(const std::vector<int64_t> &choice);
-  /// The best choice of strategies whose belief is within a limit, or that are in `chosen`, by
-  /// class; nothing where that takes more work, or time.
+  /// The best choice among strategies whose belief is within a limit, or that are in `chosen`, by
+  /// class; empty if that takes more work or time.
   std::optional<std::vector<int64_t>> within(const std::vector<std::vector<double>> &belief,
                                              double limit, const std::vector<Index> &chosen,
                                              double mostWork, const Deadline &deadline) const;
@@ -93,8 +93,8 @@ private:
   std::vector<Domain> offers; ///< by class, positions
 };
 
-/// Offers each class what its nodes choose now, and what is best for them beside their neighbours
-/// as those choose now; what most nodes want comes first.
+/// Candidates of each class: the current choices of its nodes, and the best strategies given the
+/// current choices of their neighbours; those of most nodes first.
 void Refinement::offerBeside(const std::vector<int64_t> &choice) {
   offers.clear();
   std::vector<Index> position(choice.size());
@@ -104,7 +104,7 @@ void Refinement::offerBeside(const std::vector<int64_t> &choice) {
                                      domain.begin());
   }
   Interner numbers;
-  std::vector<std::pair<Index, double>> contexts; // a node of each, how many there are
+  std::vector<std::pair<Index, double>> contexts; // a representative node, number of nodes
   std::vector<std::map<Index, double>> wanted(folded.classes.size());
   for (Index i = 0; i < source.numNodes(); ++i) {
     wanted[folded.classOf[i]][position[i]] += 1;
@@ -136,7 +136,7 @@ void Refinement::offerBeside(const std::vector<int64_t> &choice) {
     for (auto [a, weight] : wanted[n])
       order.push_back({-weight, a});
     std::sort(order.begin(), order.end());
-    // What most choose now stays possible.
+    // The most frequent current choices remain candidates.
     Domain its;
     for (size_t rank = 0; rank < std::min(numForNodes, order.size()); ++rank)
       its.push_back(order[rank].second);
@@ -193,7 +193,7 @@ Refinement::within(const std::vector<std::vector<double>> &belief, double limit,
   return found ? std::optional(reduced.expand(found->choice)) : std::nullopt;
 }
 
-/// A strategy that costs more beyond the bound than the choice does is in no cheaper choice.
+/// Removes strategies whose excess over the bound exceeds the gap: no cheaper choice has them.
 Domains hopefulOf(const Folded &folded, const Messages::Proof &proof, const Bounded &found) {
   double left = found.cost - proof.bound + rounding * std::abs(found.cost);
   Domains kept;
@@ -211,7 +211,7 @@ Domains hopefulOf(const Folded &folded, const Messages::Proof &proof, const Boun
   return kept;
 }
 
-/// A limit of excess at which few strategies are left: a small part of what a layer costs.
+/// A limit on excess that leaves few strategies: a small part of the cost of a layer.
 double leastLimit(const Folded &folded, double bound) {
   double layers = 1;
   for (const Folded::Class &its : folded.classes)
@@ -220,7 +220,7 @@ double leastLimit(const Folded &folded, double bound) {
   return 1e-6 * std::abs(bound) / layers;
 }
 
-/// Good messages and the choice that they lead to, with the classes of the nodes.
+/// Improved messages and the choice that they lead to, with the classes of the nodes.
 class Attempt {
 public:
   Attempt(const Source &source, const KindCosts &costs, const Domains &domains, Index classes)
@@ -282,14 +282,14 @@ Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Dom
   for (Index classes : effort.classes) {
     if (attempt && (isWithin(effort.wideGap) || deadline.isOver() || attempt->folded.isWhole))
       break;
-    // What is small is not worth the loss where classes meet.
+    // In a small problem the loss at the borders of classes outweighs the time saved.
     if (hopeful && source.numNodes() <= effort.classes.back())
       classes = effort.classes.back();
     attempt = std::make_unique<Attempt>(source, costs, domains, classes);
     attempt->run(effort, deadline);
     consider(attempt->folded.unfold(attempt->uniform.position()));
     best.bound = std::max(best.bound, attempt->proof.bound);
-    // Limits grow as long as eliminations take no time to speak of.
+    // Limits grow while eliminations take negligible time.
     const std::vector<std::vector<double>> &belief = attempt->messages.beliefs();
     Refinement refinement(attempt->folded, costs);
     for (double limit = leastLimit(attempt->folded, best.bound);
@@ -304,7 +304,7 @@ Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Dom
     }
   }
   Refinement refinement(attempt->folded, costs);
-  // Planning takes as long as the problem is large: large ones get one.
+  // Planning takes time linear in the problem: large problems get one round.
   int rounds = std::clamp(effort.mostRefined / source.numNodes(), 1, effort.refinements);
   double goodGap = source.numNodes() > effort.mostPlanned ? effort.wideGap : effort.goodGap;
   for (int round = 0; round < rounds && !isWithin(goodGap) && !deadline.isOver(); ++round)

@@ -30,8 +30,8 @@ CompactTable::CompactTable(const EdgeTable &table, const Domain &rows, const Dom
   row.cost = transposed(column.cost, row.distinct);
 }
 
-/// By column, the least over rows of the cost there less what is taken from the row; all less the
-/// least of them, which is returned. Rows and columns are given by the numbers of distinct ones.
+/// By column, the minimum over rows of the cost less what is taken from the row. Subtracts the
+/// least of them from all and returns it. Rows and columns are numbers of distinct ones.
 template <typename Real>
 static double leastOf(const std::vector<Real> &cost, const std::vector<Index> &rowOf, Index rows,
                       const std::vector<Index> &columnOf, Index columns,
@@ -58,7 +58,7 @@ double CompactTable::least(bool byRow, const std::vector<double> &taken,
 
 double CompactTable::leastRoughly(bool byRow, const std::vector<double> &taken,
                                   std::vector<double> &out) const {
-  constexpr double most = 1e30; // sums of a few are finite
+  constexpr double most = 1e30; // finite even if several are added
   const Side &from = byRow ? row : column, &to = byRow ? column : row;
   if (from.roughCost.empty())
     for (double cost : from.cost)

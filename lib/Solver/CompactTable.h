@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Strategies of an op that lay a tensor alike have equal rows in the tensor's table: of
-// 200 rows a few dozen are distinct. Minima over rows are taken over those.
+// Strategies of an op with the same layout of a tensor have equal rows in the tensor's
+// table: of 200 rows a few dozen are distinct. Minima are taken over the distinct rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,21 +19,22 @@ namespace tessera::solver {
 
 class CompactTable {
 public:
-  /// The rows and columns of a table that are in two domains, in their order.
+  /// The rows and columns of a table that are in two domains, in the order of the domains.
   CompactTable(const EdgeTable &table, const Domain &rows, const Domain &columns);
 
-  /// With what is left of the costs, out[b] = min over a of table[a][b] - taken[a] when `byRow`,
-  /// else out[a] = min over b of table[a][b] - taken[b], less the least of `out`. Returns that.
+  /// The minima of the costs less `taken`, out[b] = min over a of table[a][b] - taken[a] if
+  /// `byRow`, else out[a] = min over b of table[a][b] - taken[b]. Subtracts the least of `out` from
+  /// all and returns it.
   double least(bool byRow, const std::vector<double> &taken, std::vector<double> &out) const;
-  /// The same with seven digits, in half the time.
+  /// The same in single precision, in half the time.
   double leastRoughly(bool byRow, const std::vector<double> &taken, std::vector<double> &out) const;
 
 private:
   struct Side {
-    std::vector<Index> of;    ///< by position in the domain: the distinct row (or column)
-    Index distinct = 0;       ///< how many there are
-    std::vector<double> cost; ///< distinct x distinct of the other side, this one's rows
-    mutable std::vector<float> roughCost; ///< the same, once it was asked for
+    std::vector<Index> of;    ///< the distinct row (or column), by position in the domain
+    Index distinct = 0;       ///< the number of distinct rows (or columns)
+    std::vector<double> cost; ///< row-major: this side's distinct rows x the other side's
+    mutable std::vector<float> roughCost; ///< the same in single precision, once computed
   };
   Side row, column;
 };

@@ -12,7 +12,7 @@
 namespace tessera::solver {
 
 std::vector<int64_t> completeChoice(const Problem &problem, std::vector<int64_t> choice) {
-  std::vector<std::vector<double>> costs(choice.size()); // of open nodes
+  std::vector<std::vector<double>> costs(choice.size()); // of nodes to complete
   for (size_t node = 0; node < choice.size(); ++node)
     if (choice[node] < 0)
       costs[node] = problem.nodes[node].cost;

@@ -26,7 +26,7 @@ std::vector<double> transposed(const std::vector<double> &cost, size_t columns) 
 
 namespace {
 
-/// Of a row's bytes, a number at a time.
+/// Hashes a row, one number at a time.
 struct RowHash {
   size_t operator()(std::string_view row) const {
     uint64_t hash = 0x9e3779b97f4a7c15u;
@@ -46,7 +46,7 @@ std::vector<Index> keepDistinct(std::vector<double> &cost, size_t length) {
   std::unordered_map<std::string_view, Index, RowHash> numbers;
   std::vector<Index> of;
   std::vector<double> kept;
-  kept.reserve(cost.size()); // views into it stay where they are
+  kept.reserve(cost.size()); // views into it must stay valid
   for (auto row = cost.begin(); row != cost.end(); row += static_cast<std::ptrdiff_t>(length)) {
     const double *copy = kept.data() + kept.size();
     kept.insert(kept.end(), row, row + static_cast<std::ptrdiff_t>(length));

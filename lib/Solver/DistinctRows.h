@@ -12,11 +12,11 @@
 
 namespace tessera::solver {
 
-/// Keeps the distinct rows, of `length` numbers each, of a row-major table, in their first order.
-/// By row, the number of the one that is kept.
+/// Keeps the distinct rows (of `length` numbers each) of a row-major table, in the order of their
+/// first occurrence. Returns the number of the kept row, by row.
 std::vector<Index> keepDistinct(std::vector<double> &cost, size_t length);
 
-/// The transpose of a row-major table of so many columns.
+/// The transpose of a row-major table with `columns` columns.
 std::vector<double> transposed(const std::vector<double> &cost, size_t columns);
 
 } // namespace tessera::solver

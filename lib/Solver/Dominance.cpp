@@ -17,10 +17,11 @@
 namespace tessera::solver {
 namespace {
 
-/// More rounds remove next to nothing.
+/// More rounds remove almost nothing.
 constexpr int maxRounds = 12;
 
-/// Largest differences over the other end of an edge, n x n: [a][b] is what b costs more than a.
+/// Largest differences over the other end of an edge, n x n: [a][b] is the most that b costs more
+/// than a.
 struct Differences {
   std::vector<double> worst;
   double scale = 0; ///< largest magnitude of the table, for rounding
@@ -56,7 +57,7 @@ private:
   const Deadline &deadline;
   Interner differenceNumbers, situationNumbers;
   std::vector<Differences> known;
-  std::vector<Index> reduced; ///< by situation: what is left of the domain
+  std::vector<Index> reduced; ///< by situation: the rest of the domain
 };
 
 const Differences &Dominance::differences(Index table, bool isRow, Index own, Index other) {
@@ -77,7 +78,8 @@ const Differences &Dominance::differences(Index table, bool isRow, Index own, In
   return result;
 }
 
-/// What is left of a node's domain, given the neighbours'. Nodes in the same situation share it.
+/// The undominated part of a node's domain, given the neighbours' domains. Nodes in the same
+/// situation share it.
 Index Dominance::reduce(Index node) {
   Index own = domains.of[node];
   Key situation{source.kind[node], own};
@@ -104,12 +106,12 @@ Index Dominance::reduce(Index node) {
     scale += edge.scale;
     addRows(worst.data(), n * n, worst.data(), edge.worst.data());
   }
-  // Equal strategies may differ by rounding: the sums have a handful of terms.
+  // Rounding may distinguish equal strategies: the sums have a handful of terms.
   double tolerance = 1e-15 * scale;
   const Node &subject = source.problem.nodes[node];
   std::vector<char> dropped(n, 0);
   Domain left;
-  // Of equal ones the first is kept.
+  // Of equal strategies the first is kept.
   for (Index a = n - 1; a >= 0; --a) {
     for (Index b = 0; b < n && !dropped[a]; ++b)
       dropped[a] = b != a && !dropped[b] && worst[static_cast<size_t>(a) * n + b] <= tolerance &&
@@ -121,7 +123,7 @@ Index Dominance::reduce(Index node) {
   return reduced[number] = domains.intern(left);
 }
 
-/// All nodes at once, from the same state: what is dominated stays dominated when neighbours lose
+/// Updates all nodes from the same state: a dominated strategy stays dominated when neighbours lose
 /// strategies, because the maximum is then taken over fewer.
 bool Dominance::runRound(std::vector<char> &active) {
   std::vector<Index> next = domains.of;
@@ -143,8 +145,8 @@ bool Dominance::runRound(std::vector<char> &active) {
   return changed;
 }
 
-/// The first and the last layer lose a few strategies more than the others. They get them back, so
-/// that all layers are equal; more strategies than needed do no harm.
+/// The first and the last layer lose a few strategies more than the others. They are restored, so
+/// that all layers are equal; additional strategies do no harm.
 void Dominance::equalise() {
   std::vector<Index> lookOf = fingerprintsOf(source, given);
   std::vector<Domain> united;
@@ -171,7 +173,7 @@ std::vector<double> worstDifferences(const Matrix &matrix, bool isRow) {
   Index n = isRow ? matrix.rows : matrix.columns, others = isRow ? matrix.columns : matrix.rows;
   std::vector<double> worst(static_cast<size_t>(n) * n, -std::numeric_limits<double>::infinity());
   std::vector<double> column(n);
-  // Strategies that ask for the same placement have the same column.
+  // Strategies that require the same placement have the same column.
   std::unordered_set<std::string> seen;
   for (Index s = 0; s < others; ++s) {
     for (Index a = 0; a < n; ++a)

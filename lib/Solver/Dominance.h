@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A strategy of a node is dominated when another one is never worse whatever the
+// A strategy of a node is dominated if another one is never worse, whatever the
 // neighbours do (R. Goldstein, "Efficient rotamer elimination applied to protein
 // side-chains and related spin glasses", Biophysical Journal 66, 1994):
 //
@@ -20,15 +20,14 @@
 
 namespace tessera::solver {
 
-/// The strategies that are left; an optimum is among them. With `keepMemory` a strategy is dropped
-/// only for one that needs no more memory, so that this holds under every budget. Nodes that look
-/// alike (kind and edges) keep equal sets, for folding. Behind the deadline nothing more is
-/// dropped.
+/// Removes dominated strategies; an optimum remains. With `keepMemory` a strategy is dropped only
+/// for one that needs no more memory, so that this holds under every budget. Nodes with equal kind
+/// and edges keep equal sets, for folding. After the deadline nothing more is dropped.
 Domains removeDominated(const Source &source, const KindCosts &costs, Domains domains,
                         bool keepMemory, const Deadline &deadline);
 
-/// By strategies a, b of one end of an edge, n x n: what b costs more than a at most, over the
-/// strategies of the other end. Rows are the strategies of the end when `isRow`.
+/// By strategies a, b of one end of an edge, n x n: the maximum over strategies of the other end of
+/// the cost of b less that of a. `isRow`: the strategies of this end are the rows.
 std::vector<double> worstDifferences(const Matrix &matrix, bool isRow);
 
 } // namespace tessera::solver

@@ -21,13 +21,13 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Entries are compared with the cheapest few that are not needless themselves. Where a sample
-/// shows that little would go, the table is left as it is.
+/// Entries are compared with the cheapest few of the necessary ones. If a sample shows that pruning
+/// would drop few, the table stays as it is.
 constexpr size_t numRivals = 48;
 constexpr int64_t numConsidered = 256, numSamples = 64;
 /// The same for whole rows of a folded table.
 constexpr size_t numRowRivals = 16;
-/// Entries that are copied out of tables for blocks of a lazy one.
+/// Entries copied from tables at once for blocks of a lazy one.
 constexpr double gatheredAtOnce = 2e8;
 
 class Elimination {
@@ -36,17 +36,17 @@ public:
   std::optional<Optimum> run(const Deadline &until);
 
 private:
-  /// Blocks of a lazy table, by index over the dimensions that are fixed in them.
+  /// Blocks of a lazy table, by index over their fixed dimensions.
   struct Rows {
     std::vector<char> isDone;
-    /// By block y, by block x: what y costs more than x at most; NaN where unknown.
+    /// By block y, by block x: the most that y costs more than x; NaN if unknown.
     std::map<int64_t, std::vector<double>> worst;
   };
   struct Lazy {
     std::map<std::vector<Index>, Rows> byDims;
     bool isComplete = false;
   };
-  /// Values of some dimensions of a table, one list a block.
+  /// Values of some dimensions of a table, one list per block.
   struct Blocks {
     std::vector<Index> dims;
     std::vector<std::vector<Index>> at;
@@ -71,10 +71,10 @@ private:
   std::vector<Table> tables;  ///< by number in the plan
   std::map<Index, Lazy> lazy; ///< by number in the plan
   Interner outsideNumbers;
-  std::deque<std::vector<double>> outsideKnown; ///< references to them are kept
+  std::deque<std::vector<double>> outsideKnown; ///< keeps references valid
 };
 
-/// The most that a change from one strategy to another can cost in tables that are not counted yet.
+/// The most that a change from one strategy to another can cost in tables not yet added.
 const std::vector<double> &
 Elimination::outsideDifferences(const std::vector<PruningDef::Outside> &outside, Index size) {
   Key key{size};
@@ -99,10 +99,10 @@ Elimination::outsideDifferences(const std::vector<PruningDef::Outside> &outside,
   return outsideKnown.emplace_back(std::move(sum));
 }
 
-/// Drops entries of a table T that no optimum uses. Entry x is dropped when some entry y has
-///   T[y] + (what changing x to y can cost outside of T, at most) < T[x].
-/// A plan with x could change x to y, with everything behind it, and become cheaper. The inequality
-/// is strict, by more than rounding: an optimal plan is never hit, by any number of prunings.
+/// Drops entries of a table T that no optimum uses. Entry x is dropped if some entry y has
+///   T[y] + (the most that changing x to y can cost outside of T) < T[x].
+/// A plan with x could change x to y, with everything eliminated before, and become cheaper. The
+/// inequality is strict, by more than rounding: no sequence of prunings drops an optimal plan.
 Table Elimination::prune(const PruningDef &pruning) {
   const Table &from = tables[pruning.table];
   auto rank = from.sizes.size();
@@ -160,7 +160,8 @@ Table Elimination::prune(const PruningDef &pruning) {
   return result;
 }
 
-/// A copy of the table in which the dimensions of `blocks` are one, the first, over the blocks.
+/// A copy of the table in which one dimension, the first, over the blocks replaces their
+/// dimensions.
 static Table gather(const Table &from, const std::vector<Index> &dims,
                     const std::vector<std::vector<Index>> &at) {
   std::vector<Index> rest, sizes{static_cast<Index>(at.size())};
@@ -195,7 +196,7 @@ static Table gather(const Table &from, const std::vector<Index> &dims,
   return result;
 }
 
-/// Copies a table whose first dimension is that of the blocks into the blocks.
+/// Copies a table whose first dimension is over the blocks into the blocks.
 static void scatter(const Table &from, Table &to, const std::vector<Index> &dims,
                     const std::vector<std::vector<Index>> &at) {
   std::vector<Index> rest;
@@ -225,7 +226,8 @@ static void scatter(const Table &from, Table &to, const std::vector<Index> &dims
   }
 }
 
-/// Puts dimensions first in memory, so that a block is contiguous. All entries are equal yet.
+/// Puts dimensions first in memory, so that a block is contiguous. Requires that all entries are
+/// equal.
 static void layOut(Table &table, const std::vector<Index> &first) {
   std::vector<Index> order = first;
   for (Index d = 0; d < std::ssize(table.sizes); ++d)
@@ -236,7 +238,7 @@ static void layOut(Table &table, const std::vector<Index> &first) {
     table.strides[order[d]] = stride;
 }
 
-/// Computes those blocks of a lazy table that are not there. No dimensions: all of it.
+/// Computes the missing blocks of a lazy table. Without dimensions: all of it.
 void Elimination::require(Index number, const Blocks &blocks) {
   Lazy &state = lazy.at(number);
   if (state.isComplete)
@@ -263,7 +265,7 @@ void Elimination::require(Index number, const Blocks &blocks) {
     if (!std::exchange(done[at], 1))
       missing.at.push_back(block);
   }
-  // Blocks are gathered, each with what parts have beside it: as many at a time as memory is for.
+  // Blocks are gathered in batches that fit into memory, with the other dimensions of the parts.
   double beside = 1;
   for (const Part &part : bucket.parts) {
     double entries = 1;
@@ -284,9 +286,9 @@ void Elimination::require(Index number, const Blocks &blocks) {
   table.turned.clear();
 }
 
-/// Computes blocks of a bucket's table, all at once.
+/// Computes several blocks of a bucket's table at once.
 void Elimination::computeBlocks(const Bucket &bucket, Table &table, const Blocks &missing) {
-  // The same bucket with one variable, the block, in place of the fixed ones.
+  // The same bucket with one variable, the block, in place of the fixed variables.
   std::vector<Index> renamed(bucket.sizes.size(), -1);
   Bucket part;
   part.eliminated = bucket.eliminated;
@@ -335,8 +337,8 @@ void Elimination::computeBlocks(const Bucket &bucket, Table &table, const Blocks
   scatter(minPlus(part, parts, deadline), table, missing.dims, missing.at);
 }
 
-/// Computes what a bucket reads of a lazy part: where another part is infinite nothing is read.
-/// Returns the dimensions that are fixed in the blocks, or none when the whole table is there.
+/// Computes the entries of a lazy part that a bucket reads: none where another part is infinite.
+/// Returns the dimensions that are fixed in the blocks; empty if the whole table is computed.
 std::vector<Index> Elimination::requireFor(const Bucket &bucket, const Part &part) {
   Blocks best;
   double share = 1;
@@ -389,7 +391,7 @@ std::vector<Index> Elimination::requireFor(const Bucket &bucket, const Part &par
 
 /// A bucket min over x of f[x] + T[x][o], T lazy: drops x when some y has
 ///   f[y] + max over o of (T[y][o] - T[x][o]) <= f[x].
-/// The maximum is the same wherever T is used, so it is kept. Replaces one part by `thinned`.
+/// The maximum is the same for every use of T, so it is cached. Replaces one part by `thinned`.
 bool Elimination::thinOut(const Bucket &bucket, size_t lazyPart, const std::vector<Index> &dims,
                           std::vector<Table *> &parts, Table &thinned) {
   const Table &table = *parts[lazyPart];
@@ -408,7 +410,7 @@ bool Elimination::thinOut(const Bucket &bucket, size_t lazyPart, const std::vect
     if (inside == fixed.size() && parts[p]->hasInfinite)
       thin = p;
   }
-  // Blocks must be contiguous, and nothing of a block be kept.
+  // Blocks must be contiguous, and no dimension within a block may be kept.
   int64_t rowLength = table.entries();
   for (Index dim : dims)
     rowLength /= table.sizes[dim];
@@ -418,7 +420,7 @@ bool Elimination::thinOut(const Bucket &bucket, size_t lazyPart, const std::vect
   if (thin == parts.size())
     return false;
   struct Row {
-    int64_t number, offset, inThin; ///< block, its place in the lazy table, its entry in `thinned`
+    int64_t number, offset, inThin; ///< block, its offset in the lazy table, entry in `thinned`
     double cost;
   };
   std::vector<Row> rows;
@@ -528,7 +530,7 @@ void Elimination::compute(Index number) {
   }
 }
 
-/// The first best values of a bucket's eliminated variables, the others being as in `at`.
+/// The first optimal values of a bucket's eliminated variables, with the others fixed as in `at`.
 std::vector<Index> Elimination::bestOf(const Bucket &bucket, const std::vector<Index> &at) const {
   struct Read {
     const double *data;
@@ -567,7 +569,8 @@ std::vector<Index> Elimination::bestOf(const Bucket &bucket, const std::vector<I
   }
 }
 
-/// The eliminated strategies, last eliminated first: by then all others of the bucket are known.
+/// Chooses strategies in reverse order of elimination: then all other variables of the bucket are
+/// known.
 Optimum Elimination::traceBack() const {
   Optimum result{model.constant, std::vector<int64_t>(model.numNodes(), 0)};
   for (Index constant : plan.constants)

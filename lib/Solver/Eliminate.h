@@ -20,8 +20,7 @@ struct Optimum {
   std::vector<int64_t> choice; ///< strategies of the problem, by node
 };
 
-/// Runs a plan made for this model; nothing when the time is over. Of equal strategies the first is
-/// taken.
+/// Runs a plan made for this model; empty if the time is over. Ties go to the lowest strategy.
 std::optional<Optimum> eliminate(const Model &model, const Plan &plan, const Deadline &deadline);
 
 } // namespace tessera::solver

@@ -12,7 +12,7 @@
 
 namespace tessera::solver {
 
-/// Looks without edges inside: a look is split so that neighbours are of different parts.
+/// Partitions nodes so that no edge connects two nodes of a part.
 static std::vector<Index> looksWithoutLoops(const Source &source, const Domains &domains) {
   std::vector<Index> lookOf = fingerprintsOf(source, domains.of);
   std::vector<Index> part(lookOf.size(), 0), taken, result;
@@ -31,9 +31,9 @@ static std::vector<Index> looksWithoutLoops(const Source &source, const Domains 
 
 namespace {
 
-/// Tells nodes apart by their neighbours' classes, one step further in each round (B. Weisfeiler,
-/// A. Lehman, 1968). One part of a class keeps its number, so that a round looks only at nodes
-/// beside those that were distinguished in the previous round.
+/// Splits classes by the classes of their neighbours, one step further in each round (B.
+/// Weisfeiler, A. Lehman, 1968). One part of a class keeps its number, so that a round visits only
+/// neighbours of nodes whose class changed in the previous round.
 class Refinement {
 public:
   Refinement(const Source &source, std::vector<Index> looks)
@@ -51,7 +51,7 @@ public:
   std::vector<Index> classOf;
   std::vector<Index> before; ///< by node, its class before the last round
   Index numClasses;
-  std::vector<Index> dirty; ///< nodes beside those that changed in the last round, ascending
+  std::vector<Index> dirty; ///< neighbours of nodes that changed in the last round, ascending
 
 private:
   Index signatureOf(Index node);
@@ -90,7 +90,7 @@ void Refinement::round() {
         runs.push_back({to, to + 1});
       else
         runs.back().second = to + 1;
-    // Nodes that are not dirty are one part more, which differs from all others.
+    // Nodes that are not dirty are one more part, different from all others.
     size_t keeps = runs.size(), largest = 0;
     for (size_t r = 0; r < runs.size() && to - from == static_cast<size_t>(size[whole]); ++r)
       if (runs[r].second - runs[r].first > largest) {
@@ -128,7 +128,7 @@ Folded::Folded(const Source &source, const KindCosts &costs, const Domains &doma
     refinement.round();
   while (!refinement.dirty.empty() && refinement.numClasses < enough);
   isWhole = refinement.dirty.empty();
-  // Numbered as they come.
+  // Numbers classes in the order of their first node.
   Interner numbers;
   for (Index i = 0; i < source.numNodes(); ++i) {
     auto [number, isNew] = numbers.intern({refinement.classOf[i]});

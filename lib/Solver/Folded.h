@@ -14,31 +14,33 @@
 
 namespace tessera::solver {
 
-/// Nodes are of one class when they look alike and so do those near them. All nodes of a class have
-/// the same *slots*, for edges with one table that lead to nodes which look alike a step less far.
-/// Inside of repeated layers the two slots of an edge have the same edges, and so the classes are
-/// a graph of one layer; near the ends of a chain of layers there are more classes.
+/// Partitions nodes into classes of nodes whose neighbourhoods are equal up to some distance. All
+/// nodes of a class have the same *slots*: groups of edges with one table that lead to nodes that
+/// are equal up to a distance one shorter. Inside repeated layers the two slots of an edge have the
+/// same edges, so the classes form a graph of one layer; near the ends of a chain of layers there
+/// are more classes.
 struct Folded {
-  /// Classes are refined until there are `enough`, or all nodes that differ have their own.
+  /// Refines classes until there are `enough`, or until all nodes that differ are in different
+  /// classes.
   Folded(const Source &source, const KindCosts &costs, const Domains &domains, Index enough);
 
   struct Slot {
     Index of;         ///< class
     bool isRow;       ///< whether the nodes are the rows of the table
-    Index edge = -1;  ///< the one that most of its edges are of
-    double edges = 0; ///< of that one
+    Index edge = -1;  ///< the class edge to which most of its edges belong
+    double edges = 0; ///< the number of edges that belong to it
   };
   struct Class {
-    Index first;                                 ///< a node
-    double count = 0;                            ///< of nodes
+    Index first;                                 ///< the first node
+    double count = 0;                            ///< number of nodes
     std::vector<double> cost;                    ///< of one node, by position in the domain
-    std::vector<std::pair<Index, double>> slots; ///< and how many edges of a node are in each
+    std::vector<std::pair<Index, double>> slots; ///< slot, and the number of a node's edges in it
   };
   /// Edges between the same slots.
   struct Edge {
     Index row, column; ///< slots
     const CompactTable *table;
-    Index whole; ///< the table of the source
+    Index whole; ///< its table in the source
     double count = 0;
   };
   const Source &source;
@@ -57,7 +59,7 @@ struct Folded {
     return source.tables[edge.whole]->at(all(classes[rowClass(edge)])[a],
                                          all(classes[columnClass(edge)])[b]);
   }
-  /// The choice in which the nodes of each class take one strategy, by class.
+  /// The choice in which the nodes of each class take one strategy, given by class.
   std::vector<int64_t> unfold(const std::vector<Index> &position) const;
 };
 

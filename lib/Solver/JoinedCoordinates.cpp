@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A node with five choices along each of three coordinates has 125 strategies. Few of
-// the best plans need all of them: where neighbouring coordinates are equal everywhere,
+// the best plans need all of them: if neighbouring coordinates are equal everywhere,
 // the problem has fewer coordinates and is small enough for elimination.
 //
 //===----------------------------------------------------------------------===//
@@ -19,7 +19,7 @@
 
 namespace tessera::solver {
 
-/// More coordinates than these are joined to two.
+/// More coordinates are joined to two.
 constexpr size_t mostAxes = 4;
 
 static size_t numAxesOf(const Source &source) {
@@ -30,8 +30,8 @@ static size_t numAxesOf(const Source &source) {
   return axes;
 }
 
-/// Strategies whose coordinate equals the next one, for every coordinate in `joined`. A node
-/// that has none keeps all.
+/// Keeps strategies in which every coordinate in `joined` equals the next one. A node without such
+/// strategies keeps all.
 static Domains joinAxes(const Source &source, const Domains &domains, uint32_t joined) {
   Domains result;
   for (Index i = 0; i < source.numNodes(); ++i) {

@@ -10,8 +10,8 @@
 #include <algorithm>
 #include <limits>
 
-// Compiled for several widths of vectors; the loader takes the widest that the machine has. The
-// results are bitwise the same: additions and minima only, in one order.
+// Compiled for several vector widths; the loader picks the widest that the machine has. The results
+// are bitwise equal: the operations are additions and minima in a fixed order.
 #if defined(__x86_64__) && defined(__ELF__) && !defined(__SANITIZE_ADDRESS__)
 #if defined(__has_feature)
 #if !__has_feature(address_sanitizer)
@@ -40,7 +40,7 @@ TESSERA_WIDE void maxDifferences(double *result, const double *values, int32_t n
 
 namespace {
 
-/// Columns that are kept in registers while k runs.
+/// Columns kept in registers while k runs.
 constexpr int32_t tile = 32;
 
 /// One tile of `width` columns.
@@ -81,7 +81,7 @@ template <int32_t width, typename Real>
 
 } // namespace
 
-// The last tile of a row overlaps the one before: a minimum may be taken twice.
+// The last tile of a row overlaps the one before: taking a minimum twice is harmless.
 #define TESSERA_TILES(call)                                                                        \
   int32_t at = 0;                                                                                  \
   for (; at + tile <= n; at += tile)                                                               \
@@ -136,7 +136,7 @@ TESSERA_WIDE void minOfShifted(float *out, int32_t n, const float *left, int32_t
 #undef TESSERA_CALL
 
 TESSERA_WIDE double largestDifference(const double *left, const double *right, int64_t n) {
-  // Lanes of their own, so that the loop is one of vectors.
+  // One maximum per lane, so that the loop vectorizes.
   constexpr int lanes = 16;
   double largest[lanes];
   for (double &lane : largest)

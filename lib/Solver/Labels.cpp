@@ -14,12 +14,12 @@
 namespace tessera::solver {
 namespace {
 
-/// `priced` is cost + price x memory: what the model's tables hold.
+/// `priced` is cost + price x memory, the content of the model's tables.
 struct Label {
   double priced, memory;
 };
 
-/// Lists of labels, one an entry of a step's result, row-major.
+/// Lists of labels, one per entry of a step's result, row-major.
 struct LabelTable {
   std::vector<int64_t> strides;
   std::vector<std::vector<Label>> entries;
@@ -35,7 +35,7 @@ public:
   std::optional<Constrained> run(const Deadline &deadline);
 
 private:
-  /// A part at given values: its labels, or the one of a table of the model.
+  /// The labels of a part at given values; one label for a table of the model.
   const std::vector<Label> &labelsOf(const Step &step, size_t part, const std::vector<Index> &at,
                                      std::vector<Label> &single) const;
   void combine(const Step &step, const std::vector<Index> &at, double outside,
@@ -77,7 +77,7 @@ const std::vector<Label> &Labels::labelsOf(const Step &step, size_t part,
   return alone;
 }
 
-/// Keeps what is not worse in both, ascending in memory.
+/// Removes labels dominated in cost and memory; the others are in ascending order of memory.
 static void keepBest(std::vector<Label> &labels, double price) {
   std::sort(labels.begin(), labels.end(), [&](const Label &a, const Label &b) {
     return a.memory != b.memory ? a.memory < b.memory : a.priced < b.priced;
@@ -92,7 +92,7 @@ static void keepBest(std::vector<Label> &labels, double price) {
   labels.resize(count);
 }
 
-/// Evenly over memory, always the cheapest and the smallest.
+/// Keeps labels at even distances of memory, always including the cheapest and the smallest.
 void Labels::thin(std::vector<Label> &labels) {
   if (labels.size() <= bounds.mostLabels)
     return;
@@ -164,7 +164,7 @@ bool Labels::compute(size_t number, const Deadline &deadline) {
   return true;
 }
 
-/// Finds the first values and labels of parts that make a label of a step's result.
+/// Finds the first values and labels of parts that form a label of a step's result.
 bool Labels::find(const Step &step, std::vector<Index> &at, const Label &wanted,
                   std::vector<Label> &chosen) const {
   const Bucket &bucket = plan.buckets[step.bucket];
@@ -196,7 +196,7 @@ bool Labels::find(const Step &step, std::vector<Index> &at, const Label &wanted,
 }
 
 std::vector<int64_t> Labels::traceBack() const {
-  // Components are independent but for the budget: the best combination of their labels.
+  // Components are independent except for the budget: combine their labels.
   struct Root {
     size_t step;
     const std::vector<Label> *labels;
@@ -233,7 +233,7 @@ std::vector<int64_t> Labels::traceBack() const {
   }
   if (paths.empty())
     return {};
-  const Path &best = paths.back(); // the most memory, so the least cost
+  const Path &best = paths.back(); // the most memory, thus the least cost
   std::vector<Label> wanted(plan.steps.size());
   for (size_t r = 0; r < roots.size(); ++r)
     wanted[roots[r].step] = best.chosen[r];

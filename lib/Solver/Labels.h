@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Under a budget an entry of a table is not one cost but a list of labels (cost,
-// memory), none of which is worse in both. A label is dropped when no plan through it
-// can be within the budget and cheaper than the best plan known: its cost plus price
-// times memory, plus what the rest costs at best at that price, exceeds what a better
-// plan has.
+// memory), none of which is dominated by another. A label is dropped if no plan through
+// it can be within the budget and cheaper than the best known plan: its cost plus price
+// times memory, plus the least that the rest costs at that price, exceeds the value of
+// any better plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,21 +20,21 @@
 
 namespace tessera::solver {
 
-/// What the lists of labels are pruned with.
+/// The bounds by which lists of labels are pruned.
 struct LabelBounds {
   double budget;          ///< bytes
-  double price;           ///< seconds a byte; the marginals are those of cost + price x memory
-  double cost;            ///< of the best plan known: labels that cannot be cheaper go
-  size_t mostLabels = 64; ///< of an entry; more are thinned out, which loses the proof
+  double price;           ///< seconds per byte; the marginals are those of cost + price x memory
+  double cost;            ///< of the best known plan: labels that cannot be cheaper are dropped
+  size_t mostLabels = 64; ///< per entry; longer lists are thinned, which loses the proof
 };
 
 struct Constrained {
   std::vector<int64_t> choice; ///< empty: no plan is within the budget and cheaper
-  bool isExact = true;         ///< no list was thinned out
+  bool isExact = true;         ///< no list was thinned
 };
 
-/// The cheapest choice within the budget over the model's strategies, if cheaper than the best
-/// known. `memory` is by node and position. Nothing when the time is over.
+/// The cheapest choice of the model's strategies within the budget, if cheaper than the best known
+/// plan. `memory` is by node and position. Empty if the time is over.
 std::optional<Constrained> minimiseLabels(const Model &model, const Plan &plan,
                                           const Marginals &marginals,
                                           const std::vector<std::vector<double>> &memory,

@@ -12,8 +12,8 @@
 
 namespace tessera::solver {
 
-/// The bucket's parts without part `left`, with what is outside of the bucket, minimised over all
-/// variables that `left` lacks; its dimensions are those of `left`.
+/// The sum of the bucket's parts except `left` and of the tables outside of the bucket, minimised
+/// over all variables that `left` lacks; its dimensions are those of `left`.
 static Table outsideOfPart(const Bucket &bucket, size_t left, const std::vector<Table *> &parts,
                            Table &outside) {
   const std::vector<Index> &kept = bucket.parts[left].vars;
@@ -26,7 +26,7 @@ static Table outsideOfPart(const Bucket &bucket, size_t left, const std::vector<
       other.sizes.push_back(bucket.sizes[v]);
     }
   if (other.eliminated == 0) {
-    // A variable of one value: every bucket eliminates something.
+    // A variable with one value: every bucket must eliminate something.
     other.eliminated = 1;
     other.sizes.push_back(1);
   }
@@ -87,7 +87,7 @@ std::optional<Marginals> findMarginals(const Model &model, const Plan &plan,
     const Bucket &bucket = plan.buckets[step.bucket];
     Table &outside = result.outside[n];
     if (bucket.eliminated == std::ssize(bucket.sizes)) {
-      // A root: other components are outside of it.
+      // A root: only other components are outside of it.
       double own = 0;
       for (const TableDef &def : plan.tables)
         if (def.kind == TableDef::bucket && def.index == step.bucket)

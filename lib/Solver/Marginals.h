@@ -14,18 +14,18 @@
 
 namespace tessera::solver {
 
-/// The tables of an elimination, and for each what the rest of the problem adds at best.
+/// The tables of an elimination, and the least cost of the rest of the problem for each entry.
 struct Marginals {
   double optimum = 0;
   std::vector<Table> tables; ///< by number in the plan
-  /// By step: over the dimensions of its result, the least cost of all that it does not contain.
+  /// By step, over the dimensions of its result: the least cost of all that it does not contain.
   std::vector<Table> outside;
   /// By node, by position in its domain: the least cost of a choice that takes the strategy.
   std::vector<std::vector<double>> ofStrategy;
 };
 
-/// Two passes over an exact plan without pruning (messages to the root and back). Nothing when the
-/// time is over.
+/// Two passes over an exact plan without pruning (messages to the root and back). Empty if the time
+/// is over.
 std::optional<Marginals> findMarginals(const Model &model, const Plan &plan,
                                        const Deadline &deadline);
 

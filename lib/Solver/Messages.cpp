@@ -16,9 +16,8 @@ static double minimumOf(const std::vector<double> &values) {
   return *std::min_element(values.begin(), values.end());
 }
 
-/// Classes as the program has them. One behind all its neighbours, as the place of a tensor is,
-/// goes to the position of the first of them: the longer the chains in which messages run, the
-/// fewer sweeps it takes.
+/// Classes in program order. A class after all its neighbours, such as the placement of a tensor,
+/// moves to the position of its first neighbour: longer chains of messages need fewer sweeps.
 static std::vector<Index> orderOf(const Folded &folded) {
   auto count = static_cast<Index>(folded.classes.size());
   std::vector<double> key(count);
@@ -51,7 +50,7 @@ Messages::Messages(const Folded &folded)
   }
 }
 
-/// Sums up what a node of the class hears; returns what it costs at least.
+/// Sums up the messages that a node of the class receives; returns the least cost.
 double Messages::updateBelief(Index own) {
   const Folded::Class &its = folded.classes[own];
   std::vector<double> &sum = belief[own];
@@ -65,8 +64,8 @@ double Messages::updateBelief(Index own) {
   return least;
 }
 
-/// Tells a slot what its edge costs with what the other end keeps, beyond the least of it, which
-/// stays in the edge.
+/// Sends to a slot, by strategy, the least cost of its edge and of the other end, less the minimum,
+/// which stays in the edge.
 void Messages::sendMessages(Index slot, Digits digits) {
   const Folded::Slot &its = folded.slots[slot];
   const std::vector<double> &kept = incoming[otherSlot(slot)];
@@ -77,8 +76,8 @@ void Messages::sendMessages(Index slot, Digits digits) {
     table.leastRoughly(!its.isRow, kept, incoming[slot]);
 }
 
-/// At each class what its strategies cost is shared among the chains of edges that run through it,
-/// and handed on to the classes ahead.
+/// Distributes the costs of each class over the chains of edges through it, and passes them to the
+/// classes ahead.
 void Messages::pass(bool isForward, Digits digits) {
   for (size_t place = 0; place < order.size(); ++place) {
     Index own = order[isForward ? place : order.size() - 1 - place];
@@ -92,7 +91,7 @@ void Messages::pass(bool isForward, Digits digits) {
     for (auto [slot, copies] : its.slots)
       if (hasSameEdges(slot) && isAhead(folded.slots[otherSlot(slot)].of))
         for (size_t a = 0; a < belief[own].size(); ++a)
-          incoming[slot][a] -= share * belief[own][a]; // it goes into the edges
+          incoming[slot][a] -= share * belief[own][a]; // moves to the edges
     for (Index slot : receivers[own])
       if (isAhead(folded.slots[slot].of))
         sendMessages(slot, digits);
@@ -132,7 +131,7 @@ Messages::Proof Messages::prove() {
     if (!hasSameEdges(slot))
       sendMessages(slot, Digits::all);
   Proof proof;
-  // By slot, what its edges cost more than at least with each strategy.
+  // By slot, the excess cost of its edges for each strategy.
   std::vector<std::vector<double>> rest(folded.slots.size());
   std::vector<double> ofRow, ofColumn;
   auto keep = [](std::vector<double> &least, const std::vector<double> &values, double base) {

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Costs are moved between nodes and edges by messages: what a strategy gets at one end
-// of an edge is taken from the edge. No choice costs another sum for that, so the sum of
-// all least entries bounds every choice from below, whatever the messages are. They are
-// made better by sequential tree-reweighted passing (V. Kolmogorov, "Convergent
-// tree-reweighted message passing for energy minimization", PAMI 28, 2006), one class of
-// equal nodes at a time, so 96 layers take the time of a few.
+// Messages move costs between nodes and edges: what a strategy gains at one end of an
+// edge is subtracted from the edge. The sum of every choice stays the same, so the sum
+// of all least entries is a lower bound for any messages. They are improved by
+// sequential tree-reweighted message passing (V. Kolmogorov, "Convergent
+// tree-reweighted message passing for energy minimization", PAMI 28, 2006), one class
+// of equal nodes at a time, so 96 layers take the time of a few.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,22 +25,23 @@ class Messages {
 public:
   explicit Messages(const Folded &folded);
 
-  /// Passes messages along the order of the classes and back, so often: the last time with all
-  /// digits, before that with seven, in half the time. A bound holds whatever messages are.
+  /// Passes messages along the order of the classes and back, `times` times: the last time in
+  /// double precision, before that in single precision, in half the time. Any messages give a valid
+  /// bound.
   void sweep(int times);
 
-  /// By class, by position: what a strategy of one node costs more than its best one as far as
-  /// messages sendMessages. Good to choose by; what is proved is less.
+  /// By class, by position: the additional cost of a strategy of one node over its best one
+  /// according to the messages. An estimate to choose by; the proved excess is lower.
   const std::vector<std::vector<double>> &beliefs() const { return belief; }
 
-  /// By class, the position that is best beside what was chosen before it and what the rest tells.
+  /// By class, the best position given the choices before it and the messages of the others.
   std::vector<Index> round() const;
 
-  /// What holds for any choice.
+  /// Bounds that hold for any choice.
   struct Proof {
     double bound = 0;
     /// By class, by position: a choice in which one node of the class takes the strategy costs at
-    /// least so much more than the bound.
+    /// least this much more than the bound.
     std::vector<std::vector<double>> excess;
   };
   Proof prove();
@@ -54,7 +55,7 @@ private:
     const Folded::Edge &edge = folded.edges[folded.slots[slot].edge];
     return edge.row == slot ? edge.column : edge.row;
   }
-  /// Whether the slot has the same edges as the one at their other end.
+  /// Whether the slot has the same edges as the slot at their other end.
   bool hasSameEdges(Index slot) const {
     return folded.slots[otherSlot(slot)].edge == folded.slots[slot].edge;
   }
@@ -62,8 +63,8 @@ private:
   const Folded &folded;
   std::vector<Index> order, rank;            ///< by place; by class
   std::vector<std::vector<double>> belief;   ///< by class
-  std::vector<std::vector<double>> incoming; ///< by slot, for each edge of it
-  std::vector<std::vector<Index>> receivers; ///< by class, slots beside it that it tells
+  std::vector<std::vector<double>> incoming; ///< by slot, for each of its edges
+  std::vector<std::vector<Index>> receivers; ///< by class, neighbouring slots to which it sends
 };
 
 } // namespace tessera::solver

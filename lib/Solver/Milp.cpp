@@ -16,7 +16,7 @@
 
 namespace tessera::solver {
 
-/// Numbers equal lines of a table: by position in the domain.
+/// Numbers equal lines of a table, by position in the domain.
 static std::vector<int> classesOf(const EdgeTable &table, bool rows, const Domain &own,
                                   const Domain &other) {
   std::map<std::vector<double>, int> known;
@@ -125,7 +125,7 @@ std::vector<int64_t> Milp::choiceOf(const Domains &domains,
 bool Milp::write(const std::string &file) const {
   std::ofstream out(file);
   out.precision(17);
-  // FREE: fields between spaces; without it CBC counts columns of characters.
+  // FREE: fields are separated by spaces; otherwise CBC expects fixed columns.
   out << "* costs are seconds times " << scale << "\nNAME tessera FREE\nROWS\n N cost\n";
   for (size_t r = 0; r < lower.size(); ++r)
     out << (static_cast<int>(r) == memoryRow ? " L r" : " E r") << r << "\n";
@@ -167,7 +167,7 @@ Expected<Bounded> minimiseByMilp(const Problem &problem, const Options &options,
   Domains domains = allStrategies(source);
   Milp milp(source, domains, options.memoryBudget);
   Bounded best;
-  // A solver's tolerance may exceed the budget by a millionth: then less is asked for.
+  // A solver's tolerance may exceed the budget by a millionth: then repeat with a smaller budget.
   for (int attempt = 0; attempt < 4; ++attempt) {
     Expected<MilpResult> result =
         runMilp(milp, options.solverLibrary, std::max(0.1, deadline.left()));
@@ -189,7 +189,7 @@ Expected<Bounded> minimiseByMilp(const Problem &problem, const Options &options,
     milp.upper[milp.memoryRow] -= 2e-6;
   }
   if (best.choice.empty() || best.stoppedByTime) {
-    // Never nothing, nor worse than what another mode finds or proves in no time.
+    // Return at least the plan and the bound that another mode finds quickly.
     Options other = options;
     other.mode = std::isfinite(options.memoryBudget) ? Mode::dynamic_programming
                                                      : Mode::recursive_programming;

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A variable x a strategy (0 or 1, one of a node's is 1), a variable y a cell of an
-// edge's table whose sums over rows and columns are the x of both ends (the local
-// polytope). Equal rows and columns of a table share their y. Nothing of the other
-// modes is used here: this one is to check them.
+// A variable x per strategy (0 or 1, exactly one per node is 1), and a variable y per
+// cell of an edge's table, whose sums over rows and columns are the x of both ends (the
+// local polytope). Equal rows and columns of a table share their y. Independent of the
+// other modes, which it checks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,30 +26,30 @@ struct Milp {
 
   std::vector<double> cost; ///< by column, scaled by `scale`
   std::vector<std::string> columnNames;
-  std::vector<double> lower, upper; ///< by row; minus infinity is a lower bound too
+  std::vector<double> lower, upper; ///< by row; a lower bound may be minus infinity
   std::vector<int> start, index;    ///< by column: rows, column after column
   std::vector<double> value;
   int numInteger = 0;
-  std::vector<int> firstOf; ///< by node: its first column
-  double scale = 1;         ///< costs are of the order of 1 when multiplied by it
-  int memoryRow = -1;       ///< memory over budget <= 1, when there is a budget
+  std::vector<int> firstOf; ///< by node, its first column
+  double scale = 1;         ///< brings the largest cost to the order of 1
+  int memoryRow = -1;       ///< memory / budget <= 1; -1 without a budget
 
-  /// The choice that the first columns' values mean.
+  /// The choice given by the values of the first columns.
   std::vector<int64_t> choiceOf(const Domains &domains, const std::vector<double> &values) const;
-  /// Writes free-format MPS; false when the file cannot be written.
+  /// Writes free-format MPS; false if the file cannot be written.
   bool write(const std::string &file) const;
 };
 
-/// What a solver says.
+/// The result of a solver.
 struct MilpResult {
-  std::vector<double> values; ///< by column; empty: no solution was found
-  double bound = 0;           ///< proved, scaled
+  std::vector<double> values; ///< by column; empty: no solution found
+  double bound = 0;           ///< proved lower bound, scaled
   bool isDone = true;         ///< not stopped by the time limit
   bool isInfeasible = false;
 };
 
-/// HiGHS through its C interface in a shared library, or CBC as a program. `error` says what to
-/// install when there is neither, or what went wrong.
+/// Runs HiGHS through its C interface in a shared library, or CBC as a program. The error names the
+/// package to install if there is neither, or the failure.
 Expected<MilpResult> runMilp(const Milp &milp, const std::string &library, double seconds);
 
 } // namespace tessera::solver

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// HiGHS is opened with dlopen; the few functions of its C interface
-// (highs/interfaces/highs_c_api.h) are declared here. CBC is run as a program on an
-// MPS file.
+// HiGHS is opened with dlopen; the few functions used of its C interface
+// (highs/interfaces/highs_c_api.h) are declared here. CBC runs as a program on an MPS
+// file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ namespace {
 
 /// The relative gap at which a solver may stop.
 constexpr double solverGap = 1e-9;
-/// Seconds behind the limit for a solver to stop and write what it has.
+/// Seconds after the limit for a solver to stop and write its solution.
 constexpr double graceSeconds = 1;
 
 struct Highs {
@@ -56,7 +56,7 @@ struct Highs {
   int (*sizeOfInt)(const void *);
 };
 
-/// Highs' names of what is used here (HConst.h).
+/// Constants of HiGHS (HConst.h).
 enum { columnwise = 1, minimise = 1, optimal = 7, infeasible = 8, timeLimit = 13 };
 
 template <typename Function> bool load(void *library, const char *name, Function &function) {
@@ -64,7 +64,7 @@ template <typename Function> bool load(void *library, const char *name, Function
   return function != nullptr;
 }
 
-/// Null when there is no such library, or it is not one of HiGHS.
+/// Null if the library does not exist or is not HiGHS.
 void *openHighs(const std::string &path, Highs &highs) {
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library)
@@ -126,7 +126,7 @@ Expected<MilpResult> runHighs(const Highs &highs, const Milp &milp, double secon
   return result;
 }
 
-/// Where a program of this name is on the path, or empty.
+/// Path of a program, searched in PATH; empty if there is none.
 std::string findProgram(const std::string &name) {
   const char *path = getenv("PATH");
   std::istringstream folders(path ? path : "");
@@ -136,8 +136,8 @@ std::string findProgram(const std::string &name) {
   return {};
 }
 
-/// The status of a process that ends within so many seconds; one that does not is killed. CBC looks
-/// at its limit between steps only, of which the first can take minutes.
+/// The status of a process, which is killed after so many seconds. CBC checks its limit only
+/// between steps, of which the first can take minutes.
 std::optional<int> waitFor(pid_t child, double seconds) {
   Deadline deadline(seconds);
   int status = 0;

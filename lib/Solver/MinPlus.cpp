@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The loops run over all variables but two, k (eliminated) and i (kept, contiguous).
-// A part is added as soon as all its loop variables are fixed, into a k x i matrix that
-// stays in the first cache; the innermost loop adds one part and takes the minimum.
-// So an entry of the bucket costs one addition and one minimum, however many parts
-// there are.
+// The loops run over all variables but two, k (eliminated) and i (kept, contiguous). A
+// part is added as soon as all its loop variables are fixed, into a k x i matrix that
+// stays in the L1 cache; the innermost loop adds one part and takes the minimum. An
+// entry of the bucket thus costs one addition and one minimum, independent of the
+// number of parts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,18 +44,18 @@ namespace {
 
 /// The order of the loops.
 struct Nest {
-  Index i = -1;             ///< contiguous variable; -1: everything is eliminated
+  Index i = -1;             ///< contiguous variable; -1: all are eliminated
   std::vector<Index> loops; ///< outermost first
   double cost = infinity;
 };
 
-/// A part as the loops read it.
+/// The access of the loops to a part.
 struct Operand {
   const double *data;
   std::vector<int64_t> stride; ///< by loop
   int64_t strideK;
   bool hasI, hasInfinite;
-  int depth; ///< of the loop at which it is added; -1: before all loops
+  int depth; ///< of the loop in which it is added; -1: before all loops
 };
 
 class MinPlus {
@@ -71,7 +71,7 @@ private:
   void chooseNest();
   double costOf(const Nest &candidate) const;
   Operand operand(const Part &part, Table &table) const;
-  /// Adds a part to `count` rows of `from`, leaving out infinite rows.
+  /// Adds a part to `count` rows of `from`, except infinite rows.
   int32_t add(const Operand &part, int64_t offset, const double *from, const Index *rowsFrom,
               int32_t count, double *to, Index *rowsTo) const;
   void loop(int depth, std::vector<int64_t> &offsets, int64_t outOffset, const double *sum,
@@ -79,7 +79,7 @@ private:
   void finish(const std::vector<int64_t> &offsets, int64_t outOffset, const double *sum,
               const Index *rows, int32_t count);
 
-  /// Asked for now and then: a bucket may take minutes.
+  /// Checked now and then: a bucket may take minutes.
   bool isOver() {
     if (deadline && ++numSteps % 1024 == 0 && !stopped)
       stopped = deadline->isOver();
@@ -91,7 +91,7 @@ private:
   Index k = 0, sizeK = 1, sizeI = 1;
   Nest nest;
   std::vector<Operand> operands;
-  std::vector<std::vector<int>> at; ///< by depth: operands that are added there
+  std::vector<std::vector<int>> at; ///< by depth: operands added there
   std::vector<std::vector<double>> sums;
   std::vector<std::vector<Index>> liveRows;
   std::vector<double> shift;
@@ -149,7 +149,7 @@ double MinPlus::costOf(const Nest &candidate) const {
     for (size_t d = 0; d < candidate.loops.size(); ++d)
       if (std::find(vars.begin(), vars.end(), candidate.loops[d]) != vars.end())
         depth = d + 1;
-    // What is larger than the second cache is read from memory each time.
+    // A table that exceeds the L2 cache is read from memory each time.
     atDepth[depth] += parts[p]->entries() > 60000 ? 3 : 1;
     thins[depth] |= parts[p]->hasInfinite;
     auto its = std::find(vars.begin(), vars.end(), candidate.i);
@@ -160,7 +160,7 @@ double MinPlus::costOf(const Nest &candidate) const {
       cost += known ? 0 : 30.0 * static_cast<double>(parts[p]->entries());
     }
   }
-  // What pruning leaves; a guess is enough to have thin parts added first.
+  // An estimate of what pruning leaves, so that thin parts are added first.
   double iterations = 1, left = thins[0] ? 0.2 : 1;
   for (size_t d = 0; d <= candidate.loops.size(); ++d) {
     if (d > 0)
@@ -286,7 +286,7 @@ void MinPlus::finish(const std::vector<int64_t> &offsets, int64_t outOffset, con
                      const Index *rows, int32_t count) {
   const std::vector<int> &last = at.back();
   if (last.empty()) {
-    // Nothing depends on the innermost loop: it repeats what is added last.
+    // No part depends on the innermost loop: broadcast the last part.
     std::fill(shift.begin(), shift.begin() + count, 0.0);
     minOfShifted(out + outOffset, sizeI, sum, sizeI, shift.data(), count);
     return;
@@ -357,7 +357,7 @@ Table MinPlus::run() {
   liveRows.assign(depths, std::vector<Index>(sizeK));
   shift.resize(sizeK);
   rowOffset.resize(sizeK);
-  // The result's dimensions are the kept variables; in memory they are in the order of the loops.
+  // The result's dimensions are the kept variables, stored in the order of the loops.
   Table result, laid;
   std::vector<Index> order, dims;
   for (Index v : nest.loops)
@@ -414,7 +414,7 @@ Table MinPlus::run() {
 Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts, const Deadline *deadline) {
   if (bucket.eliminated < static_cast<Index>(bucket.sizes.size()))
     return MinPlus(bucket, parts, deadline).run();
-  // Nothing is kept: keep the longest variable, for the innermost loop, and reduce it at last.
+  // No variable is kept: keep the longest one, for the innermost loop, and reduce it at the end.
   Bucket kept = bucket;
   auto last = static_cast<Index>(std::max_element(kept.sizes.begin(), kept.sizes.end()) -
                                  kept.sizes.begin());
@@ -424,7 +424,7 @@ Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts, const Dea
     for (Index &v : part.vars)
       v = v == last ? end : v == end ? last : v;
   if (end == 0) {
-    // One variable: no loop is worth it.
+    // A single variable: a loop does not pay off.
     kept.sizes.insert(kept.sizes.begin(), 1);
     kept.eliminated = 1;
     for (Part &part : kept.parts)

@@ -14,23 +14,23 @@
 
 namespace tessera::solver {
 
-/// A table of costs in memory, of any order of dimensions. Infinite entries are never chosen.
+/// A table of costs in memory with any order of dimensions. Infinite entries are never chosen.
 struct Table {
   std::vector<Index> sizes;
   std::vector<int64_t> strides; ///< by dimension
   const double *data = nullptr; ///< of the model, or `own`
   std::unique_ptr<double[]> own;
   bool hasInfinite = false;
-  std::vector<std::pair<Index, std::unique_ptr<double[]>>> turned; ///< by last dimension: a copy
+  std::vector<std::pair<Index, std::unique_ptr<double[]>>> turned; ///< copies, by last dimension
 
   int64_t entries() const;
-  /// Row-major, first dimension slowest; the content is not set.
+  /// Row-major, first dimension slowest; the content is uninitialized.
   void allocate(std::vector<Index> sizes);
 };
 
 /// result[rest] = min over the eliminated variables of the sum of the parts. `parts[p]` is the
-/// table of the bucket's part p; copies of them with another last dimension are kept in them.
-/// Behind the deadline it stops with a result that must not be used.
+/// table of the bucket's part p and caches copies with another last dimension. After the deadline
+/// it stops with a result that must not be used.
 Table minPlus(const Bucket &bucket, const std::vector<Table *> &parts,
               const Deadline *deadline = nullptr);
 

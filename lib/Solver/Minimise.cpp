@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Most problems end at the first plan. Where a table would be too large, buckets are
-// split, which gives a lower bound and, traced back, a choice; then the domain of a
-// node that was split is halved, and the halves wait in the order of their bounds.
+// Most problems are solved by the first plan. If a table would be too large, buckets
+// are split, which gives a lower bound and, traced back, a choice. Then the domain of a
+// split node is halved (branch and bound, best bound first).
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,31 +54,32 @@ double leastOf(const Source &source, const KindCosts &costs, const Domains &doma
 
 namespace {
 
-/// Entries of a bucket that is done in well under a second.
+/// Work of a bucket that takes well under a second.
 constexpr double mostWork = 1e11, mostWorkOnce = 1e9;
-/// The first size to which buckets are split; it doubles while there is time.
+/// The initial size to which buckets are split; it doubles while there is time.
 constexpr double splitTo = 2e6;
 
-/// What rounding may add up to, of a cost.
+/// Relative bound on accumulated rounding errors of a cost.
 constexpr double rounding = 1e-9;
 
-/// A part of the cost from which other ways to a good choice are tried.
+/// The relative gap from which alternative searches for a choice are tried.
 constexpr double wideGap = 0.01;
 
-/// Entries of tables for a problem of fewer coordinates: well under a second.
+/// Entries of tables for a problem with joined coordinates: well under a second.
 constexpr double joinedWork = 2e9, joinedWorkOnce = 2e7;
 
-/// Entries of tables that are done at once, and comparisons of strategies before it for each.
+/// Entries of tables that are computed without a search for a better plan, and comparisons of
+/// strategies before that, per entry.
 constexpr double workAtOnce = 5e8, comparedPerWork = 0.02;
 
-/// Sums of tables without progress, after which it is given up; what planning takes for a node; the
-/// part of the gap that is progress.
+/// Sums without progress after which the search stops; the work of planning per node; the part of
+/// the gap that counts as progress.
 constexpr double mostIdleWork = 5e9, workPerNode = 2e5, leastProgress = 0.01;
 
-/// Sums for tables in place of nodes.
+/// Sums of the tables that replace nodes.
 constexpr double workToReduce = 1e9;
 
-/// Work from which it pays to look for a better plan, which takes milliseconds.
+/// Work from which the search for a better plan, which takes milliseconds, pays off.
 constexpr double workToPlan = 1e8;
 
 bool fits(const Plan &plan, const Options &options, Depth depth) {
@@ -86,8 +87,8 @@ bool fits(const Plan &plan, const Options &options, Depth depth) {
          plan.work <= (depth == Depth::once ? mostWorkOnce : mostWork);
 }
 
-/// The plan of least work among a few orders. Which of them folds repeated layers best cannot be
-/// seen before they are made.
+/// The plan with the least work among a few orders. Which of them folds repeated layers best is
+/// known only once they are made.
 Plan bestPlan(const Model &model, const Options &options, Depth depth, const Deadline &deadline) {
   PlanOptions attempt;
   attempt.tableLimit = std::min(attempt.tableLimit, options.tableLimit);
@@ -101,7 +102,7 @@ Plan bestPlan(const Model &model, const Options &options, Depth depth, const Dea
       attempt.order = order;
       attempt.tableLimit = std::min(limit, options.tableLimit);
       Plan other = makePlan(model, attempt);
-      // Lazy buckets do less than their work, so a small predicted gain is not a real one.
+      // Lazy buckets do less than their predicted work, so a small predicted gain is unreliable.
       bool isBetter = other.work < 0.4 * best.work ||
                       (other.work < best.work && other.total < 0.5 * best.total);
       bool otherFits = fits(other, options, depth);
@@ -159,7 +160,7 @@ void Search::improve(const std::vector<int64_t> &choice) {
   }
 }
 
-/// Solves a part of the space, or bounds it and keeps it for later.
+/// Solves a part of the space, or bounds it and queues it.
 void Search::explore(Domains domains, double parentBound) {
   if (deadline.isOver()) {
     best.stoppedByTime = true;
@@ -191,8 +192,7 @@ void Search::explore(Domains domains, double parentBound) {
     plan = makePlan(model, attempt);
     isExact = plan.split.empty();
   }
-  // Split buckets are small, but may be so many that memory does not hold them: such a part is
-  // only branched on.
+  // Split buckets are small, but may together exceed memory: such a part is only branched on.
   bool isHeld = plan.total <= options.totalLimit;
   isExact &= isHeld;
   double bound = parentBound;
@@ -215,7 +215,7 @@ void Search::explore(Domains domains, double parentBound) {
     best.bound = std::min(best.bound, bound);
     return;
   }
-  // The split node whose strategies are fewest: two halves of it change most.
+  // Branch on the split node with the fewest strategies, whose halves change most.
   Index branchOn = -1;
   for (Index node : plan.split)
     if (left.at(node).size() > 1 &&
@@ -239,7 +239,7 @@ void Search::explore(Domains domains, double parentBound) {
   open.push({std::move(domains), bound, reduced.nodes()[branchOn], numOpened++});
 }
 
-/// Parts of the space that bring nothing count as idle work.
+/// Parts of the space without progress count as idle work.
 void Search::noteProgress() {
   double gap = best.cost - std::max(bound, leastOpen());
   if (gap < lastGap * (1 - leastProgress)) {
@@ -248,9 +248,10 @@ void Search::noteProgress() {
   }
 }
 
-/// What messages prove and lead to; returns the strategies that a cheaper choice may have.
+/// Computes the bound and the choice by messages; returns the strategies that a cheaper choice may
+/// have.
 Domains Search::beginCoarsely(const Domains &all) {
-  // A plan is needed even where time is over.
+  // A plan is needed even if the time is over.
   Deadline extra(options.timeLimit / 4);
   const Deadline &until = deadline.isOver() ? extra : deadline;
   Domains hopeful;
@@ -272,10 +273,10 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
     return std::move(*small);
   Domains all = domains;
   Domains hopeful = beginCoarsely(all);
-  best.bound = std::numeric_limits<double>::infinity(); // the least bound of what is done
+  best.bound = std::numeric_limits<double>::infinity(); // the least bound of finished parts
   bool isEnough = source.numNodes() > largeProblem && isWithin(largeGap);
   if (!isEnough && !isWithin(rounding)) {
-    // Cheaper choices are among what is left, so that its bound is everything's.
+    // Cheaper choices are among these strategies, so their bound is a bound of the whole space.
     explore(std::move(hopeful), bound);
   }
   while (depth == Depth::full && !open.empty() && !best.stoppedByTime && idleWork < mostIdleWork) {
@@ -284,7 +285,7 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
       break;
     open.pop();
     const Domain whole = part.domains.at(part.branchOn);
-    // What the best choice takes is looked at first and alone.
+    // The strategies of the best choice are explored first, in isolation.
     auto taken = best.choice.empty()
                      ? whole.end()
                      : std::find(whole.begin(), whole.end(), best.choice[part.branchOn]);
@@ -308,7 +309,7 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
 
 } // namespace
 
-/// The best choice of these domains, where that takes no more work, nor too large tables.
+/// The best choice of these domains, if the work and the tables are within the limits.
 static std::optional<Optimum> eliminateWithin(const Source &source, const KindCosts &costs,
                                               const Domains &domains, const Options &options,
                                               const Deadline &deadline, double mostWork) {
@@ -339,7 +340,7 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
       return std::nullopt;
     choice = std::move(found->choice);
   } else {
-    // Planning takes as long as the problem is large: its thin parts go before.
+    // Planning takes time linear in the problem: thin parts are removed first.
     Reduced reduced(source, costs, domains, mostWork);
     if (!reduced.problem().nodes.empty()) {
       Source rest(reduced.problem());

@@ -38,7 +38,7 @@ bool MinimumCut::computeLevels() {
   return level[kSink] >= 0;
 }
 
-/// One path in the level graph, with a stack of its own: a path is as long as the program.
+/// One path in the level graph, with an explicit stack: a path may be as long as the program.
 int64_t MinimumCut::augment() {
   std::vector<int64_t> path; // edges
   int64_t node = kSource;

@@ -14,7 +14,7 @@
 
 namespace tessera::solver {
 
-/// The bits of numbers: equal costs in the sense of this file are bitwise equal.
+/// The bytes of numbers: costs count as equal if they are bitwise equal.
 static std::string_view bitsOf(const std::vector<double> &values) {
   return {reinterpret_cast<const char *>(values.data()), values.size() * sizeof(double)};
 }
@@ -49,7 +49,7 @@ Source::Source(const Problem &problem) : problem(problem) {
       tables.push_back(&table);
     numberOf.push_back(it->second);
   }
-  // Edges between the same nodes, the first one's direction being the pair's.
+  // Edges between the same nodes; the first edge determines the direction of the pair.
   std::unordered_map<uint64_t, size_t> pairAt;
   std::vector<Key> parts; // by pair: table, turned, table, turned, …
   for (const Edge &edge : problem.edges) {
@@ -153,7 +153,7 @@ KindCosts costsOf(const Source &source, double pricePerByte) {
 Model::Model(const Source &source, const KindCosts &costs, Domains kept, bool contract)
     : domains(std::move(kept)), neighbours(source.numNodes()), isContracted(contract) {
   Interner vectorNumbers, matrixNumbers;
-  std::vector<std::pair<Index, Index>> fixed; // table and side, the only strategy of the other end
+  std::vector<std::pair<Index, Index>> fixed; // table, side, and the only strategy of the other end
   Key key;
   for (Index i = 0; i < source.numNodes(); ++i) {
     fixed.clear();

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Repetition is found by content: nodes with equal costs are one *kind*, equal tables
-// one table, equal sets of kept strategies one *domain*. Whatever is computed for one
-// of them is computed once, so 96 equal layers take the time of one.
+// Finds repetition by content: nodes with equal costs are one *kind*, equal tables one
+// table, equal sets of kept strategies one *domain*. Everything is computed once for
+// each of them, so 96 equal layers take the time of one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ struct KeyHash {
   }
 };
 
-/// Numbers distinct keys in the order in which they come.
+/// Numbers distinct keys in the order of their first occurrence.
 class Interner {
 public:
   /// The number of a key, and whether it is new.
@@ -48,7 +48,7 @@ private:
   std::unordered_map<Key, Index, KeyHash> numbers;
 };
 
-/// When a search has to come back with what it has.
+/// The time at which a search must return the best result so far.
 class Deadline {
 public:
   explicit Deadline(double limit) : limit(limit), start(std::chrono::steady_clock::now()) {}
@@ -59,7 +59,7 @@ public:
     wasSeen |= elapsed() > limit;
     return wasSeen;
   }
-  /// Whether anybody stopped for it.
+  /// Whether the search was stopped by it.
   bool wasMet() const { return wasSeen; }
   double left() const { return limit - elapsed(); }
 
@@ -69,14 +69,14 @@ private:
   mutable bool wasSeen = false;
 };
 
-/// How a node sees an edge.
+/// An edge as seen from one of its nodes.
 struct Neighbour {
   Index node;
   Index table;
   bool isRow; ///< whether this node's strategies are the table's rows
 };
 
-/// The problem with equal things named once. Parallel edges are added up.
+/// The problem with equal parts stored once. Parallel edges are added up.
 struct Source {
   explicit Source(const Problem &problem);
 
@@ -99,7 +99,7 @@ struct Source {
 /// Strategies of a kind, ascending.
 using Domain = std::vector<Index>;
 
-/// Which strategies of each node are looked at. Equal sets have one number.
+/// The candidate strategies of each node. Equal sets have one number.
 struct Domains {
   std::vector<Domain> sets;
   std::vector<Index> of; ///< by node
@@ -112,14 +112,14 @@ private:
   Interner numbers;
 };
 
-/// All strategies of every node, or the one it is pinned to.
+/// All strategies of every node, or the pinned one.
 Domains allStrategies(const Source &source);
 
-/// Nodes of one kind with the same edges look alike; by node, the number of its look. `salt` tells
-/// apart nodes that must not share one.
+/// By node, a number that is equal for nodes of one kind with the same edges. `salt` distinguishes
+/// nodes that must not share a number.
 std::vector<Index> fingerprintsOf(const Source &source, const std::vector<Index> &salt);
 
-/// By kind, what its strategies cost: cost + price x memory.
+/// By kind, the costs of its strategies: cost + price x memory.
 using KindCosts = std::vector<std::vector<double>>;
 KindCosts costsOf(const Source &source, double pricePerByte = 0);
 
@@ -129,11 +129,11 @@ struct Matrix {
   std::vector<double> cost; ///< row-major
 };
 
-/// The problem over kept strategies, as elimination takes it. Costs are by position in the domain.
+/// The problem over kept strategies, the input of elimination. Costs are by position in the domain.
 struct Model {
   Model() = default;
-  /// With `contract` nodes of one strategy are added to their neighbours and to the constant: they
-  /// have no part in an elimination.
+  /// With `contract`, nodes with one strategy are added to their neighbours and to the constant,
+  /// and do not take part in an elimination.
   Model(const Source &source, const KindCosts &costs, Domains domains, bool contract = false);
 
   Domains domains;
@@ -142,10 +142,10 @@ struct Model {
   std::vector<Index> unary;                       ///< by node: its vector
   std::vector<Source::Pair> pairs;                ///< tables are matrices here
   std::vector<std::vector<Neighbour>> neighbours; ///< tables are matrices here
-  double constant = 0;                            ///< of what is contracted
+  double constant = 0;                            ///< of contracted nodes
   bool isContracted = false;
 
-  /// Whether an elimination need not look at a node.
+  /// Whether elimination ignores a node.
   bool isOut(Index node) const { return isContracted && size(node) == 1; }
   Index numNodes() const { return static_cast<Index>(unary.size()); }
   Index size(Index node) const { return static_cast<Index>(domains.at(node).size()); }

@@ -13,10 +13,10 @@
 
 namespace tessera::solver {
 
-/// A choice, and a bound of what any choice costs.
+/// A choice, and a lower bound on the cost of any choice.
 struct Bounded {
   std::vector<int64_t> choice;
-  double cost = 0;  ///< of the choice under the costs that were given
+  double cost = 0;  ///< of the choice under the given costs
   double bound = 0; ///< no choice within the domains costs less; equal to `cost` when it is optimal
   bool stoppedByTime = false;
 };
@@ -24,43 +24,42 @@ struct Bounded {
 /// The sum of costs by kind and of edges.
 double costOf(const Source &source, const KindCosts &costs, const std::vector<int64_t> &choice);
 
-/// No choice costs less: every node and every edge at its best.
+/// A lower bound: the sum of the least entries of every node and every edge.
 double leastOf(const Source &source, const KindCosts &costs, const Domains &domains);
 
-/// Problems of more nodes are large: proved within this part of the cost, they are done.
+/// Problems with more nodes are large: a gap within this part of the cost is accepted.
 constexpr Index largeProblem = 10000;
 constexpr double largeGap = 1e-3;
 
-/// How much is done for the optimum.
+/// The effort to find the optimum.
 enum class Depth {
   full, ///< until it is proved or time runs out
-  once, ///< one elimination if it is done in about a second, else good choices and their bound
+  once, ///< one elimination if it takes about a second, else good choices and their bound
 };
 
 /// The optimum within the domains: dominance and elimination, with branching where a table would be
-/// too large. `start` is any choice within the domains, to begin with; `stopAt`: a bound above it
-/// is good enough.
+/// too large. `start` is an initial choice within the domains; bounds above `stopAt` end the
+/// search.
 Bounded minimise(const Source &source, const KindCosts &costs, Domains domains,
                  const Options &options, const Deadline &deadline, std::vector<int64_t> start = {},
                  Depth depth = Depth::full);
 
-/// Entries of tables that are done in a few milliseconds.
+/// Entries of tables that are computed in a few milliseconds.
 constexpr double smallWork = 5e6;
 
-/// The optimum, where one elimination of so many entries of tables finds it.
+/// The optimum, if one elimination of at most so many entries of tables finds it.
 std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &costs,
                                        const Domains &domains, const Options &options,
                                        const Deadline &deadline, double mostWork);
 
-/// A good choice within the domains in a few milliseconds, from coarse to fine. With `hopeful` more
-/// thoroughly, and those strategies that a cheaper choice may have are put there.
+/// A good choice within the domains in a few milliseconds, from coarse to fine. With `hopeful` it
+/// searches more thoroughly and stores there the strategies that a cheaper choice may have.
 Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Domains &domains,
                          const Deadline &deadline, Domains *hopeful = nullptr);
 
-/// A choice in which neighbouring coordinates are equal wherever they can be: a problem of few
-/// coordinates is small. The best of all ways to join coordinates; none where strategies have
-/// none, or one only. `mostWork`: entries of
-/// tables that may be computed for one of them.
+/// The best choice in which some neighbouring coordinates are equal wherever possible, over all
+/// sets of coordinates to join: a problem with few coordinates is small. Empty if strategies have
+/// no coordinates or only one. `mostWork` limits the entries of tables for each set.
 std::optional<std::vector<int64_t>>
 minimiseOverJoinedCoordinates(const Source &source, const KindCosts &costs, const Domains &domains,
                               double mostWork, const Deadline &deadline);
@@ -69,7 +68,7 @@ minimiseOverJoinedCoordinates(const Source &source, const KindCosts &costs, cons
 Expected<Bounded> minimiseWithin(const Source &source, const Domains &domains,
                                  const Options &options, const Deadline &deadline);
 
-/// By a MILP solver; Options::solverLibrary says which.
+/// Uses the MILP solver named by Options::solverLibrary.
 Expected<Bounded> minimiseByMilp(const Problem &problem, const Options &options,
                                  const Deadline &deadline);
 

@@ -29,16 +29,16 @@ double TableDef::entries() const {
 
 namespace {
 
-/// Smaller tables are not worth the pruning, larger ones are too slow to prune.
+/// Pruning smaller tables gains too little, pruning larger ones takes too long.
 constexpr double leastToPrune = 64, mostToPrune = 4e5;
 
-/// Combinations of nodes that are eliminated at once: tracing back tries them all.
+/// Combinations of strategies of nodes that are eliminated together: tracing back tries them all.
 constexpr double mostTogether = 4096;
 
-/// A set of numbers that is made anew all the time.
+/// A set of numbers that is cleared often.
 class Marks {
 public:
-  /// The empty set of numbers below a limit.
+  /// Empties the set; numbers are below `limit`.
   void clear(size_t limit) {
     seen.resize(limit, 0);
     ++now;
@@ -57,7 +57,7 @@ public:
   Plan run();
 
 private:
-  /// A table at a place.
+  /// A table over given nodes.
   struct Factor {
     Index table;
     std::vector<Index> nodes; ///< by dimension
@@ -66,11 +66,11 @@ private:
   struct Draft {
     std::vector<Index> factors;        ///< in the order of the parts
     std::vector<Index> nodes;          ///< by variable; the eliminated ones come first
-    Index eliminated = 1;              ///< so many of them go: the node, and what it takes along
-    double entries = 1, remaining = 1; ///< of the bucket, of its result
+    Index eliminated = 1;              ///< the node, and those eliminated with it
+    double entries = 1, remaining = 1; ///< entries of the bucket, of its result
     uint64_t hash = 0;
   };
-  /// Nodes whose buckets look the same now.
+  /// Nodes with equal buckets in the present state.
   struct Class {
     std::set<Index> members;
     double entries = 1, result = 1;
@@ -96,7 +96,7 @@ private:
   std::vector<Draft> split(const Draft &whole) const;
   void eliminate(Index node, bool isUnique);
   Index prune(Index factor);
-  /// The factor that contains what was this factor at first.
+  /// The factor that now contains this original factor.
   Index holder(Index factor);
 
   const Model &model;
@@ -104,15 +104,15 @@ private:
   Plan plan;
   std::vector<Factor> factors;
   std::vector<Index> madeBy;                 ///< by factor, the step whose result it is, or -1
-  std::vector<Index> parent;                 ///< by factor, the factor it went into
-  std::vector<std::vector<Index>> factorsOf; ///< by node, living
+  std::vector<Index> parent;                 ///< by factor, the factor that contains it
+  std::vector<std::vector<Index>> factorsOf; ///< by node, present factors
   std::vector<Index> unaryFactor;            ///< by node
   std::vector<std::vector<std::pair<Neighbour, Index>>> edgesOf; ///< by node: edge and its factor
   std::vector<char> isLive;
   std::vector<uint64_t> classOf;
   std::unordered_map<uint64_t, Class> classes;
   std::priority_queue<Candidate> queue;
-  Index numLeaves = 0; ///< tables that are the model's
+  Index numLeaves = 0; ///< tables of the model
   Marks nodesOfDraft, factorsOfDraft;
   Interner bucketNumbers, pruningNumbers;
   std::vector<Index> bucketTable, pruningTable;
@@ -185,7 +185,8 @@ void Planner::draft(Index node, Draft &result) {
       }
     }
   }
-  // Nodes whose tables are all over nodes of this bucket go at the same time, at no price.
+  // Nodes whose factors are all over nodes of this bucket are eliminated with it, at no additional
+  // cost.
   double together = model.size(node);
   result.eliminated = 1;
   result.remaining = result.entries / model.size(node);
@@ -210,7 +211,7 @@ void Planner::draft(Index node, Draft &result) {
     ++result.eliminated;
     result.remaining /= model.size(other);
   }
-  // Edges between nodes that stay are added now, where it is done once for all equal places.
+  // Edges between remaining nodes are added now, once for all equal places.
   for (size_t v = result.eliminated; v < result.nodes.size(); ++v)
     for (Index factor : factorsOf[result.nodes[v]])
       if (factors[factor].table < numLeaves && factors[factor].nodes.size() == 2 &&
@@ -231,7 +232,7 @@ Planner::Candidate Planner::candidate(uint64_t hash) const {
   return {size / static_cast<double>(found.members.size()), *found.members.begin(), hash};
 }
 
-/// Puts a node into the class of its bucket.
+/// Adds a node to the class of its bucket.
 void Planner::classify(Index node) {
   Draft now;
   draft(node, now);
@@ -290,7 +291,7 @@ Index Planner::defineBucket(const std::vector<Index> &parts, const std::vector<I
   return number;
 }
 
-/// Adds the result of a bucket as a factor, in place of its parts.
+/// Replaces factors by the result of their bucket.
 void Planner::replace(const std::vector<Index> &parts, Index bucket, std::vector<Index> nodes,
                       bool isUnique) {
   Index result = addFactor(bucketTable[bucket], nodes);
@@ -305,7 +306,7 @@ void Planner::replace(const std::vector<Index> &parts, Index bucket, std::vector
     factors[result].table = prune(result);
 }
 
-/// Groups of the parts of a node's bucket, each over few enough entries.
+/// Groups of the parts of a node's bucket, each with few enough entries.
 std::vector<Planner::Draft> Planner::split(const Draft &whole) const {
   Index node = whole.nodes[0];
   std::vector<Index> parts = factorsOf[node];
@@ -344,7 +345,7 @@ void Planner::eliminate(Index node, bool isUnique) {
   if (bucket.entries > options.splitAt)
     groups = split(bucket);
   if (groups.size() > 1) {
-    // One node alone, and the whole bucket for tracing back.
+    // One node alone, with the whole bucket for tracing back.
     bucket.eliminated = 1;
     bucket.factors = factorsOf[node];
     plan.split.push_back(node);
@@ -371,12 +372,12 @@ void Planner::eliminate(Index node, bool isUnique) {
               {group.nodes.begin() + 1, group.nodes.end()}, isUnique);
   else
     replace(bucket.factors, whole, kept, isUnique);
-  // A bucket depends on the factors of its node alone, so nobody else's has changed.
+  // A bucket depends only on the factors of its node, so no other bucket has changed.
   for (Index other : kept)
     classify(other);
 }
 
-/// The table of a factor after pruning; the same table when it is not worth it.
+/// The table of a factor after pruning; the same table if pruning does not pay off.
 Index Planner::prune(Index factor) {
   const Factor subject = factors[factor];
   double entries = plan.tables[subject.table].entries();
@@ -427,7 +428,7 @@ Plan Planner::run() {
       continue;
     Candidate now = candidate(best.hash);
     if (now.score != best.score || now.first != best.first) {
-      // Either it is in the queue with its present score, or it has become worse since.
+      // Either it is in the queue with its present score, or its score has worsened.
       queue.push(now);
       continue;
     }

@@ -8,9 +8,9 @@
 // Eliminating a node adds up all tables that mention it (its *bucket*) and takes the
 // minimum over its strategies; the result is a table over its neighbours (R. Dechter,
 // "Bucket elimination", Artificial Intelligence 113, 1999). A plan is made before any
-// number is touched. Tables are named by how they come about, so two buckets with the
-// same parts in the same places are one definition, computed once: this is how repeated
-// layers are folded, without knowing where layers begin.
+// number is computed. Tables are identified by their definition, so two buckets with
+// the same parts in the same places are one definition, computed once: this folds
+// repeated layers without knowing where layers begin.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,24 +21,24 @@
 
 namespace tessera::solver {
 
-/// A table in a bucket: which of the bucket's variables its dimensions are.
+/// A table in a bucket, and the bucket's variables of its dimensions.
 struct Part {
   Index table;
   std::vector<Index> vars;
 };
 
-/// A sum of tables minimised over its first variables.
+/// A sum of tables, minimised over its first variables.
 struct Bucket {
   std::vector<Index> sizes; ///< by variable
   Index eliminated = 1;     ///< variables 0 … eliminated - 1
   std::vector<Part> parts;
-  bool isLazy = false;  ///< computed where it is asked for: most of it never is
-  bool isSplit = false; ///< never computed: its parts were, in groups, which bounds it from below
+  bool isLazy = false;  ///< computed on demand; most entries are never needed
+  bool isSplit = false; ///< only its groups of parts are computed, which gives a lower bound
 
   double entries() const;
 };
 
-/// How a table comes about.
+/// The definition of a table.
 struct TableDef {
   enum Kind { unary, pair, bucket, pruned } kind;
   Index index;              ///< vector or matrix of the model, or bucket, or pruning
@@ -47,11 +47,11 @@ struct TableDef {
   double entries() const;
 };
 
-/// Entries of a table that another entry makes needless, see Pruning in Eliminate.cpp.
+/// Entries of a table that another entry makes unnecessary, see Pruning in Eliminate.cpp.
 struct PruningDef {
   Index table;
-  /// By dimension, what a change of the strategy can cost elsewhere at most: unary vectors and
-  /// matrices (isRow: the dimension's strategies are rows) that the table does not contain.
+  /// By dimension, the tables outside of this one that depend on the strategy: unary vectors and
+  /// matrices (isRow: the dimension's strategies are rows). They bound the cost of a change.
   struct Outside {
     bool isUnary;
     Index index;
@@ -60,15 +60,15 @@ struct PruningDef {
   std::vector<std::vector<Outside>> outside;
 };
 
-/// A bucket at a place of the problem.
+/// An occurrence of a bucket in the problem.
 struct Step {
   Index bucket;
   std::vector<Index> nodes; ///< by variable of the bucket
-  std::vector<Index> from;  ///< by part: the step whose result it is, or -1 for the model's tables
+  std::vector<Index> from;  ///< by part: the step that computed it, or -1 for the model's tables
 };
 
 struct Plan {
-  std::vector<TableDef> tables; ///< each after those that it needs
+  std::vector<TableDef> tables; ///< in dependency order
   std::vector<Bucket> buckets;
   std::vector<PruningDef> prunings;
   std::vector<Step> steps;       ///< in the order of elimination
@@ -78,21 +78,21 @@ struct Plan {
   double largest = 0, total = 0; ///< entries of the largest table, of all tables
 };
 
-/// What the order minimises at each step, over how often the same bucket occurs.
+/// The quantity that the order minimises at each step, divided by the number of equal buckets.
 enum class EliminationOrder {
   bucket, ///< entries of the bucket
-  growth, ///< entries of the table that results
+  growth, ///< entries of the resulting table
 };
 
 struct PlanOptions {
   EliminationOrder order = EliminationOrder::bucket;
-  bool prune = true;       ///< drop needless entries on the way
-  double lazyFrom = 1e9;   ///< entries of a bucket that is worth the bookkeeping of laziness
-  double tableLimit = 3e7; ///< larger tables are made only when there is no other way
-  /// A bucket of more entries is split into groups of parts, each minimised for itself: the sum is
-  /// then a lower bound (R. Dechter, I. Rish, "Mini-buckets", Journal of the ACM 50, 2003).
+  bool prune = true;       ///< drop unnecessary entries during elimination
+  double lazyFrom = 1e9;   ///< entries from which the bookkeeping of a lazy bucket pays off
+  double tableLimit = 3e7; ///< larger tables are made only if there is no alternative
+  /// A bucket with more entries is split into groups of parts, each minimised separately: the sum
+  /// is then a lower bound (R. Dechter, I. Rish, "Mini-buckets", Journal of the ACM 50, 2003).
   double splitAt = 1e300;
-  /// Planning ends where the work is more: such a plan is of no use but to say so.
+  /// Planning stops if the work exceeds this; such a plan cannot be run.
   double workLimit = 1e300;
 };
 

@@ -49,8 +49,8 @@ static std::string text(int64_t value) {
   return std::to_string(value);
 }
 
-/// Whether no entry is infinite or no number: their exponents are all ones. Without branches, since
-/// tables have millions of entries.
+/// Whether no entry is infinite or NaN, by exponents of all ones. Without branches, since tables
+/// have millions of entries.
 static bool areFinite(const std::vector<double> &values) {
   constexpr uint64_t exponent = 0x7ff0000000000000;
   uint64_t isBad = 0;
@@ -71,7 +71,7 @@ static bool isSound(const Node &node) {
          node.standard >= 0 && node.standard < static_cast<int64_t>(count);
 }
 
-/// "FIELD: what" of one node that is not sound.
+/// The first error of one node as "FIELD: error", or an empty string.
 static std::string faultOf(const Node &node, const std::string &field) {
   int64_t count = node.numStrategies();
   if (count == 0)

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A reader made for large tables of numbers: one pass, no tree, and every message
-// has the line and the field.
+// A parser for large tables of numbers: one pass, no tree. Every message has the line
+// and the field.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@
 namespace tessera::solver {
 namespace {
 
-/// A value nested deeper than this is not a problem file.
+/// Problem files have no values nested deeper than this.
 constexpr int maxDepth = 64;
-/// Costs and bytes beyond it could add up to infinity.
+/// Larger costs and bytes could add up to infinity.
 constexpr double largestNumber = 1e100;
 
 class Reader {
@@ -49,9 +49,9 @@ private:
   bool numbers(std::vector<double> &values);
   bool integers(std::vector<int64_t> &values);
   bool skipValue(int depth = 0);
-  /// What stands between commas until `close`; `item` may add to the path.
+  /// Reads items separated by commas until `close`; `item` may add to the path.
   bool sequence(char close, const char *expected, const std::function<bool(int64_t)> &item);
-  /// Calls `item` for each element; the path shows its index meanwhile.
+  /// Calls `item` for each element, with its index in the path.
   bool array(const std::function<bool(int64_t)> &item);
   bool object(const std::function<bool(const std::string &)> &member);
 
@@ -104,7 +104,7 @@ bool Reader::string(std::string &value) {
       value += text[at];
       continue;
     }
-    // Names are only shown to people: an escape other than these stays as it is written.
+    // Names are only displayed: other escapes stay as written.
     if (++at >= text.size())
       break;
     char c = text[at];
@@ -118,7 +118,7 @@ bool Reader::number(double &value) {
   auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
   if (error == std::errc::result_out_of_range)
     return fail("the number is out of range; it is a double");
-  // from_chars takes "inf" and "nan" too, which JSON does not have.
+  // from_chars accepts "inf" and "nan" too, which JSON does not have.
   if (error != std::errc() || !std::isfinite(value))
     return fail("expected a finite number");
   if (std::abs(value) > largestNumber)

@@ -15,7 +15,7 @@
 
 namespace tessera::solver {
 
-/// What a key of a table begins with.
+/// The first element of a table's key.
 enum TableKind : Index { leaf, bridged, added };
 
 Index Reduced::leafOf(const Source::Pair &pair) {
@@ -39,7 +39,7 @@ std::vector<double> Reduced::oriented(Index table, bool isRow) const {
   return isRow ? from.cost : transposed(from.cost, from.columns);
 }
 
-/// The number of what a node costs by now.
+/// The number of a node's present costs.
 Index Reduced::costsOf(Index node) {
   std::sort(incoming[node].begin(), incoming[node].end());
   Key key{source.kind[node], domains.of[node]};
@@ -56,8 +56,8 @@ Index Reduced::costsOf(Index node) {
   return number;
 }
 
-/// Adds to a neighbour's costs what a node costs it at least: with these costs, or without any (-1)
-/// where the node has one strategy.
+/// Adds the minimum over a node's strategies to a neighbour's costs: with these costs, or without
+/// any (-1) if the node has one strategy.
 void Reduced::sendTo(const Neighbour &user, Index node, Index costs) {
   auto [number, isNew] = messageNumbers.intern({costs, user.table, user.isRow});
   if (isNew) {
@@ -74,7 +74,7 @@ void Reduced::sendTo(const Neighbour &user, Index node, Index costs) {
   std::erase_if(around[user.node], [&](const Neighbour &other) { return other.node == node; });
 }
 
-/// A node of two neighbours is a table between them.
+/// Replaces a node with two neighbours by a table between them.
 bool Reduced::bridge(Index node) {
   Neighbour from = around[node][0], to = around[node][1];
   if (from.node > to.node)
@@ -92,7 +92,7 @@ bool Reduced::bridge(Index node) {
     Matrix table;
     table.rows = static_cast<Index>(domains.at(from.node).size());
     table.columns = static_cast<Index>(domains.at(to.node).size());
-    // Strategies that lay a tensor alike have the same sums.
+    // Strategies with the same layout of a tensor have the same sums.
     std::vector<double> rows = oriented(from.table, !from.isRow),
                         columns = oriented(to.table, !to.isRow);
     std::vector<Index> rowOf = keepDistinct(rows, inner), columnOf = keepDistinct(columns, inner);

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A node of one strategy or of one neighbour is a cost of those beside it, a node of two
-// neighbours is a table between them, and tables between the same two add up. So trees, chains and
-// whatever is made of them in series and in parallel (J. Valdes, R. Tarjan, E. Lawler, 1982)
-// disappear, exactly, and with the loops in them the distance of what messages prove. Equal parts
-// are computed once: a table is named by how it comes about.
+// A node with one strategy or one neighbour becomes a cost of its neighbours, a node
+// with two neighbours becomes a table between them, and parallel tables add up. This
+// removes trees, chains and all series-parallel parts (J. Valdes, R. Tarjan, E. Lawler,
+// 1982), exactly, and with their cycles the gap of bounds by messages. Equal parts are
+// computed once: a table is identified by its definition.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,20 +24,20 @@ namespace tessera::solver {
 
 class Reduced {
 public:
-  /// Stops where tables would take more than `mostWork` sums.
+  /// Stops if tables would take more than `mostWork` sums.
   Reduced(const Source &source, const KindCosts &costs, const Domains &domains, double mostWork);
 
-  /// What is left, which may be nothing; a choice of it costs `constant` less than its expansion.
+  /// The remaining problem, which may be empty; a choice of it costs `constant` less than its
+  /// expansion.
   const Problem &problem() const { return result; }
   double constant() const { return eliminatedCost; }
-  /// By node of what is left, the one of the source. Strategies are positions in its domain.
+  /// By remaining node, its node of the source. Strategies are positions in its domain.
   const std::vector<Index> &nodes() const { return left; }
-  /// The best choice of the whole problem with this one of what is left.
+  /// The best choice of the whole problem that extends this choice of the remaining one.
   std::vector<int64_t> expand(const std::vector<int64_t> &choice) const;
 
 private:
-  /// A node that is eliminated, with what it knew then: its costs, and its tables to those that
-  /// stayed.
+  /// An eliminated node with its costs at that time and its tables to the remaining neighbours.
   struct Eliminated {
     Index node, costs;
     std::vector<Neighbour> around;
@@ -49,7 +49,7 @@ private:
   void connect(Index u, Index v, Index table);
   Index costsOf(Index node);
   Index leafOf(const Source::Pair &pair);
-  /// Row-major, with this node's strategies (`isRow`: the table's rows) as rows.
+  /// Row-major with this node's strategies as rows; `isRow`: they are the table's rows.
   std::vector<double> oriented(Index table, bool isRow) const;
   void build();
 

@@ -17,7 +17,7 @@
 
 namespace tessera::solver {
 
-/// Of the quick mode: gaps that are looked into, and entries of tables for that.
+/// Of the quick mode: the gap from which joined coordinates are tried, and their entries of tables.
 constexpr double wideGap = 0.05, joinedWork = 2e7;
 
 double Solution::gap() const {
@@ -26,7 +26,7 @@ double Solution::gap() const {
   return (cost - lowerBound) / std::max(std::abs(cost), 1e-300);
 }
 
-/// Domains of Mode::completion: what no pin or wish reaches over edges stays standard.
+/// Domains of Mode::completion: nodes not connected to a pinned or annotated node stay standard.
 static void keepUnreachedStandard(const Source &source, Domains &domains) {
   std::vector<Index> reached;
   std::vector<char> isReached(source.numNodes(), 0);
@@ -101,7 +101,7 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
     found =
         small ? std::move(*small) : minimiseCoarsely(source, costsOf(source), domains, deadline);
     found.bound = std::max(found.bound, leastOf(source, costsOf(source), domains));
-    // Where much is left to be had, problems of fewer coordinates are worth their milliseconds.
+    // At a wide gap, problems with joined coordinates are worth their milliseconds.
     if (found.cost > found.bound * (1 + wideGap))
       if (auto joined =
               minimiseOverJoinedCoordinates(source, costsOf(source), domains, joinedWork, deadline))

@@ -13,9 +13,9 @@
 
 namespace tessera::solver {
 
-/// Splits a directed graph between a source and a sink at the least total capacity of the edges
-/// that lead from the source's side to the sink's (E. Dinic, 1970). Deterministic: of several
-/// cheapest cuts the one nearest to the source.
+/// Splits a directed graph into the sides of a source and a sink so that the edges from the
+/// source's side to the sink's have the least total capacity (E. Dinic, 1970). Deterministic:
+/// returns the minimum cut nearest to the source.
 class MinimumCut {
 public:
   static constexpr int64_t kInfinite = int64_t(1) << 60;
@@ -25,18 +25,19 @@ public:
   MinimumCut() : first{-1, -1} {}
 
   int64_t addNode();
-  /// Capacities are >= 0; `kInfinite` is cut only if nothing else separates source and sink.
+  /// Capacities are >= 0; an edge of `kInfinite` is cut only if nothing else separates source and
+  /// sink.
   void addEdge(int64_t from, int64_t to, int64_t capacity);
   /// Capacity of the cut.
   int64_t solve();
-  /// After `solve`.
+  /// Valid after `solve`.
   bool onSourceSide(int64_t node) const { return level[node] >= 0; }
 
 private:
   struct Edge {
     int64_t to;
     int64_t capacity; ///< remaining capacity
-    int64_t next;     ///< next edge of the same node, -1 for none
+    int64_t next;     ///< next edge of the same node, or -1
   };
   bool computeLevels();
   int64_t augment();

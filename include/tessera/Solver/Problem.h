@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each node has a list of strategies, of which one is chosen; the plan costs
+// Each node has a list of strategies, of which one is chosen; the cost of the plan is
 //
 //   sum over nodes of cost[choice] + sum over edges of table[choice of from][choice of to]
 //
-// and takes the sum of memory[choice]. The solvers know nothing else: the builder of a
-// problem defines what the numbers mean. docs/search.md has the file format and the
-// proofs.
+// and its memory is the sum of memory[choice]. The solvers know nothing else: the
+// builder of a problem defines the meaning of the numbers. docs/search.md describes the
+// file format and contains the proofs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,16 +27,16 @@
 
 namespace tessera::solver {
 
-/// A fault of an input, in one line; or the reason why there is no plan.
+/// An error in an input, in one line, or the reason why no plan exists.
 struct Error {
   std::string message;
 };
 
-/// A value, or the reason why there is none.
+/// A value, or the reason why it could not be computed.
 template <typename T> using Expected = std::variant<T, Error>;
 
-/// By strategy, its point in a grid of independent decisions, coarsest first (any numbers: only
-/// equality counts). Copies share their data, as do equal nodes. The JSON form calls them "axes".
+/// Each strategy's point in a grid of independent decisions, coarsest first (only equality of the
+/// numbers matters). Copies and equal nodes share their data. The JSON form calls them "axes".
 class Coordinates {
 public:
   using List = std::vector<std::vector<int64_t>>;
@@ -57,13 +57,14 @@ private:
 /// The choices of a node. Finite costs (seconds), finite non-negative memory (bytes).
 struct Node {
   std::string name;
-  int64_t layer = -1;         ///< for readers; the solvers find repetition by themselves
+  int64_t layer = -1;         ///< for readers; the solvers find repetition without it
   std::vector<double> cost;   ///< by strategy
-  std::vector<double> memory; ///< by strategy; empty: none
+  std::vector<double> memory; ///< by strategy; empty: all zero
   Coordinates coordinates;    ///< empty if unknown: then only costs distinguish strategies
-  /// The choice of `Mode::completion` for nodes that neither pins nor wishes reach.
+  /// The choice of `Mode::completion` for nodes that are not connected to a pinned or annotated
+  /// node.
   int64_t standard = 0;
-  bool isAnnotated = false; ///< the user annotated it; its strategies respect that
+  bool isAnnotated = false; ///< the user annotated it; its strategies respect the annotation
 
   int64_t numStrategies() const { return static_cast<int64_t>(cost.size()); }
   double memoryOf(int64_t strategy) const { return memory.empty() ? 0 : memory[strategy]; }
@@ -106,11 +107,11 @@ struct Problem {
   std::vector<int64_t> pinned() const;
 };
 
-/// The first fault of a problem as "FIELD: what; the rule", or an empty text. Solvers require a
-/// problem without faults.
+/// The first error of a problem as "FIELD: error; rule", or an empty string. Solvers require a
+/// problem without errors.
 std::string verify(const Problem &problem);
 
-/// Reads the JSON form. The error is "FILE:LINE: FIELD: what; the rule".
+/// Reads the JSON form. The error is "FILE:LINE: FIELD: error; rule".
 Expected<Problem> parseProblem(const std::string &text, const std::string &file);
 /// Reads a file, "-" for standard input.
 Expected<Problem> readProblem(const std::string &file);

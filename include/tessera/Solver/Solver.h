@@ -16,8 +16,8 @@
 namespace tessera::solver {
 
 enum class Mode {
-  /// Nodes that pins and wishes reach are completed at least cost if one elimination suffices, else
-  /// at nearly the least; the others keep the standard strategy.
+  /// Nodes connected to a pinned or annotated node are completed at the least cost if one
+  /// elimination suffices, else near it; the others keep the standard strategy.
   completion,
   dynamic_programming,   ///< exact: dominance, elimination with folded repetitions, bounds
   recursive_programming, ///< coarse to fine: a few milliseconds, near the optimum
@@ -29,36 +29,36 @@ struct Options {
   double memoryBudget = std::numeric_limits<double>::infinity(); ///< bytes
   /// Seconds after which the best plan so far is returned with its gap.
   double timeLimit = 60;
-  /// Under a budget the search stops at this relative gap: repeated layers lead to many plans with
+  /// Under a budget the search stops at this relative gap: repeated layers have many plans with
   /// negligible differences.
   double targetGap = 1e-4;
-  /// Limits on the largest table of an elimination, in entries of 8 bytes, and on all of them
-  /// together. Larger tables are split into bounds and branched upon.
+  /// Limits on the entries (of 8 bytes) of the largest table of an elimination, and of all tables
+  /// together. Larger tables are split, which gives bounds, and branched on.
   double tableLimit = 6.4e7;
   double totalLimit = 1.6e8;
-  std::string solverLibrary; ///< of `exact`: path of HiGHS' or CBC's; empty: searched for
+  std::string solverLibrary; ///< of `exact`: path of HiGHS or CBC; empty: searched for
 };
 
 /// A plan and its proven bounds.
 struct Solution {
   std::vector<int64_t> choice; ///< by node
   double cost = 0;             ///< of the choice, as in Problem::cost
-  /// Lower bound on the cost of plans within the budget that respect the pins. For `completion`, of
-  /// the plans that leave unreached nodes standard.
+  /// Lower bound on the cost of all plans within the budget that respect the pins. For
+  /// `completion`, of the plans that keep the standard strategy.
   double lowerBound = 0;
   double memory = 0;          ///< of the choice, bytes
   double seconds = 0;         ///< of the search
-  double cpuSeconds = 0;      ///< of the search, on the one core that it uses
+  double cpuSeconds = 0;      ///< of the search, which uses one core
   bool stoppedByTime = false; ///< the time limit ended the search before the gap closed
 
   /// Relative distance between cost and bound, 0 if they are equal.
   double gap() const;
 };
 
-/// Searches. Errors: a malformed problem, a budget that no plan meets (with the least memory of any
-/// plan and the node that needs most of it), `exact` without a solver (with the package to
-/// install). Deterministic unless the time limit is hit; of equal plans the first one found by
-/// lowest strategy is returned.
+/// Runs the search. Errors: a malformed problem, a budget that no plan meets (with the least memory
+/// of any plan and the node that needs most of it), `exact` without a solver (with the package to
+/// install). Deterministic unless the time limit is hit; ties go to the plan with the lowest
+/// strategies.
 Expected<Solution> solve(const Problem &problem, const Options &options);
 
 /// Writes the problem as a mixed-integer program in MPS, for other solvers.
