@@ -63,8 +63,9 @@ Copies &Copies::operator+=(const Copies &other) {
   return *this;
 }
 
-/// Bytes of a run that take as long as others of short runs. On an x86-64 server gathers in runs of
-/// 1 KiB take as long as in runs of 128 bytes, of 8 KiB half as much more than in one run.
+/// Bytes at the start of a run that are copied at the rate of short runs. On an x86-64 server
+/// gathers in runs of 1 KiB take as long as in runs of 128 bytes, and in runs of 8 KiB 1.5 times as
+/// long as in one run.
 static constexpr int64_t kRunStart = 1024;
 
 int64_t Traffic::runOf(std::span<const int64_t> source, std::span<const int64_t> target) {
@@ -93,7 +94,7 @@ void Traffic::setCopies(CollectiveKind kind, int64_t bytesPerElement,
     added = copiesOf(source);
 }
 
-/// Max over devices of what the gathered result adds to a device's own part.
+/// Max over devices of the elements that a device receives in a gather.
 static int64_t gatheredElements(const Mesh &whole, const Layout &wholeSource,
                                 const Layout &wholeTarget) {
   auto isEven = [](const Layout &layout) {
@@ -127,7 +128,7 @@ static Traffic sentBy(CollectiveKind kind, int64_t groupSize, const Buffers &buf
   int64_t operand = buffers.operand * buffers.bytesPerElement;
   int64_t result = buffers.result * buffers.bytesPerElement;
   if (n == 1)
-    return {operand, 0, 0, 0}; // a group of one has nobody to talk to
+    return {operand, 0, 0, 0}; // a group of one does not communicate
   switch (kind) {
   case CollectiveKind::all_reduce:
     return {operand, 2 * operand * (n - 1) / n, 1, 2 * (n - 1)};
@@ -150,18 +151,19 @@ static Traffic sentBy(CollectiveKind kind, int64_t groupSize, const Buffers &buf
 
 Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Buffers &buffers) {
   Traffic traffic = sentBy(kind, groupSize, buffers);
-  // A contribution that is made of what a device has begins a sum: it is made where the sum is.
+  // A local contribution begins a sum: it is written where the sum is computed.
   bool isCut = kind == CollectiveKind::slice && groupSize > 1 && !buffers.makesPartial;
   if (traffic.count > 0 || isCut)
     traffic.setCopies(kind, buffers.bytesPerElement, buffers.sourceShape, buffers.targetShape);
   return traffic;
 }
 
-/// Beyond this an exchange, which may have a box for each pair of devices, is sized in closed form.
+/// With more devices an exchange, which may have a box for each pair of devices, is sized in closed
+/// form.
 static constexpr int64_t kMaxDevicesByBoxes = 1024;
 
-/// The size of one exchange of several tensors, in bytes (in elements of 1 byte). Axes that no
-/// layout uses are left out of a common mesh.
+/// The size of one exchange of several tensors, in bytes (elements of 1 byte). Axes of a common
+/// mesh that no layout uses are ignored.
 static ExchangeSize exchangeSizeOf(const Mesh &sourceMesh,
                                    const std::vector<const Layout *> &sources,
                                    const Mesh &targetMesh,
@@ -224,14 +226,14 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, int64_t bytesPerElemen
     return trafficOf(kind, groupSize, buffers);
   }
   ExchangeSize sent = exchangeSizeOf(sourceMesh, {&whole}, targetMesh, {&target}, {1});
-  // What every device already holds is no communication.
+  // Elements that every device already holds are not sent.
   bool isHalo = kind == CollectiveKind::halo_exchange;
   Traffic traffic;
   traffic.count = sent.elements == 0 ? 0 : isHalo ? 2 : 1;
   traffic.wireBytes = sent.elements * bytesPerElement;
   traffic.bytes = isHalo ? traffic.wireBytes : buffers.operand * bytesPerElement;
   traffic.messages = sent.messages;
-  // Where every device has what it needs an exchange is a slice.
+  // If every device has the elements that it needs, an exchange is a slice.
   if (traffic.count > 0 || (kind == CollectiveKind::exchange && source != target))
     traffic.setCopies(kind, bytesPerElement, sourceShape, targetShape);
   return traffic;

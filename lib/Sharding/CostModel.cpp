@@ -89,12 +89,12 @@ bool LinkModel::has(Algorithm algorithm) const {
   return std::find(algorithms.begin(), algorithms.end(), algorithm) != algorithms.end();
 }
 
-/// Whether a collective has another algorithm than sending boxes from device to device.
+/// Whether a collective has an algorithm other than sending boxes between pairs of devices.
 static bool isCollective(CollectiveKind kind) {
   return traitsOf(kind).rounds > 0;
 }
 
-/// Rounds and bytes of one algorithm on one class of links; nothing where it cannot do the kind.
+/// Rounds and bytes of one algorithm on one class of links; empty if it does not support the kind.
 static std::optional<std::pair<double, double>> workOf(Algorithm algorithm, CollectiveKind kind,
                                                        int64_t devices, double wireBytes) {
   auto n = static_cast<double>(devices);
@@ -112,8 +112,8 @@ static std::optional<std::pair<double, double>> workOf(Algorithm algorithm, Coll
       return std::nullopt;
     if (isRooted)
       return std::pair(doublings, wireBytes);
-    // An all-reduce goes up and down whole: its wire bytes are nearly twice the buffer. The others
-    // go one way in parts.
+    // An all-reduce sends the whole buffer up and down: its wire bytes are nearly twice the buffer.
+    // The others send parts in one of the directions.
     return std::pair(2 * doublings, isReduced ? whole : wireBytes + whole);
   default:
     return std::nullopt;
@@ -121,14 +121,15 @@ static std::optional<std::pair<double, double>> workOf(Algorithm algorithm, Coll
 }
 
 /// Bytes of the larger of a device's buffers: the result of a gather, the operand of a
-/// reduce-scatter, either of an all-reduce. Inverts what `Collective.h` says of wire bytes.
+/// reduce-scatter, either of an all-reduce. Inverts the formulas of wire bytes in `Collective.h`.
 static double largerSide(CollectiveKind kind, int64_t devices, double wireBytes) {
   auto n = static_cast<double>(std::max<int64_t>(devices, 2));
   int shares = traitsOf(kind).shares;
   return shares == 0 ? wireBytes : wireBytes * n / (shares * (n - 1));
 }
 
-/// The levels of a group, equal links together, fastest first; empty where parts of axes take part.
+/// The levels of a group, equal links merged, fastest first; empty if the group contains parts of
+/// axes.
 std::vector<LinkLevel> LinkModel::levelsOf(const Mesh &mesh, const AxisList &group) const {
   std::vector<LinkLevel> found;
   auto include = [&](int64_t axis) {
@@ -162,8 +163,8 @@ std::vector<LinkLevel> LinkModel::levelsOf(const Mesh &mesh, const AxisList &gro
   return found;
 }
 
-/// Level by level: what is reduced or gathered over the inner links has, on the outer ones, only
-/// the part that a device keeps (as NCCL's collnet and Horovod's hierarchical all-reduce do it).
+/// Level by level: after reducing or before gathering over the inner links, the outer links carry
+/// only the part that a device keeps (as in NCCL's collnet and Horovod's hierarchical all-reduce).
 std::optional<double> LinkModel::hierarchical(const std::vector<LinkLevel> &levels,
                                               CollectiveKind kind, double wireBytes) const {
   using Kind = CollectiveKind;
@@ -174,7 +175,7 @@ std::optional<double> LinkModel::hierarchical(const std::vector<LinkLevel> &leve
     n *= static_cast<double>(level.devices);
     slowest = std::max(slowest, level.link.alpha);
   }
-  double bytes = wireBytes * n / (n - 1); // twice the buffer, of an all-reduce
+  double bytes = wireBytes * n / (n - 1); // for an all-reduce twice the buffer
   for (const LinkLevel &level : levels) {
     auto own = static_cast<double>(level.devices);
     std::optional<double> best;
@@ -198,13 +199,13 @@ Timing LinkModel::timing(const Mesh &mesh, const AxisList &group, CollectiveKind
   if (traffic.count == 0 && traffic.written.bytes == 0)
     return {};
   Link link = linkOf(mesh, group);
-  if (traffic.count == 0) // devices copy their own, without waiting
+  if (traffic.count == 0) // devices copy their own data without waiting
     return {has(Algorithm::shared_memory) && link.copies ? link.copies->seconds(traffic) : 0,
             Algorithm::direct};
   int64_t n = group.empty() ? mesh.numDevices() : sizeOf(group);
   auto wireBytes = static_cast<double>(traffic.wireBytes);
-  // One more latency for the launch: of two chains with equal rounds the one with fewer collectives
-  // wins.
+  // One more latency for the launch: of two chains with equal rounds, the one with fewer
+  // collectives is preferred.
   auto onOneLink = [&](double rounds, double bytes) {
     return (1 + rounds) * link.alpha + bytes / link.rate;
   };
@@ -225,14 +226,14 @@ Timing LinkModel::timing(const Mesh &mesh, const AxisList &group, CollectiveKind
       offer(algorithm, onOneLink(work->first, work->second));
   if (auto seconds = hierarchical(levelsOf(mesh, group), kind, wireBytes))
     offer(Algorithm::hierarchical, *seconds);
-  // A library without any algorithm for the kind sends boxes.
+  // Without any algorithm for the kind, the library sends boxes.
   return best ? *best : Timing{onOneLink(static_cast<double>(n - 1), wireBytes), Algorithm::direct};
 }
 
 Cost Cost::of(Objective objective, double seconds, const Traffic &traffic) {
   auto bytes = static_cast<double>(traffic.wireBytes);
   auto count = static_cast<double>(traffic.count);
-  // Whole picoseconds add up exactly: chains that take equally long compare equal.
+  // Whole picoseconds add up exactly: chains of equal time compare equal.
   if (objective == Objective::time)
     return {std::round(seconds * 1e12), bytes, count};
   return {bytes, count, static_cast<double>(traffic.messages)};

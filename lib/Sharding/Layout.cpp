@@ -106,7 +106,7 @@ Box Layout::valid(const Mesh &mesh, const std::vector<int64_t> &coordinate) cons
 }
 
 int64_t Layout::maxValidElements() const {
-  // Extents are independent of each other, so the largest box takes each dimension's largest part.
+  // Dimensions are independent, so the largest box takes the largest part of each.
   int64_t count = 1;
   for (size_t d = 0; d < dims.size(); ++d) {
     int64_t best = 0;
@@ -146,7 +146,7 @@ Layout selectLike(const Layout &layout, const Layout &like) {
     if (sizeOf(dim.axes) == 1) {
       dim = {{}, 0, 0, count, 1, begin, stride};
     } else if (dim.stride == stride && (dim.begin - begin) % stride == 0) {
-      // The same elements, counted from elsewhere.
+      // The same elements, counted from another origin.
       dim.offset += (dim.begin - begin) / stride * dim.divisor;
       dim.begin = begin;
     } else {

@@ -79,8 +79,8 @@ int64_t Mesh::positionOf(int64_t processId) const {
 bool AxisRef::overlaps(const AxisRef &other) const {
   if (axis != other.axis)
     return false;
-  // Independent of each other only where one ends at a boundary that the other starts from: c / 3
-  // and c % 2 of an axis of 6, (1)2 and (3)2, lie apart and yet determine each other in part.
+  // Two parts are independent only if one ends at a boundary where the other starts: (1)2 and (3)2
+  // of an axis of 6, c / 3 and c % 2, have no common part and yet are not independent.
   auto before = [](const AxisRef &a, const AxisRef &b) { return b.pre % (a.pre * a.size) == 0; };
   return !before(*this, other) && !before(other, *this);
 }
@@ -114,7 +114,7 @@ AxisList mergeAxes(AxisList axes) {
   AxisList result;
   for (const AxisRef &axis : axes) {
     if (axis.size == 1)
-      result.push_back(axis); // an axis of extent 1 stays visible: the user wrote it
+      result.push_back(axis); // keep an axis of extent 1: the user wrote it
     else if (!result.empty() && result.back().size > 1 && result.back().canMerge(axis))
       result.back().size *= axis.size;
     else
@@ -129,8 +129,8 @@ bool overlapsAny(const AxisList &axes, const AxisRef &axis) {
   });
 }
 
-/// Takes what the heads of two lists share: the whole head, or the shorter part of the same axis.
-/// Returns size 0 where they share nothing.
+/// The common head of two lists: the whole head, or the shorter part of the same axis. Size 0 if
+/// there is none.
 static AxisRef sharedHead(const AxisRef &a, const AxisRef &b) {
   if (a.axis != b.axis || a.pre != b.pre)
     return {a.axis, a.pre, 0};
@@ -198,7 +198,7 @@ bool splitAt(const AxisList &axes, int64_t size, AxisList &major, AxisList &mino
 }
 
 std::vector<std::vector<int64_t>> deviceGroups(const Mesh &mesh, const AxisList &axes) {
-  // Devices of one group agree in every coordinate once their part in `axes` is set to zero.
+  // Devices of one group agree in all coordinates after their parts in `axes` are set to zero.
   std::map<std::vector<int64_t>, std::vector<int64_t>> groups;
   int64_t groupSize = sizeOf(axes);
   for (int64_t position = 0; position < mesh.numDevices(); ++position) {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each kind adds axes to one side of a move and to no other: what the side with
-// fewer axes has, with the axes of the group behind it, is what the other has.
-// Said so, it holds however parts of axes are merged.
+// Each kind adds axes to exactly one side of a move: the axes of the side with fewer
+// axes, followed by those of the group, are the axes of the other side. This form is
+// independent of how parts of axes are merged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ static bool isDim(const TensorSharding &sharding, int64_t dim) {
   return dim >= 0 && dim < sharding.rank();
 }
 
-/// The sharding with `axes` behind those that cut `dim`.
+/// The sharding with `axes` appended to those that cut `dim`.
 static TensorSharding withCut(TensorSharding sharding, int64_t dim, const AxisList &axes) {
   AxisList &own = sharding.dims[dim];
   own.insert(own.end(), axes.begin(), axes.end());
@@ -35,8 +35,8 @@ static TensorSharding withPartial(TensorSharding sharding, const AxisList &axes,
   return canonical(std::move(sharding));
 }
 
-/// Whether the axes that the source has and the target lacks, dimension by dimension, are those of
-/// the group.
+/// Whether the group's axes are exactly those that the source has and the target lacks, dimension
+/// by dimension.
 static bool gathersAxes(const Move &move) {
   TensorSharding rest = move.source;
   AxisList gathered;
@@ -47,7 +47,7 @@ static bool gathersAxes(const Move &move) {
     gathered.insert(gathered.end(), tail.begin(), tail.end());
     rest.dims[d] = move.target.dims[d];
   }
-  // What is gathered may be a selection of the elements, whole on every device.
+  // The gathered elements may be a selection, whole on every device.
   if (move.source.windows.empty()) {
     rest.windows = move.target.windows;
     for (const Window &window : rest.windows)
@@ -57,7 +57,7 @@ static bool gathersAxes(const Move &move) {
   return canonical(rest) == move.target && mergeAxes(gathered) == move.axes;
 }
 
-/// Contributions of a value that is the same along the axes, or of parts that the axes cut last.
+/// Contributions of a value that is replicated along the axes, or of parts that the axes cut last.
 static bool makesPartials(const Move &move) {
   if (withPartial(move.source, move.axes, move.reduction) == move.target)
     return true;
@@ -116,7 +116,7 @@ bool leadsToTarget(const Move &move) {
       });
     });
   default:
-    return false; // no reshard is planned so
+    return false; // never planned
   }
 }
 

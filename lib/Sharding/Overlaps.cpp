@@ -13,18 +13,18 @@ namespace tessera::sharding {
 
 namespace {
 
-/// How a dimension is cut before and after a move, in the indices of what is moved.
+/// How a dimension is cut before and after a move, in indices of the moved elements.
 struct Cut {
   DimLayout had, wants;
-  int64_t extent; ///< of what is moved
-  int64_t chunk;  ///< of the parts before
+  int64_t extent; ///< of the moved elements
+  int64_t chunk;  ///< of the parts before the move
 
   std::pair<int64_t, int64_t> rangeOf(const DimLayout &dim, int64_t part) const {
     auto [first, last] = dim.span(part);
     int64_t begin = std::max<int64_t>(0, first);
     return {begin, std::max(begin, std::min(extent, last))};
   }
-  /// Of parts that do not overlap, how many have something of [begin, end).
+  /// The number of parts, if they do not overlap, that share elements with [begin, end).
   int64_t partsIn(int64_t begin, int64_t end) const {
     if (begin >= end)
       return 0;
@@ -43,8 +43,8 @@ static bool isPlain(const Layout &layout) {
   });
 }
 
-/// The dimensions that have a mesh axis in common with `first`, directly or by way of others, and
-/// their axes. `isDone` marks them.
+/// The dimensions connected with `first` by common mesh axes, directly or indirectly, and their
+/// axes. `isDone` marks them.
 static std::pair<std::vector<size_t>, std::vector<int64_t>>
 dependentDims(size_t first, const Layout &source, const Layout &target, std::vector<char> &isDone) {
   std::vector<size_t> dims{first};
@@ -67,13 +67,13 @@ dependentDims(size_t first, const Layout &source, const Layout &target, std::vec
   return {std::move(dims), std::move(axes)};
 }
 
-/// Dimensions without a common axis are independent of each other, so a move takes time with the
-/// devices along its own axes, not with all of the mesh.
+/// Dimensions without common axes are independent, so the time depends on the devices along the
+/// axes of the move, not on all devices of the mesh.
 std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const Layout &target) {
   const Layout selected = selectLike(source, target);
   const bool plain = isPlain(source);
   std::vector<Overlap> all{{}};
-  int64_t looked = 1; // devices along the axes that were looked at
+  int64_t looked = 1; // devices along the axes visited
   std::vector<char> isDone(source.dims.size());
   for (size_t first = 0; first < source.dims.size(); ++first) {
     if (isDone[first])

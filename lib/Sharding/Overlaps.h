@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Sizes of a move on one mesh, in time linear in the devices and without the
-// boxes of pairs of devices, of which there may be n^2.
+// Sizes of a move on one mesh, in time linear in the devices and without the boxes of
+// pairs of devices, of which there may be n^2.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,18 +20,18 @@
 
 namespace tessera::sharding {
 
-/// Elements of a tensor that `devices` devices each hold before a move and want after it, and
-/// in how many of the parts before it (windows count as 1) the wanted ones are.
+/// The numbers of elements that `devices` devices each hold before a move and need after it, and
+/// the number of parts before the move (windows count as 1) that contain the needed ones.
 struct Overlap {
   int64_t wanted = 1, held = 1, both = 1, parts = 1, devices = 1;
 };
 
-/// The overlaps of a move between layouts of one tensor, without regard to partial axes.
+/// The overlaps of a move between layouts of one tensor, ignoring partial axes.
 std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const Layout &target);
 
 /// The size of an exchange, in elements per device.
 struct ExchangeSize {
-  int64_t received = 0; ///< by the device that lacks most
+  int64_t received = 0; ///< by the device that lacks the most
   int64_t elements = 0; ///< sent or received by the busiest; senders are assumed to share equally
   int64_t messages = 0; ///< sent by a device on average
 };

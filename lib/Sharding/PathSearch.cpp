@@ -15,7 +15,6 @@ namespace tessera::sharding {
 // States
 //===----------------------------------------------------------------------===//
 
-/// Cuts every axis into the parts that source and target name.
 TensorSharding PathSearch::refine(const TensorSharding &sharding) {
   if (parts.empty())
     computeParts();
@@ -80,9 +79,9 @@ void PathSearch::relax(Move move) {
   Traffic traffic = graph.trafficOf(move);
   double seconds = links.seconds(problem.mesh, move.axes, move.kind, traffic);
   Cost cost = currentCost + Cost::of(objective, seconds, traffic);
-  // A step costs a little even when it sends nothing: of equal chains the shorter is taken.
+  // A move costs a little even if it sends nothing: of equal chains the shortest wins.
   cost.third += 1e-3;
-  // Of equal bytes a chain of collectives that every library has is better than an exchange.
+  // At equal bytes, collectives that every library has are preferred to an exchange.
   if (move.kind == CollectiveKind::exchange && objective == Objective::bytes)
     cost.first += 0.5;
   auto [it, fresh] = best.try_emplace(move.target);
@@ -96,8 +95,8 @@ void PathSearch::relax(Move move) {
   node.move = std::move(move);
 }
 
-/// Boxes of many devices take long to compute, so what depends on them waits until nothing is left
-/// that takes less than it at least takes.
+/// Boxes of many devices take long to compute, so moves that depend on them wait until their lower
+/// bound is the least of all costs.
 void PathSearch::defer(Move move) {
   Traffic least = graph.leastTrafficOf(move);
   double seconds = links.seconds(problem.mesh, move.axes, move.kind, least);
@@ -123,12 +122,12 @@ PathSearch::PathSearch(const ReshardProblem &problem, Objective objective, const
   for (const AxisRef &part : parts)
     if (!source.isFree(part) || !target.isFree(part))
       walk.axes.push_back(part);
-  // Windows overlap, and only an exchange makes or moves them: reduce, exchange, make partial. So
-  // it is where source and target cut an axis into parts that have no common parts.
+  // If windows overlap, only an exchange can create or move them: reduce, exchange, make partial.
+  // The same holds if source and target split an axis into parts without common parts.
   walk.isExchangeOnly = !nested || !source.windows.empty() || !target.windows.empty();
   walk.scattersFreely = parts.size() <= 4;
-  // For the sake of time sums are left to the reductions of a library, which have better
-  // algorithms than one message a pair.
+  // For the objective time, sums are left to the reductions of a library, which have better
+  // algorithms than one message per pair.
   walk.exchangesReduce = objective == Objective::bytes;
 }
 
@@ -177,7 +176,6 @@ ReshardPlan PathSearch::trace() {
   return plan;
 }
 
-/// A step as it leaves the planner: with whole axes again.
 void PathSearch::finish(Move &move) {
   move.axes = mergeAxes(std::move(move.axes));
   move.source = canonical(std::move(move.source));

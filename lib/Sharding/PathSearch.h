@@ -18,44 +18,44 @@ namespace tessera::sharding {
 
 /// Shortest path over placements (Dijkstra; every cost is >= 0).
 ///
-/// Inside the search every axis is cut into the parts that source and target name, so that a part
-/// is moved whole; states are compared in that form and merged only when a move leaves the planner.
+/// The search splits every axis into the parts that source and target name, so that each part moves
+/// as a whole. It compares states in that form and merges parts only in the resulting moves.
 class PathSearch {
 public:
   PathSearch(const ReshardProblem &problem, Objective objective, const LinkModel &links);
 
-  /// A step that the path must not use.
+  /// A move that the path must not use.
   const Move *forbidden = nullptr;
 
-  /// The cheapest chain; nothing when what is forbidden leaves none.
+  /// The cheapest chain; empty if `forbidden` leaves none.
   std::optional<ReshardPlan> run();
 
 private:
   struct Node {
     Cost cost;
     bool done = false;
-    Move move; ///< that led here
+    Move move; ///< the last move of the chain
   };
 
   void expand();
 
   //===--- States --------------------------------------------------------===//
 
-  /// Cuts every axis into the parts that source and target name.
+  /// Splits every axis into the parts that source and target name.
   TensorSharding refine(const TensorSharding &sharding);
   void computeParts();
   //===--- Moves ---------------------------------------------------------===//
 
-  /// Enters a move from the current placement.
+  /// Adds a move from the current placement.
   void relax(Move move);
-  /// Enters it later, where that takes long to price; it costs no less than `leastTrafficOf` says.
+  /// Delays a move that takes long to price; it costs at least `leastTrafficOf`.
   void defer(Move move);
   void settle(Move move);
 
   //===--- The path ------------------------------------------------------===//
 
   ReshardPlan trace();
-  /// A step as it leaves the planner: with whole axes again.
+  /// Merges axis parts again in a move of the result.
   static void finish(Move &move);
 
   const ReshardProblem &problem;
@@ -63,12 +63,12 @@ private:
   ReshardWalk walk;
   Objective objective;
   const LinkModel &links;
-  bool nested = true; ///< whether the cuts of every axis have common parts
+  bool nested = true; ///< whether the splits of every axis have common parts
   AxisList parts;     ///< of every mesh axis
   TensorSharding source, target;
   std::map<TensorSharding, Node> best;
   std::set<std::pair<Cost, TensorSharding>> queue;
-  std::multimap<Cost, Move> deferred; ///< steps by what they cost at least
+  std::multimap<Cost, Move> deferred; ///< moves by the lower bound of their cost
   TensorSharding current;
   Cost currentCost;
 };

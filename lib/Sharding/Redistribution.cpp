@@ -18,8 +18,8 @@ namespace tessera::sharding {
 
 namespace {
 
-/// The mesh axes cut at every boundary that either layout mentions, so that two devices can be
-/// compared part by part: "x" of 4 becomes (1)2 and (2)2 as soon as one of them is named.
+/// The mesh axes split at every boundary that either layout names, so that devices can be compared
+/// part by part: "x" of 4 becomes (1)2 and (2)2 if one of them is named.
 AxisList atomicParts(const Mesh &mesh, const std::vector<const Layout *> &layouts) {
   std::vector<std::set<int64_t>> cuts(mesh.numAxes());
   for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)
@@ -62,7 +62,7 @@ struct Holder {
   std::vector<int64_t> coordinate;
   std::vector<int64_t> atomic;
   Box valid;
-  /// Itself and the devices that hold the other contributions, by index over the reduced axes.
+  /// This device and those with the other contributions, by index over the reduced axes.
   std::vector<int64_t> contributions;
 };
 
@@ -130,7 +130,7 @@ private:
       if (groupSize > 1) {
         auto it = groupOfFirst.find(position);
         if (it == groupOfFirst.end())
-          continue; // represented by the first of its group
+          continue; // the first of its group represents it
         holder.contributions = it->second;
       }
       holder.atomic = coordinatesIn(sourceMesh, parts, holder.coordinate);
@@ -146,7 +146,7 @@ private:
       indexHolders();
   }
 
-  /// Where the parts are a grid, the intervals of each dimension in ascending order.
+  /// If the parts form a grid, indexes the intervals of each dimension in ascending order.
   void indexParts() {
     size_t rank = source.dims.size();
     std::vector<std::set<std::pair<int64_t, int64_t>>> distinct(rank);
@@ -183,7 +183,7 @@ private:
     return found;
   }
 
-  /// Holders by their coordinate in all atomic parts, which form one index.
+  /// Indexes holders by their coordinates in all atomic parts.
   void indexHolders() {
     int64_t count = 1;
     for (const AxisRef &part : parts)
@@ -210,8 +210,8 @@ private:
     return index;
   }
 
-  /// The nearest of `owners`, which hold the same part and so agree where the source is cut: the
-  /// one that agrees with the target everywhere else.
+  /// The nearest of `owners`, which hold the same part and so have equal coordinates on the axes
+  /// that cut the source: the one whose other coordinates are the target's.
   template <typename Predicate>
   const Holder *nearestOf(const std::vector<const Holder *> &owners, int64_t position,
                           const std::vector<int64_t> &atomic, const Predicate &isAllowed) const {
@@ -235,7 +235,8 @@ private:
     return nearest;
   }
 
-  /// Smaller is nearer: itself, then few differing coordinates, then differences in fast axes.
+  /// Smaller is nearer: the device itself, then few differing coordinates, then differences in fast
+  /// axes.
   std::tuple<int64_t, int64_t, int64_t> distance(int64_t targetPosition,
                                                  const std::vector<int64_t> &targetAtomic,
                                                  const Holder &holder) const {
@@ -255,8 +256,8 @@ private:
     return {differing, first, ((holder.position - targetPosition) % n + n) % n};
   }
 
-  /// Where parts are equal or share nothing, each that is wanted comes from its nearest holder.
-  /// False where windows overlap, or something is left over.
+  /// If parts are equal or disjoint, takes each needed part from its nearest holder. False if
+  /// windows overlap, or if needed elements remain.
   template <typename Predicate>
   bool takeWholeParts(int64_t position, const Box &wanted, const std::vector<int64_t> &atomic,
                       const Predicate &isAllowed) {
@@ -297,7 +298,7 @@ private:
     if (sameMesh)
       atomic = coordinatesIn(sourceMesh, parts, coordinate);
 
-    // What a device has itself it takes from nobody.
+    // Elements that a device holds itself are not received.
     if (sameMesh && reduced.empty() && holders[position].valid.contains(wanted)) {
       pieces[{wanted, {position}}].push_back(position);
       return;
@@ -337,7 +338,7 @@ private:
       if (missing.empty())
         return;
     }
-    // Only a partial made from shards leaves something over: what other devices contribute.
+    // Remaining elements belong to a partial made from shards: other devices contribute them.
     for (Box &box : missing)
       result.fills.emplace_back(position, std::move(box));
   }
@@ -350,8 +351,8 @@ private:
 
   AxisList reduced;   ///< partial in the source, not in the target
   AxisList kept;      ///< partial in both
-  AxisList ownShard;  ///< made partial where they cut the source: each keeps its shard
-  AxisList firstOnly; ///< made partial where the source is replicated: coordinate 0 keeps it
+  AxisList ownShard;  ///< made partial and cut the source: each device keeps its shard
+  AxisList firstOnly; ///< made partial, source replicated: coordinate 0 keeps the value
   AxisList parts;
   std::vector<bool> isReduced; ///< by atomic part
   std::vector<Holder> holders;
@@ -360,7 +361,7 @@ private:
   std::vector<std::vector<std::pair<int64_t, int64_t>>> intervals; ///< of a grid, by dimension
   std::vector<const Holder *> byAtomic; ///< on one mesh; null: not the first of its group
   std::vector<bool> isCutting;          ///< by atomic part: whether it cuts the source
-  bool cutsWhole = true;                ///< no atomic part cuts the source in part only
+  bool cutsWhole = true; ///< no axis cuts the source in only a part of the atomic part
   std::map<std::pair<Box, std::vector<int64_t>>, std::vector<int64_t>> pieces;
   Redistribution result;
 };

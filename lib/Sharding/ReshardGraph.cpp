@@ -24,8 +24,8 @@ bool ReshardGraph::endsMeet(const TensorSharding &a, const TensorSharding &b) co
     if (coarse > fine)
       std::swap(coarse, fine);
     int64_t whole = ceilDiv(shape[d], coarse), part = ceilDiv(shape[d], fine);
-    // The first coarse part begins where the first fine one does, the second one, if it has an
-    // index, only where fine parts fill the first.
+    // The first coarse part begins with the first fine part; the second one, if it is not empty,
+    // does only if fine parts fill the first.
     if (whole < shape[d] && whole != fine / coarse * part)
       return false;
   }

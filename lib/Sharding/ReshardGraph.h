@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The one graph of reshards: its nodes are placements (closed shardings), its edges
-// single collectives. The planner walks from one placement to another, ReshardTable
-// from one to all; both ask here which moves there are and what they send.
+// The graph of reshards: nodes are placements (closed shardings), edges are single
+// collectives. The planner searches paths from one placement to another, ReshardTable
+// from one to all; both get the moves and their traffic here.
 //
 // Parts have the ceiling of their share, so parts of parts are not always parts of the
-// whole: 5 over 2x2 is 2, 2, 1, 0 and over 2 it is 3, 2. Where the parts of a move do
-// not end at common boundaries, devices outside the group hold what is lacking. Such a
-// move is an exchange to a walk without a target, and no edge to one with a target,
-// which has the exchange that leads there.
+// whole: 5 over 2x2 is 2, 2, 1, 0 and over 2 it is 3, 2. If the parts of a move do not
+// end at common boundaries, devices outside the group hold missing elements. Without a
+// target, such a move is an exchange. With a target it is not an edge, since there is
+// always an exchange to the target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,48 +28,48 @@
 
 namespace tessera::sharding {
 
-/// Which moves a walk tries.
+/// The moves that a walk tries.
 struct ReshardWalk {
   AxisList axes; ///< that moves may cut by or make partial
-  /// The ends of a walk to one placement, which takes what leads there; null: to any.
+  /// The ends of a walk to one placement, which tries only moves towards it; null: to any.
   const TensorSharding *source = nullptr, *target = nullptr;
-  /// With a target: chains do not lead there, since windows overlap, or axes have no common parts.
+  /// With a target: only an exchange leads there, since windows overlap or axes have no common
+  /// parts.
   bool isExchangeOnly = false;
-  /// With a target: contributions may be scattered where it does not have their axis.
+  /// With a target: contributions may be scattered over axes that do not cut the target.
   bool scattersFreely = false;
-  /// With a target: an exchange may add contributions up.
+  /// With a target: an exchange may add up contributions.
   bool exchangesReduce = false;
-  /// Without a target: by dimension, how many axes at its front stay.
+  /// Without a target: by dimension, the number of its first axes that stay.
   std::vector<size_t> staying = {};
-  /// Without a target: slices have a price, so that several at once are an edge of their own.
+  /// Without a target: slices have a cost, so that several at once are a separate edge.
   bool joinsSlices = false;
 
-  /// Whether `axis` may come to cut dimension `dim`.
+  /// Whether `axis` may cut dimension `dim`.
   bool mayCut(const AxisRef &axis, size_t dim) const;
 };
 
 class ReshardGraph {
 public:
-  /// `mesh` outlives this.
+  /// `mesh` must outlive this.
   ReshardGraph(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement)
       : mesh(mesh), shape(std::move(shape)), bytesPerElement(bytesPerElement) {}
 
   using Visitor = std::function<void(Move)>;
-  /// Calls `visit` with the moves from a placement, in a fixed order. Whether a move of kind
-  /// `permute` is one is left to `isPermutation`, which takes long to find out.
+  /// Calls `visit` with the moves from a placement, in a fixed order. Moves of kind `permute` are
+  /// unchecked, since `isPermutation` is slow.
   void forEachMove(const TensorSharding &from, const ReshardWalk &walk, const Visitor &visit) const;
-  /// Whether each device sends its part to at most one other: otherwise it is an exchange.
+  /// Whether each device sends its part to at most one other; otherwise the move is an exchange.
   bool isPermutation(const Move &move) const;
 
-  /// What a move sends.
+  /// The traffic of a move.
   Traffic trafficOf(const Move &move) const;
-  /// The same in closed form. Of an exchange at least that: what devices lack beside what they
-  /// have, in a message of each part that has some of it.
+  /// The same in closed form. For an exchange a lower bound: the elements that devices lack, in one
+  /// message from each part that has some of them.
   Traffic leastTrafficOf(const Move &move) const;
 
-  /// Whether every device finds the elements that it needs within the group of a move between two
-  /// cuts, of which one continues the other in each dimension: whether fine parts end where coarse
-  /// ones do.
+  /// Whether, in a move between two cuts of which one continues the other in each dimension, the
+  /// group of every device holds all elements that it needs: fine parts end where coarse parts do.
   bool endsMeet(const TensorSharding &a, const TensorSharding &b) const;
 
 private:

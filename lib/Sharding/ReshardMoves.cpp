@@ -12,12 +12,13 @@
 
 namespace tessera::sharding {
 
-/// Beyond this many axis parts in play, axes only go where the source or the target has them.
+/// With more axis parts, an axis only moves to dimensions that it cuts in the source or the target.
 static constexpr size_t kFreeSearchParts = 2;
-/// Beyond this many devices an exchange is tried from the source and from what reductions leave of
-/// it alone: computing its boxes is quadratic in devices.
+/// With more devices an exchange is tried only from the source and its reductions: computing its
+/// boxes is quadratic in the number of devices.
 static constexpr int64_t kExchangeEverywhereDevices = 64;
-/// Without a target, partial axes that are reduced, or free ones that cut, in any order.
+/// Without a target: the most partial axes to reduce, or free axes to cut by, that are tried in any
+/// order.
 static constexpr size_t kMostOrdered = 3;
 
 bool ReshardWalk::mayCut(const AxisRef &axis, size_t dim) const {
@@ -37,7 +38,7 @@ public:
 private:
   void enter(Move move);
   void enterWhereEndsMeet(Move move);
-  /// Whether the target has these contributions, too.
+  /// Whether the target has these contributions.
   bool isKept(const PartialAxis &part) const {
     return target &&
            std::find(target->partial.begin(), target->partial.end(), part) != target->partial.end();
@@ -125,7 +126,8 @@ void MovesFrom::forEachSequence(const AxisList &axes, AxisList &prefix, const Vi
   }
 }
 
-/// Every sequence of a few axes; of more all at once, and each.
+/// Calls `visit` with every sequence of the axes if they are few, else with all of them and with
+/// each.
 template <typename Visit> void MovesFrom::forEachChoice(const AxisList &axes, const Visit &visit) {
   AxisList prefix;
   if (axes.size() <= kMostOrdered)
@@ -139,8 +141,8 @@ template <typename Visit> void MovesFrom::forEachChoice(const AxisList &axes, co
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// All-reduces every partial axis of one reduction that the target does not have, in one group;
-/// and each alone, since another may be better scattered. Without a target: every few.
+/// All-reduces all partial axes of one reduction that the target lacks in one group, and each
+/// alone, since another may be better scattered. Without a target: every subset of few axes.
 void MovesFrom::reduce() {
   std::map<ReduceKind, AxisList> byKind;
   for (const PartialAxis &part : current.partial)
@@ -171,7 +173,7 @@ void MovesFrom::allReduce(const AxisList &axes, ReduceKind kind) {
   enter(std::move(move));
 }
 
-/// Scatters one partial axis, or a run of several of one reduction, behind what cuts a dimension.
+/// Scatters one partial axis, or several of one reduction, as the last axes of a dimension.
 void MovesFrom::reduceScatter() {
   for (size_t d = 0; d < current.dims.size(); ++d) {
     AxisList axes;
@@ -195,7 +197,7 @@ void MovesFrom::scatter(size_t dim, const AxisList &axes, ReduceKind kind) {
   move.target.dims[dim].insert(move.target.dims[dim].end(), axes.begin(), axes.end());
   std::erase_if(move.target.partial,
                 [&](const PartialAxis &other) { return overlapsAny(axes, other.axis); });
-  // Sums have no exchange: who lacks a part would need everybody's contributions.
+  // Uneven parts would need contributions of all devices, and an exchange does not sum.
   if (graph.endsMeet(current, move.target))
     enter(std::move(move));
 }
@@ -215,7 +217,7 @@ void MovesFrom::scatterFrom(size_t dim, const PartialAxis &part, AxisList &axes)
   axes.pop_back();
 }
 
-/// A partial axis may also be scattered where nobody has it, when parts divide.
+/// A partial axis may also be scattered where it is free in the target, if parts divide evenly.
 bool MovesFrom::mayScatter(const AxisRef &axis, size_t dim) const {
   return walk.mayCut(axis, dim) ||
          (walk.scattersFreely && target->isFree(axis) &&
@@ -226,8 +228,8 @@ bool MovesFrom::mayScatter(const AxisRef &axis, size_t dim) const {
 // Cuts
 //===----------------------------------------------------------------------===//
 
-/// Axis by axis; with a target also the run of axes that it has next here. Without one several at
-/// once, where a chain of slices is not the same: where it costs more, or its parts are others.
+/// Cuts by one axis at a time; with a target also by the run of axes that it has next here. Without
+/// a target also by several at once, if a chain of slices costs more or has other parts.
 void MovesFrom::slice() {
   AxisList free;
   for (const AxisRef &axis : walk.axes)
@@ -265,8 +267,7 @@ void MovesFrom::cutBy(size_t dim, const AxisList &axes) {
   enterWhereEndsMeet(std::move(move));
 }
 
-/// Local: a shard is its device's contribution to the whole; a replicated value stays at
-/// coordinate 0.
+/// Local: a shard is its device's contribution to the whole; coordinate 0 keeps a replicated value.
 void MovesFrom::makePartials() {
   if (!target) {
     ReduceKind kind = current.isPartial() ? current.partial.front().kind : ReduceKind::sum;
@@ -277,7 +278,7 @@ void MovesFrom::makePartials() {
   }
   auto isKeptPart = [&](const PartialAxis &part) { return isKept(part); };
   for (const PartialAxis &part : target->partial)
-    // What is to be reduced is reduced first: two reductions do not mix.
+    // Reduce the other contributions first: two reductions do not mix.
     if (!overlapsAny(current.partialAxes(), part.axis) &&
         std::all_of(current.partial.begin(), current.partial.end(), isKeptPart))
       makePartial(part);
@@ -305,7 +306,7 @@ void MovesFrom::makePartial(const PartialAxis &part) {
 // Moves of whole values
 //===----------------------------------------------------------------------===//
 
-/// Moves the last axes of one dimension behind those of another.
+/// Moves the last axes of one dimension to the end of another.
 void MovesFrom::allToAll() {
   for (size_t from = 0; from < current.dims.size(); ++from)
     for (size_t length = 1; length + numStaying(from) <= current.dims[from].size(); ++length) {
@@ -344,7 +345,7 @@ void MovesFrom::gather() {
     gatherSeveral();
 }
 
-/// Everything that the target does not have, of several dimensions at once: one collective.
+/// Gathers all axes that the target lacks, in several dimensions at once: one collective.
 void MovesFrom::gatherSeveral() {
   Move move;
   move.kind = CollectiveKind::all_gather;
@@ -363,7 +364,8 @@ void MovesFrom::gatherSeveral() {
     enterWhereEndsMeet(std::move(move));
 }
 
-/// A selection that every device needs whole: each sends what it has of it to all others.
+/// Gathers a selection that every device needs whole: each device sends its elements of it to all
+/// others.
 void MovesFrom::gatherSelection() {
   Move move;
   move.kind = CollectiveKind::all_gather;
@@ -385,16 +387,16 @@ void MovesFrom::gatherSelection() {
     enter(std::move(move));
 }
 
-/// Where all that differs is which device has which part, each device gets one whole part: the
-/// target's axes in one dimension are a rearrangement, or others of the same sizes.
+/// If only the assignment of parts to devices differs, each device gets one whole part: the
+/// target's axes in a dimension are a rearrangement, or others of the same sizes.
 void MovesFrom::permute() {
   if (!current.partial.empty())
     return; // contributions must stay with their axis: only whole values are permuted
   TensorSharding next = *target;
   next.partial.clear();
   permuteTo(next);
-  // One dimension's parts may be finer than the target's: they go where a gather of the rest
-  // leads to it, y of 4 to x of 2 by way of (x, minor half of y).
+  // The parts of one dimension may be finer than the target's: they move to where a gather of the
+  // rest leads to the target, y of 4 to x of 2 by way of (x, minor half of y).
   for (size_t d = 0; d < current.dims.size(); ++d) {
     const AxisList &wanted = target->dims[d];
     AxisList major, minor;
@@ -431,7 +433,8 @@ void MovesFrom::exchangeToTarget() {
   bool nearSource = current.dims == source.dims && current.windows == source.windows;
   if (graph.mesh.numDevices() > kExchangeEverywhereDevices && !nearSource)
     return;
-  // Contributions that the target does not have are sent to who needs their sum, and added there.
+  // Contributions that the target lacks are sent to the devices that need their sum, and added
+  // there.
   bool reduces = std::any_of(current.partial.begin(), current.partial.end(),
                              [&](const PartialAxis &part) { return !isKept(part); });
   if (reduces && !walk.exchangesReduce)

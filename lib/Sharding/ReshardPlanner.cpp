@@ -51,7 +51,7 @@ std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const Res
 }
 
 //===----------------------------------------------------------------------===//
-// What is remembered
+// Caches
 //===----------------------------------------------------------------------===//
 
 ReshardPlanner::ReshardPlanner(Objective objective, Topology topology)

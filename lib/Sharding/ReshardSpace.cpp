@@ -14,7 +14,7 @@
 
 namespace tessera::sharding {
 
-/// Placements that one source is asked to reach, before what is left is priced directly.
+/// Settled placements per source after which the remaining ones are priced directly.
 static constexpr size_t kMostSettled = 3000;
 
 //===----------------------------------------------------------------------===//
@@ -112,7 +112,7 @@ bool ReshardSpace::fits(const TensorSharding &state) const {
 // Steps
 //===----------------------------------------------------------------------===//
 
-/// Of an exchange the least that it takes: its boxes are quadratic in devices.
+/// For an exchange the lower bound: computing its boxes is quadratic in the number of devices.
 double ReshardSpace::secondsOf(const Move &move) const {
   if (move.kind == CollectiveKind::slice && !walk.joinsSlices)
     return 0;
@@ -145,7 +145,7 @@ double ReshardSpace::seconds(Code source, Code target, bool isHurried) {
   return std::isfinite(found) ? found : directSeconds(source);
 }
 
-/// Infinite where no path is found, or none soon enough.
+/// Infinite if no path is found within the limit.
 double ReshardSpace::shortest(Code source, Code target) {
   int32_t first = numberOf(source), last = numberOf(target);
   auto [it, isNew] = runs.try_emplace(first);
@@ -177,7 +177,7 @@ double ReshardSpace::shortest(Code source, Code target) {
   return run.distance[last];
 }
 
-/// Sums are reduced and what changes is gathered; cutting is free.
+/// Reduces partials and gathers all changes; cutting is free.
 double ReshardSpace::directSeconds(Code source) {
   auto [it, isNew] = direct.try_emplace(source, 0);
   double &sum = it->second;

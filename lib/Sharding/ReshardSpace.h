@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The reshard graph (ReshardGraph.h) over groups of mesh axes, as ReshardTable walks it:
-// from a source to all targets. A group is an axis of a mesh of its own, and a
-// placement a number, so that moves and their prices are found once for all walks.
+// The reshard graph (ReshardGraph.h) over groups of mesh axes, on which ReshardTable
+// computes paths from a source to all targets. A group is an axis of its own mesh and a
+// placement is a number, so that moves and their costs are computed once for all
+// searches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,17 +24,17 @@
 
 namespace tessera::sharding {
 
-/// A dimension, and in how many parts it stays cut whatever is done.
+/// A dimension, and the number of parts into which it is cut in all placements.
 struct PartDim {
   int64_t extent = 1;
   int64_t parts = 1;
   friend auto operator<=>(const PartDim &, const PartDim &) = default;
 };
 
-/// All placements of tensors of one shape over groups of axes, found as they are needed.
+/// All placements of tensors of one shape over groups of axes, computed on demand.
 class ReshardSpace {
 public:
-  /// A placement, a byte a group: whole, partial, or the place in a dimension.
+  /// A placement, one byte per group: whole, partial, or the place in a dimension.
   using Code = uint64_t;
   static constexpr int8_t kMostGroups = 8;
   static constexpr uint8_t kIsWhole = 0, kIsPartial = 1;
@@ -41,12 +42,12 @@ public:
     return static_cast<uint8_t>(kIsCut + dim * kMostGroups + position);
   }
 
-  /// `mesh` and `links` outlive this. A group's axes are in their order, the major first.
+  /// `mesh` and `links` must outlive this. A group's axes are in order, the major first.
   ReshardSpace(const Mesh &mesh, const LinkModel &links, const std::vector<PartDim> &dims,
                int64_t bytesPerElement, std::vector<AxisList> groups);
 
-  /// Seconds of the fastest chain that is found; of one that always works (what is partial is
-  /// reduced, all is gathered and cut again) where that takes long, or at once where hurried.
+  /// Seconds of the fastest chain found. If that takes long, or if hurried, of a chain that always
+  /// works: partials are reduced, then everything is gathered and cut again.
   double seconds(Code source, Code target, bool isHurried);
 
 private:
@@ -55,10 +56,9 @@ private:
     int32_t target;
     double seconds;
   };
-  /// Of equally far states the one of the smaller code comes first, so that a run does not depend
-  /// on what was asked for before it.
+  /// Ties go to the smaller code, so that a result does not depend on previous queries.
   using Entry = std::tuple<double, Code, int32_t>;
-  /// A run of Dijkstra's algorithm, which goes on when the next target is asked for.
+  /// A run of Dijkstra's algorithm, resumed for the next target.
   struct Run {
     std::vector<double> distance; ///< by state
     std::vector<char> isSettled;
@@ -71,14 +71,14 @@ private:
   Code encode(const TensorSharding &state) const;
   TensorSharding decode(Code code) const;
   int32_t numberOf(Code code);
-  bool fits(const TensorSharding &state) const; ///< every part has an index
+  bool fits(const TensorSharding &state) const; ///< no part is empty
   double secondsOf(const Move &move) const;
   const std::vector<Step> &stepsFrom(int32_t from);
 
   const Mesh &mesh;
   const LinkModel &links;
   std::vector<AxisList> groups;  ///< axes of `mesh`
-  Mesh groupMesh;                ///< an axis a group, then those that stay
+  Mesh groupMesh;                ///< one axis per group, then those that stay
   std::vector<AxisList> staying; ///< by dimension, axes of `groupMesh`
   std::vector<int64_t> shape;
   ReshardGraph graph; ///< over `groupMesh`

@@ -23,15 +23,15 @@ namespace tessera::sharding {
 // Small reshards
 //===----------------------------------------------------------------------===//
 
-/// What both begin with stays, and axes that stay beside each other are one. The signature has what
-/// a shape and groups depend on.
+/// Drops the common prefixes and merges axes that stay neighbours. The signature determines the
+/// shape and the groups.
 ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlaces &b) const {
   Small small;
   auto numAxes = static_cast<int8_t>(mesh.numAxes());
   constexpr int8_t none = -1;
   small.groupOf.fill(none);
   small.staysIn.fill(none);
-  // Axes that both have at the same place behind others that stay.
+  // Axes at the same place in both, after other axes that stay.
   std::array<int8_t, kMostDims> stays = {};
   for (int8_t at = 0; at < numAxes; ++at)
     for (int8_t axis = 0; axis < numAxes; ++axis)
@@ -43,7 +43,7 @@ ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlace
   auto isGone = [&](int8_t axis) {
     return small.staysIn[axis] >= 0 || (a.dim[axis] < 0 && a.dim[axis] == b.dim[axis]);
   };
-  // Places without what stays.
+  // Places without the axes that stay.
   auto placeIn = [&](const AxisPlaces &places, int8_t axis) {
     return places.dim[axis] < 0 ? int8_t(0)
                                 : static_cast<int8_t>(places.at[axis] - stays[places.dim[axis]]);
@@ -52,7 +52,8 @@ ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlace
     return places.dim[axis] == places.dim[before] &&
            (places.dim[axis] < 0 || places.at[axis] == places.at[before] + 1);
   };
-  // Source dimensions, then the rest by target: the next axis joins the group of the one before.
+  // Source dimensions, then the rest by target: an axis joins the group of its predecessor if it
+  // follows it in both.
   std::array<int8_t, kMostAxes> &order = small.order;
   order.fill(none);
   int8_t count = 0;
@@ -75,7 +76,7 @@ ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlace
     if (!joins)
       small.first[small.numGroups - 1] = axis;
   }
-  // A group's place counts groups.
+  // Places count groups.
   auto codesOf = [&](const AxisPlaces &places) {
     ReshardSpace::Code code = 0;
     for (int8_t group = 0; group < std::min<int8_t>(small.numGroups, ReshardSpace::kMostGroups);
@@ -97,8 +98,8 @@ ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlace
   return small;
 }
 
-/// The dimensions without what stays of them, and the groups' mesh axes. What stays of a dimension
-/// matters where parts of it are not even.
+/// The dimensions without the axes that stay, and the groups' mesh axes. The axes that stay matter
+/// if parts of a dimension are uneven.
 std::pair<std::vector<PartDim>, std::vector<AxisList>>
 ReshardTable::partsOf(const Small &small) const {
   std::vector<PartDim> dims;
@@ -110,7 +111,8 @@ ReshardTable::partsOf(const Small &small) const {
   for (PartDim &dim : dims)
     if (dim.extent % mesh.numDevices() == 0)
       dim = {dim.extent / dim.parts, 1};
-  // Within a group the order is the source's or the target's, which agree where they have one.
+  // Within a group axes have the order of the source or of the target, which agree if both have
+  // one.
   std::vector<AxisList> groups(small.numGroups);
   for (int8_t axis : small.order)
     if (axis >= 0)
@@ -122,7 +124,7 @@ ReshardTable::partsOf(const Small &small) const {
 // The table
 //===----------------------------------------------------------------------===//
 
-/// Axes of equal sizes and links have equal numbers.
+/// Numbers axes such that equal numbers have equal sizes and links.
 static std::vector<int64_t> classesOf(const Mesh &mesh, const LinkModel &links) {
   std::map<std::vector<double>, int64_t> numbers;
   std::vector<int64_t> classes;
@@ -167,11 +169,11 @@ double ReshardTable::price(const TensorSharding &source, const TensorSharding &t
     return 0;
   if (!target.windows.empty() && source.windows.empty())
     return windowSeconds(source, target, isHurried);
-  // Contributions of two kinds are two states to the planner, one here.
+  // Contributions of two kinds are two states to the planner, but one state here.
   bool isMixed = source.isPartial() && target.isPartial() &&
                  source.partial.front().kind != target.partial.front().kind;
   if (isMixed) {
-    // One kind is reduced before contributions of the other are made, locally.
+    // One kind is reduced before contributions of the other are made locally.
     TensorSharding whole = target.withoutPartial();
     return price(source, whole, isHurried) + price(whole, target, isHurried);
   }
@@ -184,8 +186,8 @@ double ReshardTable::price(const TensorSharding &source, const TensorSharding &t
 double ReshardTable::plainSeconds(const TensorSharding &source, const AxisPlaces &a,
                                   const AxisPlaces &b, bool isHurried) {
   Small small = makeSmall(a, b);
-  // Where nothing is gathered or added up, devices cut what they have. Uneven parts of parts may
-  // lie elsewhere.
+  // If nothing is gathered or added up, devices cut their own elements. Uneven parts of parts may
+  // be on other devices.
   bool isCut = isEven;
   for (int8_t group = 0; group < small.numGroups; ++group)
     isCut &= a.dim[small.first[group]] == AxisPlaces::whole;
@@ -265,8 +267,8 @@ std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sou
   return result;
 }
 
-/// Whether a move makes a selection whole on every device, and nothing else; then its dimension and
-/// axes are those of the gather.
+/// Whether a move only makes a selection whole on every device; then sets its dimension and axes to
+/// those of the gather.
 static bool gathersSelection(Move &move) {
   if (!move.source.windows.empty() || move.source.partial != move.target.partial)
     return false;
@@ -289,16 +291,16 @@ static bool gathersSelection(Move &move) {
   return true;
 }
 
-/// To the shard that the window is around, then what the window has beyond it: a halo, or all of a
-/// window that does not follow the shards. A selection has no shard around it: what devices lack of
-/// it is sent to them.
+/// Moves to the shard inside the window, then receives the rest of the window: a halo, or all of a
+/// window that does not follow the shards. For a selection, which has no such shard, devices
+/// receive the elements that they lack.
 double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSharding &target,
                                    bool isHurried) {
   if (std::any_of(target.windows.begin(), target.windows.end(),
                   [](const Window &window) { return window.isSelection(); })) {
     ReshardGraph graph(mesh, shape, bytesPerElement);
     Move move;
-    // Contributions that the target alone has are made of what was moved, locally.
+    // Contributions that only the target has are made locally from the result.
     TensorSharding reduced = source;
     std::erase_if(reduced.partial, [&](const PartialAxis &part) {
       return std::find(target.partial.begin(), target.partial.end(), part) == target.partial.end();
@@ -307,7 +309,7 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
     move.kind = CollectiveKind::exchange;
     move.source = canonical(reduced);
     move.target = target;
-    // One device may have all of a selection, and send to all others.
+    // One device may hold all of a selection and send to all others.
     Traffic traffic = isHurried ? graph.leastTrafficOf(move) : graph.trafficOf(move);
     for (const AxisList &axes : reduced.dims)
       move.axes.insert(move.axes.end(), axes.begin(), axes.end());
@@ -346,7 +348,7 @@ double ReshardTable::haloSeconds(const TensorSharding &shard, const TensorShardi
   return known->second = sum;
 }
 
-/// Fails for windows, parts of axes, and more axes or dimensions than there is room for.
+/// Fails for windows, parts of axes, and more axes or dimensions than the encoding supports.
 bool ReshardTable::readAxisPlaces(const TensorSharding &sharding, AxisPlaces &places) const {
   places.dim.fill(AxisPlaces::whole);
   places.at.fill(0);

@@ -78,7 +78,7 @@ static std::string toString(const std::vector<TensorRule> &tensors) {
 
 std::string toString(const ShardingRule &rule) {
   std::string text = toString(rule.operands) + " -> " + toString(rule.results) + " {";
-  std::map<std::string, std::string> remarks; // by what, the factors
+  std::map<std::string, std::string> remarks; // factors by remark
   for (size_t f = 0; f < rule.factors.size(); ++f) {
     std::string name = nameOfFactor(static_cast<int64_t>(f));
     text += (f ? ", " : "") + name + " = " + std::to_string(rule.factors[f].size);
@@ -103,7 +103,8 @@ std::string toString(const ShardingRule &rule) {
 
 void projectDim(const ShardingRule &rule, const DimRule &dim, const AxisList &axes,
                 FactorAxes &factorAxes) {
-  // Of a slice of fewer elements than devices some would have nothing: all need it whole.
+  // If a slice has fewer elements than devices, some parts would be empty: all devices need it
+  // whole.
   if (dim.segment && dim.isNarrow && rule.factors[dim.factors[0]].size < sizeOf(axes))
     return;
   AxisList rest = axes;
@@ -111,12 +112,12 @@ void projectDim(const ShardingRule &rule, const DimRule &dim, const AxisList &ax
     int64_t factor = dim.factors[i], size = rule.factors[factor].size;
     int64_t parts = sizeOf(rest);
     if (i + 1 == dim.factors.size()) {
-      // Behind other factors a part must end where the dimension's parts end.
+      // After other factors, a part must end where a part of the dimension ends.
       if (dim.factors.size() == 1 || size % parts == 0)
         factorAxes[factor] = rest;
       return;
     }
-    if (size % parts == 0) { // all of it cuts the major factor
+    if (size % parts == 0) { // all axes cut the major factor
       factorAxes[factor] = rest;
       return;
     }
@@ -141,7 +142,7 @@ FactorAxes legalize(const ShardingRule &rule, FactorAxes axes) {
   for (size_t f = 0; f < axes.size(); ++f) {
     if (rule.factors[f].kind == FactorKind::replicate)
       axes[f].clear();
-    // An axis that an earlier factor has ends the list: what follows would lie elsewhere.
+    // The list ends at an axis that an earlier factor uses: later axes would cut other parts.
     auto taken = std::find_if(axes[f].begin(), axes[f].end(),
                               [&](const AxisRef &axis) { return overlapsAny(used, axis); });
     axes[f].erase(taken, axes[f].end());
@@ -151,7 +152,7 @@ FactorAxes legalize(const ShardingRule &rule, FactorAxes axes) {
     for (const DimRule &dim : tensor) {
       if (dim.factors.size() < 2)
         continue;
-      bool through = true; // everything more major is cut down to single iterations
+      bool through = true; // all more major factors are cut down to single iterations
       for (size_t i = 0; i < dim.factors.size(); ++i) {
         int64_t factor = dim.factors[i];
         int64_t parts = sizeOf(axes[factor]), size = rule.factors[factor].size;
@@ -185,8 +186,8 @@ DimLayout partOf(const Segment &segment, const DimLayout &result) {
   return part.simplified();
 }
 
-/// The window of an operand's dimension, but for its number, that is read by segment by a factor of
-/// `size` that `axes` cut; empty where it is the shard.
+/// The window, without its dimension, of an operand read by segment, for a factor of `size` cut by
+/// `axes`; empty if it is the plain shard.
 static std::optional<Window> windowOf(int64_t size, const DimRule &dim, const AxisList &axes) {
   const Segment &segment = *dim.segment;
   Window window;

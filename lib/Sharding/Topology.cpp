@@ -34,7 +34,7 @@ static bool staysWithin(const Mesh &mesh, int64_t axis, int64_t run, int64_t blo
   return true;
 }
 
-/// The levels of an axis: how far each class of links reaches along it.
+/// The levels of an axis, by the reach of each class of links along it.
 static std::vector<LinkLevel> levelsAlong(const Mesh &mesh, int64_t axis,
                                           const std::vector<LinkClass> &links) {
   std::vector<LinkLevel> levels;

@@ -24,7 +24,7 @@ namespace tessera::sharding {
 
 namespace {
 
-/// Reads fields and remembers the first thing that is wrong.
+/// Reads fields and records the first error.
 class Reader {
 public:
   Reader(const std::string &text, TopologyError &error) : text(text), error(error) {}
@@ -68,7 +68,7 @@ public:
 private:
   using Path = std::vector<std::string>;
 
-  /// Fields appear in the order of the path, so the line of the last one found is the place.
+  /// Fields are searched in the order of the path; the line of the last one found is reported.
   void fail(const Path &path, const std::string &what) {
     if (!error.message.empty())
       return;
@@ -88,7 +88,7 @@ private:
     failAt(at + 1, (name.empty() ? "the topology " : "field '" + name + "' ") + what);
   }
 
-  /// Where the n-th object of the list behind `at` begins; objects within objects do not count.
+  /// The offset of the n-th object of the list after `at`; nested objects do not count.
   size_t objectOf(size_t at, int64_t n) const {
     int64_t depth = 0;
     for (at = text.find('[', at); at < text.size(); ++at) {
@@ -105,7 +105,7 @@ private:
 
   void failAt(size_t byte, const std::string &message) { error = {lineOf(byte), message}; }
 
-  /// Refuses names that stand twice in an object: the parser would keep the last one.
+  /// Rejects duplicate names in an object: the parser would keep the last one.
   bool noteKeys(size_t depth, json::parse_event_t event, const json &parsed) {
     if (event == json::parse_event_t::object_start)
       keys.resize(depth + 1), keys.back().clear();
@@ -139,7 +139,8 @@ private:
     return object[name];
   }
 
-  /// A rate, a size or a time: what is outside of `least` to `most` would make infinite costs.
+  /// Reads a rate, a size or a time; values outside of `least` to `most` would lead to infinite
+  /// costs.
   double numberAt(const json &object, const Path &path, const std::string &name, double least,
                   double most) {
     if (object.contains(name) && object[name].is_number())
@@ -215,7 +216,7 @@ private:
     return {rateOf("copy"), rateOf("strided_copy"), rateOf("add"), rateOf("strided_add")};
   }
 
-  /// Rates of copies that no algorithm asks for would be a mistake that nobody sees.
+  /// Rejects rates of copies that no algorithm uses: the mistake would go unnoticed.
   void refuseUnreadCopies(const Topology &topology) {
     bool isShared = std::find(topology.algorithms.begin(), topology.algorithms.end(),
                               Algorithm::shared_memory) != topology.algorithms.end();
@@ -263,7 +264,7 @@ private:
   static constexpr double kMostRate = 1e30;
   const std::string &text;
   TopologyError &error;
-  std::vector<std::set<std::string>> keys; ///< by depth, of the object that is read
+  std::vector<std::set<std::string>> keys; ///< by depth, of the current object
 };
 
 } // namespace

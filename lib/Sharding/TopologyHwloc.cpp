@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// hwloc knows cores, memory and NUMA nodes, not how fast they are: rates are those of a
-// core as share/topologies/2core.json has them, and the source says so. The library is
-// opened when it is asked for; of its interface only what writes XML is used, which
-// needs no header and is stable.
+// hwloc knows cores, memory and NUMA nodes, but not their speed: rates are those of a
+// core in share/topologies/2core.json, as the field `source` says. The library is
+// opened on demand; only its XML export is used, which needs no header and is stable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,11 +22,11 @@ namespace tessera::sharding {
 
 namespace {
 
-/// Of one core (2core.json is of two).
+/// Of one core (2core.json describes two).
 constexpr double kFlopsF32 = 98e9, kFlopsF64 = 46.8e9, kMemoryRate = 22.6e9, kAlpha = 9.6e-7,
                  kRate = 8.8e8;
 constexpr CopyRates kCopies = {1.5e9, 6.1e8, 1.18e9, 3.74e8};
-/// Between NUMA nodes data moves at about this part of the rate within.
+/// The rate between NUMA nodes as a part of the rate within one.
 constexpr double kBetweenNodes = 0.5;
 
 int64_t count(const std::string &text, const std::string &what) {
@@ -37,7 +36,7 @@ int64_t count(const std::string &text, const std::string &what) {
   return found;
 }
 
-/// An open library; closed with this.
+/// An open library, closed on destruction.
 struct Library {
   void *handle = nullptr;
   ~Library() {

@@ -12,9 +12,9 @@
 
 namespace tessera::sharding {
 
-/// The elements of a segment that a device needs for its part of the result's dimension, counted
+/// The elements of a segment that a device needs for its part of the result's dimension, numbered
 /// from 0 to `count`: those i with to + i * toStep in its buffer.
-///   parts of 4, every second element is written, from 1 on: step 4, offset -1, length 4, divisor 2
+///   4 parts, every second element from 1 is written: step 4, offset -1, length 4, divisor 2
 DimLayout partOf(const Segment &segment, const DimLayout &result);
 
 } // namespace tessera::sharding

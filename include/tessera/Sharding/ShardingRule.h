@@ -64,7 +64,7 @@ struct DimRule {
   /// Of an operand that is read by segment; its dimension has `segmentOf` elements.
   std::optional<Segment> segment = {};
   int64_t segmentOf = 0;
-  /// Whether the operand holds only the segment even if the factor is whole.
+  /// Whether the operand holds only the segment even if the factor is not cut.
   bool isNarrow = false;
 
   bool readsAll() const {
