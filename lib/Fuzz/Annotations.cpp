@@ -24,7 +24,7 @@ sharding::Mesh Annotations::mesh(std::string name, std::string axisPrefix) {
   int64_t axes = random.between(1, options.maxAxes), devices = 1;
   for (int64_t axis = 0; axis < axes; ++axis) {
     int64_t most = options.maxDevices / devices;
-    // Extents of 1 and primes are legal, and rarely thought of.
+    // Extents of 1 and primes are legal and easily forgotten.
     int64_t extent = random.percent(15) ? 1 : std::min(most, random.between(2, axes == 1 ? 12 : 6));
     mesh.shape.push_back(extent);
     mesh.axisNames.push_back(axisPrefix + std::to_string(axis));
@@ -42,7 +42,7 @@ sharding::Mesh Annotations::mesh(std::string name, std::string axisPrefix) {
 sharding::Mesh Annotations::meshBeside(const sharding::Mesh &first, std::string name) {
   sharding::Mesh second = mesh(std::move(name), "b");
   int64_t offset = 0;
-  if (random.percent(50)) // other devices; else those of the first, as far as they go
+  if (random.percent(50)) // other devices; else those of the first as far as they suffice
     offset = first.numDevices();
   std::vector<int64_t> ids = second.processIds.vec();
   for (int64_t &id : ids)
@@ -62,7 +62,7 @@ std::string Annotations::partialKind(PartialChoice partial) {
 }
 
 std::string Annotations::byAxis(const sharding::Mesh &mesh, int64_t rank, PartialChoice partial) {
-  // Fewer placements than axes leave the rest to the compiler.
+  // Omitted placements are left to the compiler.
   int64_t given = random.percent(20) ? random.between(1, mesh.numAxes()) : mesh.numAxes();
   std::string kind = partialKind(partial);
   std::vector<std::string> placements(given);
@@ -94,7 +94,7 @@ std::string Annotations::byAxis(const sharding::Mesh &mesh, int64_t rank, Partia
 
 std::string Annotations::byDimension(const sharding::Mesh &mesh, int64_t rank,
                                      PartialChoice partial) {
-  // An axis enters whole, or as two parts that go different ways.
+  // An axis is used whole, or as two independent parts.
   std::vector<std::string> parts;
   for (int64_t axis = 0; axis < mesh.numAxes(); ++axis) {
     int64_t extent = mesh.shape[axis];

@@ -15,10 +15,10 @@
 
 namespace tessera::fuzz {
 
-/// Which reductions a partial annotation may name.
+/// The reductions that a partial annotation may name.
 struct PartialChoice {
   bool allowed = false;
-  bool avg = false; ///< floats only; n copies add up to the value but for rounding
+  bool avg = false; ///< floats only; n copies add up to the value except for rounding
 };
 
 /// Random meshes, and shardings on them in both spellings.
@@ -26,14 +26,14 @@ class Annotations {
 public:
   Annotations(Random &random, const GeneratorOptions &options) : random(random), options(options) {}
 
-  /// One to three axes, one to `maxDevices` devices; ids in order, or shuffled, or with holes.
+  /// One to three axes, one to `maxDevices` devices; ids are in order, shuffled, or have gaps.
   sharding::Mesh mesh(std::string name, std::string axisPrefix);
   /// A second mesh: of the same devices, of some of them, or of others.
   sharding::Mesh meshBeside(const sharding::Mesh &first, std::string name);
-  /// A sharding of a tensor of some rank, as it is written.
+  /// A sharding of a tensor of some rank, as a user writes it.
   dist::ShardingAttr sharding(mlir::MLIRContext *context, const sharding::Mesh &mesh, int64_t rank,
                               PartialChoice partial);
-  /// Everything left to the compiler: names nothing but the mesh.
+  /// Leaves everything to the compiler: names only the mesh.
   dist::ShardingAttr open(mlir::MLIRContext *context, const sharding::Mesh &mesh);
 
 private:

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace tessera::fuzz;
 
-/// `condition ? then() : otherwise` with the first written into an arm of its own.
+/// `condition ? then() : otherwise` with `then` evaluated inside an arm.
 static Value branch(OpBuilder &b, Location loc, Value condition, Value otherwise,
                     llvm::function_ref<Value(OpBuilder &)> then) {
   auto op = scf::IfOp::create(
@@ -65,7 +65,7 @@ static bool lookUp(ProgramBuilder &p) {
         Value i = linalg::IndexOp::create(b, p.loc, dim);
         Value place =
             arith::SubIOp::create(b, p.loc, i, arith::ConstantIndexOp::create(b, p.loc, shift));
-        // Unsigned: a negative place is far beyond the table.
+        // Unsigned: a negative index is far beyond the table.
         Value inside = arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::ult, place,
                                              arith::ConstantIndexOp::create(b, p.loc, size));
         return branch(b, p.loc, inside, args[0], [&](OpBuilder &inner) {
@@ -80,7 +80,7 @@ static bool branchBody(ProgramBuilder &p) {
   return p.random.percent(50) ? divide(p) : lookUp(p);
 }
 
-/// A border whose elements are computed from their place: i + 2 j + ….
+/// A border whose elements are computed from their indices: i + 2 j + ….
 static bool padBody(ProgramBuilder &p) {
   Entry x = p.any(1, 3, [](const Entry &entry) { return !entry.element().isInteger(1); });
   if (!x.value)
@@ -108,7 +108,7 @@ static bool padBody(ProgramBuilder &p) {
       Value part = arith::MulIOp::create(p.b, p.loc, place, p.index(static_cast<int64_t>(d) + 1));
       sum = arith::AddIOp::create(p.b, p.loc, sum, part);
     }
-    // Small whole numbers are exact in every type.
+    // Small integers are exact in every type.
     Type number = x.isFloat() ? Type(p.b.getI32Type()) : x.element();
     Value element = arith::IndexCastOp::create(p.b, p.loc, number, sum);
     if (x.isFloat())

@@ -49,8 +49,9 @@ LogicalResult fuzz::runPasses(ModuleOp module, StringRef pipeline) {
   return manager.run(module);
 }
 
-/// Steps by which a result of the widest floats may err like the narrowest that it was computed
-/// from: the tolerance grows with their square root, f32 allows 1e6 times what f64 does.
+/// Number of steps that gives a result of the widest floats the tolerance of the narrowest floats
+/// that it was computed from: the tolerance grows with the square root of the steps, and f32 allows
+/// 1e6 times the error of f64.
 static int64_t stepsOfPrecision(ModuleOp module, Type result) {
   if (!result.isF64())
     return 1;
@@ -59,14 +60,14 @@ static int64_t stepsOfPrecision(ModuleOp module, Type result) {
   return narrow ? int64_t(1000000) * 1000000 : 1;
 }
 
-/// What differs in one result, or nothing.
+/// The difference in one result, or an empty string.
 static std::string compareResult(const Tensor &actual, const Tensor &expected,
                                  GeneratedProgram::Result known, int64_t steps) {
   if (actual.tensorType() != expected.tensorType())
     return "has another type";
   interpreter::Comparison comparison = interpreter::compare(actual, expected, steps);
   if (known.exact) {
-    // Zeros of either sign are the same: contributions of a partial are added to zeros.
+    // Zeros of either sign are equal: contributions of a partial are added to zeros.
     if (comparison.maxError == 0)
       return {};
     comparison.ok = false;
@@ -74,7 +75,7 @@ static std::string compareResult(const Tensor &actual, const Tensor &expected,
   }
   if (comparison.ok)
     return {};
-  // Where a sum cancels, its rounding error is large beside it but not beside its terms.
+  // If a sum cancels, its rounding error is large relative to it but not to its terms.
   bool isFloat = expected.element().isFloat();
   if (!known.exact && isFloat && known.bound > 0) {
     double slack = comparison.tolerance * known.bound / 10;
@@ -91,7 +92,7 @@ static std::string compareResult(const Tensor &actual, const Tensor &expected,
 
 namespace {
 
-/// The reference of one program, and comparison with what a local view of it gives.
+/// The reference results of one program, and their comparison with those of a local view.
 class Comparison {
 public:
   Comparison(const GeneratedProgram &program, uint64_t seed, const CheckOptions &options)
@@ -141,7 +142,7 @@ public:
     for (size_t i = 0; i < expected->size() && result.status == CheckResult::passed; ++i) {
       GeneratedProgram::Result known =
           i < program.results.size() ? program.results[i] : GeneratedProgram::Result();
-      // Compiled kernels contract and approximate floats; the order of what they move is the same.
+      // Compiled kernels contract and approximate floats.
       known.exact &= !options.runLocal || !isa<FloatType>((*expected)[i].getElementType());
       std::string difference = compareResult(
           (*actual)[i], (*expected)[i], known,
@@ -154,7 +155,7 @@ public:
   }
 
 private:
-  /// The results of the last of `program.runs` steps; each gives the next what it feeds.
+  /// The results of the last of `program.runs` steps; fed results are arguments of the next step.
   FailureOr<SmallVector<Tensor>>
   runSteps(llvm::function_ref<FailureOr<SmallVector<Tensor>>(ArrayRef<Tensor>)> once) const {
     SmallVector<Tensor> values(inputs);
@@ -174,7 +175,7 @@ private:
   FirstError error;
   interpreter::Options run;
   SmallVector<Tensor> inputs;
-  SmallVector<int64_t> feeds; ///< by result the argument of the next step, -1: none
+  SmallVector<int64_t> feeds; ///< by result, the argument of the next step, or -1
   FailureOr<SmallVector<Tensor>> expected = failure();
 };
 
@@ -206,7 +207,7 @@ CheckResult fuzz::check(const GeneratedProgram &program, uint64_t seed, const Ch
   }
   if (planted && result.status == CheckResult::passed)
     for (PlantedCheck &one : *planted) {
-      // Not verified: what a verifier would refuse must be found by its results, too.
+      // Unverified: the results must reveal even faults that a verifier would reject.
       OwningOpRef<ModuleOp> faulty(lowered->clone());
       one.applied = one.fault->plant(*faulty);
       if (one.applied)

@@ -21,7 +21,7 @@ using interpreter::Tensor;
 
 namespace {
 
-/// F(x) = sum of cotangent · result over all results of floats, as a function of the step along one
+/// F(x) = sum of cotangent · result over all float results, as a function of the step along one
 /// direction.
 class Line {
 public:
@@ -62,7 +62,7 @@ public:
     double coarse = (values[0] - values[1]) / (2 * h), fine = (values[2] - values[3]) / h;
     return (4 * fine - coarse) / 3;
   }
-  double magnitude = 0; ///< of F where it was asked for
+  double magnitude = 0; ///< of F at the evaluated points
 
 private:
   func::FuncOp function;
@@ -79,8 +79,8 @@ static double norm(const Tensor &tensor) {
   return std::sqrt(sum);
 }
 
-/// A direction over all arguments, or over one of them in turn: an error of a small gradient must
-/// not hide beside a large one.
+/// A direction over all arguments, or over one of them in turn: the error of a small gradient must
+/// not be hidden by a large one.
 static SmallVector<Tensor> anyDirection(ArrayRef<interpreter::Argument> arguments, uint64_t seed,
                                         int number) {
   SmallVector<Tensor> direction = interpreter::randomInputs(arguments, seed + 1 + number);
@@ -94,7 +94,7 @@ static SmallVector<Tensor> anyDirection(ArrayRef<interpreter::Argument> argument
   return direction;
 }
 
-/// Compares the gradient with differences; what is wrong, or nothing.
+/// Compares the gradient with differences; returns the error, or an empty string.
 static FailureOr<std::string>
 compareDirections(func::FuncOp function, ArrayRef<interpreter::Argument> arguments,
                   ArrayRef<Tensor> inputs, ArrayRef<Tensor> cotangents, ArrayRef<Tensor> gradients,
@@ -121,7 +121,7 @@ compareDirections(func::FuncOp function, ArrayRef<interpreter::Argument> argumen
       FailureOr<double> first = line.slope(h), second = line.slope(h / 4);
       if (failed(first) || failed(second))
         return failure();
-      // Rounding of F, divided by the step, is what differences cannot tell apart.
+      // Differences cannot resolve the rounding of F divided by the step.
       double noise = 1e-13 * line.magnitude / h;
       double allowed =
           options.tolerance * std::max({std::fabs(predicted), std::fabs(*first), scale}) + noise;
@@ -157,7 +157,7 @@ CheckResult fuzz::checkGradient(const GeneratedProgram &program, uint64_t seed,
   auto isFloat = [](Type type) { return isa<FloatType>(getElementTypeOrSelf(type)); };
   if (function && (llvm::none_of(function.getArgumentTypes(), isFloat) ||
                    llvm::none_of(function.getResultTypes(), isFloat)))
-    return result; // there is nothing to differentiate
+    return result; // nothing to differentiate
 
   GeneratedProgram derivative;
   derivative.steps = program.steps * 2;
@@ -165,7 +165,7 @@ CheckResult fuzz::checkGradient(const GeneratedProgram &program, uint64_t seed,
   if (failed(runPasses(*derivative.module,
                        "builtin.module(dist-guard,dist-autodiff{function=main seed=argument})")))
     return fail(CheckResult::pipelineFailed, error.text);
-  // The derivative takes the place of the program.
+  // The derivative replaces the program.
   derivative.module->lookupSymbol("main")->erase();
   auto made = derivative.module->lookupSymbol<func::FuncOp>("main_grad");
   made.setSymName("main");
@@ -193,7 +193,7 @@ CheckResult fuzz::checkGradient(const GeneratedProgram &program, uint64_t seed,
   if (!options.sharded)
     return result;
 
-  // Gradients are sums of many terms: their rounding is small beside the largest of them.
+  // Gradients are sums of many terms: their rounding is relative to the largest of them.
   derivative.results = program.results;
   for (const Tensor &gradient : ArrayRef(*values).drop_front(numResults)) {
     double most = 1;

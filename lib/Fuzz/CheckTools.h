@@ -27,7 +27,7 @@ public:
   std::string text;
 };
 
-/// Runs a textual pipeline, anchored on the module. Fails with an error when it does not parse.
+/// Runs a textual pipeline, anchored on the module. Fails with an error if it does not parse.
 mlir::LogicalResult runPasses(mlir::ModuleOp module, llvm::StringRef pipeline);
 
 } // namespace tessera::fuzz

@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace tessera::fuzz;
 
-/// What a sum of `terms` products onto an init can be.
+/// Adds a sum of `terms` products onto an init, with its bounds.
 static void pushContraction(ProgramBuilder &p, Value value, const Entry &x, const Entry &y,
                             const Entry &init, int64_t terms) {
   double most = static_cast<double>(terms) * x.magnitude() * y.magnitude() + init.magnitude();

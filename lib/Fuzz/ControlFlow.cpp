@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace tessera::fuzz;
 
-/// What the elements of a float carry are kept within, whatever the body does.
+/// Bound of the elements of a float carry, independent of the body.
 static constexpr double kCarry = 4;
 
 Entry ProgramBuilder::combine(const Entry &a, const Entry &c) {
@@ -62,7 +62,7 @@ SmallVector<Entry> ProgramBuilder::nested(ArrayRef<Entry> carried, int64_t count
   }
   SmallVector<Entry> yielded;
   for (const Entry &entry : carried) {
-    // The latest value of the type that the body made, most often together with the carry.
+    // The latest value of the type in the body, most often combined with the carry.
     Entry next = entry;
     for (Entry &candidate : llvm::reverse(pool))
       if (candidate.value.getParentBlock() == block && candidate.type() == entry.type() &&
@@ -83,8 +83,8 @@ static SmallVector<Value> valuesOf(ArrayRef<Entry> entries) {
   return llvm::map_to_vector(entries, [](const Entry &entry) { return entry.value; });
 }
 
-/// One or two values within limits, as the carries of a loop or the operands of a branch. What the
-/// body adds is not known beforehand: floats count as inexact.
+/// One or two bounded values, as the carries of a loop or the operands of a branch. The ops of the
+/// body are not known yet: floats count as inexact.
 static SmallVector<Entry> anyCarries(ProgramBuilder &p) {
   SmallVector<Entry> carries;
   for (int64_t i = p.random.between(1, 2); i > 0; --i)
@@ -95,7 +95,7 @@ static SmallVector<Entry> anyCarries(ProgramBuilder &p) {
   return carries;
 }
 
-/// What the body of a loop knows of its carries: their bounds, not how they came about.
+/// Leaves a loop body only the bounds of its carries.
 static void hide(SmallVector<Entry> &carries, ValueRange arguments, int mesh) {
   for (auto [entry, argument] : llvm::zip_equal(carries, arguments)) {
     entry.value = argument;
@@ -174,7 +174,7 @@ bool ProgramBuilder::repeatUntil() {
   if (carries.empty())
     return false;
   Value limit = anyIndex(*this, 0, 4);
-  // The trip count comes first among the carries, and is not known before the program runs.
+  // The trip count is the first carry, and unknown before the program runs.
   SmallVector<Value> inits{index(0)};
   llvm::append_range(inits, valuesOf(carries));
   SmallVector<Type> types = llvm::to_vector(ValueRange(inits).getTypes());
@@ -215,8 +215,8 @@ static Value sumOf(ProgramBuilder &p, Value value) {
   return tensor::ExtractOp::create(p.b, p.loc, sum, ValueRange{});
 }
 
-/// While the sum of a tensor, which doubles each time, is less than a limit: the condition is made
-/// of data, which may be cut.
+/// A loop while the sum of a tensor, which doubles in each iteration, is below a limit: the
+/// condition depends on data, which may be cut.
 bool ProgramBuilder::repeatWhileSmall() {
   if (!options.controlFlow || depth > 0)
     return false;

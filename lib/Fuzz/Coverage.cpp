@@ -31,7 +31,7 @@ Coverage &Coverage::operator+=(const Coverage &other) {
   return *this;
 }
 
-/// Counts the sharding of one value; sets `uneven` and `empty` when it does so.
+/// Counts the sharding of one value; sets `uneven` and `empty` if it has such parts.
 static void count(Coverage &coverage, StringRef what, dist::ShardingAttr attr, Type type,
                   const dist::MeshTable &meshes, bool &uneven, bool &empty) {
   const sharding::Mesh &mesh = meshes.get(attr.getMesh());

@@ -16,8 +16,8 @@ using namespace tessera::fuzz;
 
 namespace {
 
-/// Writes a random expression of f64 scalars. Arguments of functions are brought into their domain
-/// by a sine, so that every program is differentiable almost everywhere and values stay moderate.
+/// Writes a random expression of f64 scalars. A sine maps arguments of functions into their domain,
+/// so that every program is differentiable almost everywhere and values stay moderate.
 class BodyWriter {
 public:
   BodyWriter(Random &random, OpBuilder &b, Location loc) : random(random), b(b), loc(loc) {}
@@ -40,7 +40,7 @@ private:
     return Op::create(b, loc, args...)->getResult(0);
   }
   Value number(double value) { return make<arith::ConstantOp>(b.getF64FloatAttr(value)); }
-  /// Into [centre - radius, centre + radius].
+  /// Maps x into [centre - radius, centre + radius].
   Value around(Value x, double centre, double radius) {
     return make<arith::AddFOp>(make<arith::MulFOp>(make<math::SinOp>(x), number(radius)),
                                number(centre));
@@ -123,8 +123,8 @@ private:
 
 } // namespace
 
-/// One operand over some of the loops: each dimension is a loop, rarely a second time; one window
-/// over two loops, where there is none yet; or of extent 1.
+/// One operand over some of the loops: each dimension is a loop, rarely used a second time; one
+/// window over two loops, if there is none yet; or of extent 1.
 static std::pair<Shape, AffineMap> anyMap(ProgramBuilder &p, const std::vector<int64_t> &extents,
                                           bool all, bool &windows) {
   std::vector<int64_t> loops;
@@ -151,7 +151,7 @@ static std::pair<Shape, AffineMap> anyMap(ProgramBuilder &p, const std::vector<i
       }
       windows = false;
       if (!isa<AffineDimExpr>(expr))
-        extent += p.random.between(0, 2); // what no window reaches
+        extent += p.random.between(0, 2); // elements outside of all windows
     } else if (!all && shape.size() < 2 && p.random.percent(8)) {
       exprs.push_back(expr);
       shape.push_back(extent);
@@ -166,8 +166,8 @@ static std::pair<Shape, AffineMap> anyMap(ProgramBuilder &p, const std::vector<i
   return {shape, AffineMap::get(extents.size(), 0, exprs, p.b.getContext())};
 }
 
-/// A generic with random maps and a random body; what the result lacks is summed, multiplied, or
-/// the extremum is taken, sometimes only where a condition holds.
+/// A generic with random maps and a random body; loops that the result lacks are reduced by a sum,
+/// a product or an extremum, sometimes only where a condition holds.
 static bool randomGeneric(ProgramBuilder &p) {
   std::vector<int64_t> extents;
   for (int64_t loops = p.random.between(1, 4); loops > 0; --loops)
@@ -177,7 +177,7 @@ static bool randomGeneric(ProgramBuilder &p) {
   SmallVector<AffineMap> maps;
   bool windows = true;
   for (int64_t count = p.random.between(1, 3); count > 0; --count) {
-    // The first has every loop, so that the others may be anything.
+    // The first has every loop, so that the others may have any.
     auto [shape, map] = anyMap(p, extents, inputs.empty(), windows);
     Entry input = p.ofType(shape, element);
     inputs.push_back(input);

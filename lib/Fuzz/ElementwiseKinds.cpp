@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace tessera::fuzz;
 
-/// A float function of one value with its bounds, where those of the operand allow it.
+/// A float function of one value with its bounds, if the bounds of the operand allow it.
 static bool floatUnary(ProgramBuilder &p, Entry x) {
   OpBuilder &b = p.b;
   Value v = x.value;
@@ -42,7 +42,7 @@ static bool floatUnary(ProgramBuilder &p, Entry x) {
   case 5:
     return give(math::ErfOp::create(b, p.loc, v), -1, 1);
   case 6: {
-    // 1 / (1 + x^2) needs no bounds of x; a logarithm of the sum is safe too.
+    // 1 / (1 + x^2) is safe for all x, and so is a logarithm of the sum.
     Value square = arith::MulFOp::create(b, p.loc, v, v);
     Value sum = arith::AddFOp::create(b, p.loc, square, p.splat(x.shape(), x.element(), 1));
     if (p.random.percent(50))
@@ -84,7 +84,7 @@ static bool intUnary(ProgramBuilder &p, Entry x) {
   case 3:
     p.pushLike(arith::FloorDivSIOp::create(b, p.loc, v, three), x);
     return true;
-  case 4: { // what is divided by is never zero, its padding may be
+  case 4: { // the divisor is never zero, but its padding may be
     if (x.element().isInteger(1))
       return false;
     Entry by = p.fresh(x.shape(), x.element(), 1, 6);
@@ -153,7 +153,7 @@ static bool binary(ProgramBuilder &p) {
     return false;
   Entry y = p.ofType(x.shape(), x.element());
   int op = static_cast<int>(p.random.between(0, 4));
-  if (p.random.percent(25) && op == 0) { // a named op, with an init that it does not read
+  if (p.random.percent(25) && op == 0) { // a named op with an unused init
     auto named = linalg::AddOp::create(p.b, p.loc, ValueRange{x.value, y.value},
                                        ValueRange{p.empty(x.shape(), x.element())});
     pushBinary(p, named.getResult(0), op, x, y);
@@ -230,7 +230,7 @@ static bool cast(ProgramBuilder &p) {
   return true;
 }
 
-/// x > y ? x : y / 2, by a comparison; of floats only where both are exact.
+/// x > y ? x : y / 2, by a comparison; of floats only if both are exact.
 static bool compareSelect(ProgramBuilder &p) {
   Entry x = p.any(0, 3, [&](const Entry &entry) {
     return !entry.isFloat() || (p.comparesFloats && entry.exact);

@@ -90,7 +90,7 @@ void ProgramBuilder::annotateValue() {
 }
 
 void ProgramBuilder::switchMesh() {
-  // A few values go over; what follows is written for the other mesh.
+  // Moves a few values to the other mesh; the following ops are on that mesh.
   int next = 1 - mesh;
   int64_t count = random.between(1, 2);
   std::vector<Entry> moved;
@@ -143,7 +143,7 @@ std::vector<int64_t> ProgramBuilder::addFeeds(std::vector<Entry> &returned) {
       bool sameMesh =
           meshes.size() == 1 ||
           (sharding && entry.mesh >= 0 && sharding.getMesh().getValue() == meshes[entry.mesh].name);
-      // Other ranges are those of indices. What compares floats must find exact ones.
+      // Other ranges are those of indices. A program that compares floats needs exact arguments.
       auto range = function.getArgAttrOfType<ArrayAttr>(number, dist::DistDialect::kRange);
       bool anyValue = !range || cast<IntegerAttr>(range[0]).getInt() == kLowest;
       if (fed >= 0 || !sameMesh || !anyValue || argument.getType() != entry.value.getType() ||
@@ -162,7 +162,7 @@ std::vector<int64_t> ProgramBuilder::addFeeds(std::vector<Entry> &returned) {
 void ProgramBuilder::finish(GeneratedProgram &program) {
   if (pool.empty())
     (void)fresh(anyShape(2), anyElement());
-  // What nothing reads would be dead: it is returned first, the latest before the others.
+  // Returns values without a reader first, so that they are not dead, the latest before the others.
   std::vector<Entry> returned, others;
   for (const Entry &entry : llvm::reverse(pool))
     (entry.value.use_empty() ? returned : others).push_back(entry);

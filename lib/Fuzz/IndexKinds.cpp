@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace tessera::fuzz;
 
-/// Rows of a table by an index tensor, read inside a generic: an embedding.
+/// Reads rows of a table by an index tensor, inside a generic: an embedding.
 static bool gatherGeneric(ProgramBuilder &p) {
   Entry table = p.any(1, 2);
   if (!table.value)
@@ -60,7 +60,7 @@ static bool gather(ProgramBuilder &p) {
   return true;
 }
 
-/// Slices written to distinct places.
+/// Writes slices to distinct indices.
 static bool scatter(ProgramBuilder &p) {
   Entry into = p.any(1, 2);
   if (!into.value)
@@ -85,7 +85,7 @@ static bool scatter(ProgramBuilder &p) {
   return true;
 }
 
-/// x where i >= j + offset, a constant elsewhere: the causal mask of attention.
+/// x where i >= j + offset, else a constant: the causal mask of attention.
 static bool mask(ProgramBuilder &p) {
   Entry x = p.any(2, 3);
   if (!x.value)
@@ -113,7 +113,7 @@ static bool mask(ProgramBuilder &p) {
   return true;
 }
 
-/// Numbers made of indices alone; no operand says which mesh they are on.
+/// Numbers computed from indices only; no operand determines their mesh.
 static bool iota(ProgramBuilder &p) {
   Shape shape = p.anyShape(p.random.between(1, 3));
   int64_t rank = static_cast<int64_t>(shape.size());
@@ -134,7 +134,7 @@ static bool iota(ProgramBuilder &p) {
   return true;
 }
 
-/// One element on its way through a scalar: extracted, doubled, splat or filled.
+/// One element as a scalar: extracted, doubled, splat or filled.
 static bool scalar(ProgramBuilder &p) {
   Entry x = p.any(0, 3);
   if (!x.value)
@@ -161,7 +161,7 @@ static bool scalar(ProgramBuilder &p) {
   return true;
 }
 
-/// A vector read backwards: an indexing map that is neither a permutation nor a window.
+/// A reversed vector: an indexing map that is neither a permutation nor a window.
 static bool reverse(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value)

@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::fuzz;
 
-/// A running maximum, or the first or last element so far: combiners that are exact, and of which
-/// the last two do not commute.
+/// A running maximum, or the first or last element so far: exact combiners, of which the last two
+/// do not commute.
 static bool scan(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value)
@@ -40,7 +40,7 @@ static bool scan(ProgramBuilder &p) {
   return true;
 }
 
-/// A tensor in order, or the first elements of it.
+/// A sorted tensor, or its first elements.
 static bool sort(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value)

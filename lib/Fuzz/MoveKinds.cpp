@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Slices, pads, concatenations and reversals as programs write them, several for one
-// move: what the compiler joins must be what they did one by one.
+// Slices, pads, concatenations and reversals as frontends write them, several for one
+// move: the move into which the compiler fuses them must be equivalent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace tessera::fuzz;
 
-/// `count` elements of one dimension, from `first` in steps.
+/// `count` elements of one dimension, from `first` with a stride.
 static Value slice(ProgramBuilder &p, Value x, int64_t dim, int64_t first, int64_t count,
                    int64_t step = 1) {
   auto type = cast<RankedTensorType>(x.getType());
@@ -72,7 +72,7 @@ static bool roll(ProgramBuilder &p) {
   return true;
 }
 
-/// Shifted with another value at the end: a pad and a slice of it.
+/// A shift with another value at the end: a pad and a slice of it.
 static bool shift(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   int64_t dim = x.value ? p.random.between(0, x.rank() - 1) : 0;
@@ -93,7 +93,7 @@ static bool reverseMap(ProgramBuilder &p) {
     return false;
   int64_t dim = p.random.between(0, x.rank() - 1);
   Entry back{reversed(p, x, dim), x.low, x.high, x.exact, x.mesh, x.steps};
-  if (p.random.percent(30)) // and another dimension, or some of the same
+  if (p.random.percent(30)) // also another dimension, or part of the same
     back.value = p.random.percent(50)
                      ? reversed(p, back, p.random.between(0, x.rank() - 1))
                      : slice(p, back.value, dim, 0, p.random.between(1, x.shape()[dim]));
@@ -101,7 +101,7 @@ static bool reverseMap(ProgramBuilder &p) {
   return true;
 }
 
-/// Runs of several values in steps, behind each other.
+/// Strided runs of several values, concatenated.
 static bool splice(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value)
@@ -131,7 +131,7 @@ static bool splice(ProgramBuilder &p) {
   return true;
 }
 
-/// Two values in turn: each with gaps, the sum of both.
+/// Two interleaved values: each padded between its elements, then added.
 static bool interleave(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value || x.element().isInteger(1))
@@ -163,14 +163,14 @@ static bool interleave(ProgramBuilder &p) {
   return true;
 }
 
-/// An index that only the run knows, inside of `extent` or a little outside.
+/// An index known only at run time, inside of `extent` or slightly outside.
 static Value dynamicIndex(ProgramBuilder &p, int64_t extent) {
   Entry index = p.pin(p.fresh({}, p.b.getI64Type(), -2, extent + 2));
   Value scalar = tensor::ExtractOp::create(p.b, p.loc, index.value, ValueRange{});
   return arith::IndexCastOp::create(p.b, p.loc, p.b.getIndexType(), scalar);
 }
 
-/// A box of `shape` that begins where only the run knows in some dimensions.
+/// A box of `shape` whose offset is known only at run time in some dimensions.
 static Shape dynamicBox(ProgramBuilder &p, ArrayRef<int64_t> shape,
                         SmallVector<OpFoldResult> &offsets, SmallVector<OpFoldResult> &sizes,
                         SmallVector<OpFoldResult> &strides) {

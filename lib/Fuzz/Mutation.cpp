@@ -16,7 +16,7 @@ using llvm::StringRef;
 
 namespace {
 
-/// Words, numbers, and single characters; blanks belong to the token before them.
+/// Words, numbers, and single characters; blanks belong to the preceding token.
 class Tokens {
 public:
   explicit Tokens(StringRef text) {
@@ -118,7 +118,7 @@ static void mutateToken(std::vector<std::string> &tokens, Random &random) {
                    random.pick(kTypes));
   case 7:
     return replace(place(), random.pick(kWords));
-  default: { // one of the same kind from elsewhere
+  default: { // another token of the same kind
     int64_t at = place();
     char first = tokens[at][0];
     bool number = isNumber(tokens[at]);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Generics whose output map is not a permutation of loops: what they do not write
-// stays as the init has it, whether or not the body reads the init.
+// Generics whose output map is not a permutation of loops: elements that they do not
+// write keep the value of the init, whether or not the body reads it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace tessera::fuzz;
 
-/// Writes x, or its sum with what is there, where `map` says.
+/// Writes x, or its sum with the init, at the indices of `map`.
 static void write(ProgramBuilder &p, const Entry &x, const Entry &into, AffineMap map,
                   bool accumulates, bool isReduction = false) {
   Value value =

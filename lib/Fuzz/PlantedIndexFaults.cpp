@@ -20,7 +20,7 @@ using namespace tessera::fuzz;
 // What partition writes
 //===----------------------------------------------------------------------===//
 
-/// `axis_index * chunk`: where this device's part begins.
+/// `axis_index * chunk`: the offset of this device's part.
 static bool isBegin(Value value) {
   auto product = value.getDefiningOp<arith::MulIOp>();
   return product && product.getLhs().getDefiningOp<dist::AxisIndexOp>();
@@ -32,7 +32,7 @@ static bool isGlobalIndex(Value value) {
   return sum && isBegin(sum.getRhs());
 }
 
-/// The comparisons `global index < size` that a condition consists of; none for other conditions.
+/// The comparisons `global index < size` of which a condition consists; empty for other conditions.
 static SmallVector<arith::CmpIOp> paddingChecks(Value condition) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
     SmallVector<arith::CmpIOp> left = paddingChecks(both.getLhs());
@@ -51,7 +51,7 @@ static SmallVector<arith::CmpIOp> paddingChecks(Value condition) {
 
 enum class Purpose { reduction, contraction, other };
 
-/// What a select on a padding check is there for.
+/// The purpose of a select on a padding check.
 static Purpose purposeOf(arith::SelectOp select) {
   auto generic = select->getParentOfType<linalg::GenericOp>();
   if (!generic)
@@ -87,7 +87,7 @@ static bool dropMasks(ModuleOp local, Purpose purpose) {
   return !dropped.empty();
 }
 
-/// Moves the edge of every mask by some indices.
+/// Shifts the bound of every mask by some indices.
 static bool moveEdge(ModuleOp local, int64_t by) {
   SetVector<Operation *> compares;
   for (arith::SelectOp select : masks(local))
@@ -115,7 +115,7 @@ static bool maskByLocalIndex(ModuleOp local) {
   return any;
 }
 
-/// What the program itself reads as its index is the one within the part.
+/// The program's own indices are those within the part.
 static bool dropOffsets(ModuleOp local) {
   SetVector<Operation *> checks;
   for (arith::SelectOp select : masks(local))
@@ -134,7 +134,7 @@ static bool dropOffsets(ModuleOp local) {
   return any;
 }
 
-/// Parts begin where floors, not ceilings, of the extent would put them.
+/// Parts begin at multiples of the floor, not the ceiling.
 static bool floorParts(ModuleOp local) {
   bool any = false;
   local.walk([&](arith::MulIOp product) {
@@ -149,7 +149,7 @@ static bool floorParts(ModuleOp local) {
   return any;
 }
 
-/// Axes that form one index are counted minor first.
+/// The linear index over several axes counts the minor axis first.
 static bool swapIndexAxes(ModuleOp local) {
   bool any = false;
   local.walk([&](dist::AxisIndexOp op) {

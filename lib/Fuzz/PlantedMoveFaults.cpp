@@ -20,7 +20,7 @@ using sharding::TensorSharding;
 // Wrong order, wrong device
 //===----------------------------------------------------------------------===//
 
-/// Reverses the axes of each dimension that several cut.
+/// Reverses the axes of each dimension with several axes.
 static bool reverseAxes(TensorSharding &sharding) {
   bool any = false;
   for (AxisList &axes : sharding.dims)
@@ -38,7 +38,7 @@ static bool reverseTarget(PlantedMove &move) {
   return reverseAxes(move.target);
 }
 
-/// Each device gets what its neighbour should have got, of every result of one kind of collective.
+/// Each device gets its neighbour's part, for all results of one kind of collective.
 template <typename Op> static bool rotateResults(ModuleOp local) {
   dist::MeshTable meshes(local);
   SmallVector<Op> ops;
@@ -98,7 +98,7 @@ static bool sliceFirstPart(ModuleOp local) {
   return any;
 }
 
-/// The second of two collectives of one kind and type is taken for the first.
+/// Replaces the second of two collectives of one kind and type by the first.
 static bool mergeDifferent(ModuleOp local) {
   bool any = false;
   local.walk([&](Block *block) {
@@ -124,7 +124,7 @@ static bool mergeDifferent(ModuleOp local) {
   return any;
 }
 
-/// A fused collective hands its results out in the wrong order.
+/// A fused collective returns its results in the wrong order.
 static bool swapFused(ModuleOp local) {
   bool any = false;
   local.walk([&](dist::CollectiveOpInterface op) {
@@ -179,7 +179,7 @@ static SmallVector<dist::HaloExchangeOp> halos(ModuleOp local) {
   return ops;
 }
 
-/// Nothing comes from the neighbours.
+/// Halos from the neighbours are missing.
 static bool dropHalos(ModuleOp local) {
   SmallVector<dist::HaloExchangeOp> ops = halos(local);
   for (dist::HaloExchangeOp op : ops) {
@@ -191,7 +191,7 @@ static bool dropHalos(ModuleOp local) {
   return !ops.empty();
 }
 
-/// One row fewer than needed comes from the next neighbour, or from the one before.
+/// Halos are one row short, from the next or the previous neighbour.
 static bool shortHalos(ModuleOp local) {
   bool any = false;
   for (dist::HaloExchangeOp op : halos(local)) {
@@ -219,7 +219,7 @@ static bool shortHalos(ModuleOp local) {
   return any;
 }
 
-/// Padding outside of the tensor is filled with another value than the program uses.
+/// Padding outside of the tensor has a wrong fill value.
 static bool wrongFill(ModuleOp local) {
   bool any = false;
   local.walk([&](Operation *op) {

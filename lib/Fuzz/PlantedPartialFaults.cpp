@@ -23,8 +23,8 @@ using sharding::TensorSharding;
 // Making contributions
 //===----------------------------------------------------------------------===//
 
-/// Whether a value is counted once more on every device that keeps it. Copies of a maximum are
-/// harmless, and `avg` wants them.
+/// Whether a copy of the value on another device changes the result. Copies of a maximum are
+/// harmless, and `avg` requires them.
 static bool counts(dist::ReduceKind kind) {
   return kind == dist::ReduceKind::sum || kind == dist::ReduceKind::prod;
 }
@@ -42,7 +42,7 @@ static bool dropMakePartial(ModuleOp local, llvm::function_ref<bool(dist::MakePa
   return !dropped.empty();
 }
 
-/// Whether some user is a linalg op that accumulates into it.
+/// Whether a linalg op that uses it accumulates into it.
 static bool isInit(dist::MakePartialOp op) {
   return llvm::any_of(op->getUses(), [](OpOperand &use) {
     auto linalg = dyn_cast<linalg::LinalgOp>(use.getOwner());
@@ -50,7 +50,7 @@ static bool isInit(dist::MakePartialOp op) {
   });
 }
 
-/// The other devices contribute zeros, whatever the reduction.
+/// The other devices contribute zeros for any reduction.
 static bool zeroIdentity(ModuleOp local) {
   return editAll<dist::MakePartialOp>(local, [](PlantedMove &move) {
     bool any = false;
@@ -97,7 +97,7 @@ static bool zeroFills(ModuleOp local) {
 // Reducing contributions
 //===----------------------------------------------------------------------===//
 
-/// Another reduction in place of the right one.
+/// Replaces the reduction by another one.
 static bool wrongKind(PlantedMove &move) {
   bool any = false;
   for (PartialAxis &axis : move.source.partial)
@@ -120,7 +120,7 @@ static bool averageUnscaled(PlantedMove &move) {
   return any;
 }
 
-/// A reduction over all axes but one.
+/// Reduces over all axes but one.
 static bool missingAxis(PlantedMove &move) {
   if (move.source.partial.size() < 2 || move.target.isPartial())
     return false;
@@ -128,7 +128,7 @@ static bool missingAxis(PlantedMove &move) {
   return true;
 }
 
-/// A reduction over other axes of the mesh, of which there must be some that hold copies.
+/// Reduces over other axes of the mesh, which hold copies.
 static bool otherAxes(PlantedMove &move) {
   if (!move.source.isPartial() || move.target.isPartial())
     return false;
@@ -155,7 +155,7 @@ static bool dropAllReduce(ModuleOp local) {
   return !dropped.empty();
 }
 
-/// What is reduced already is reduced again.
+/// Reduces a reduced value again.
 static bool reduceTwice(ModuleOp local, llvm::function_ref<bool(Operation *)> where) {
   SmallVector<dist::AllReduceOp> ops;
   local.walk([&](dist::AllReduceOp op) {
@@ -172,7 +172,7 @@ static bool reduceTwice(ModuleOp local, llvm::function_ref<bool(Operation *)> wh
   return !ops.empty();
 }
 
-/// Each device keeps its part of its own contribution.
+/// Each device keeps its part of its own contribution without a reduction.
 static bool sliceForScatter(ModuleOp local) {
   SmallVector<dist::ReduceScatterOp> ops;
   local.walk([&](dist::ReduceScatterOp op) {

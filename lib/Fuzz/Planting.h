@@ -13,7 +13,7 @@
 
 namespace tessera::fuzz {
 
-/// The families of faults, each in a file of its own.
+/// The families of faults, one file each.
 void addIndexFaults(std::vector<PlantedFault> &faults);
 void addPartialFaults(std::vector<PlantedFault> &faults);
 void addMoveFaults(std::vector<PlantedFault> &faults);
@@ -25,8 +25,8 @@ struct PlantedMove {
   sharding::TensorSharding source, target;
 };
 
-/// Edits the moves of one collective that states its layouts within one mesh. `edit` changes what
-/// it is given and returns whether it did; local shapes must stay. Returns whether any changed.
+/// Edits the moves of one collective that states its layouts within one mesh. `edit` returns
+/// whether it changed its argument; it must keep local shapes. Returns whether any move changed.
 bool editMoves(dist::CollectiveOpInterface op, llvm::function_ref<bool(PlantedMove &)> edit);
 
 /// The same for every op of one kind in a module.
@@ -37,8 +37,8 @@ bool editAll(mlir::ModuleOp local, llvm::function_ref<bool(PlantedMove &)> edit)
   return changed;
 }
 
-/// Gives each device of the groups over `axes` the value of the next device.
-/// False when there is no next one.
+/// Gives each device of the groups over `axes` the value of the next device. False if there is no
+/// next device.
 bool rotate(mlir::Value value, mlir::FlatSymbolRefAttr mesh, const sharding::Mesh &axesOf,
             const sharding::AxisList &axes);
 

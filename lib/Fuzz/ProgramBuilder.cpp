@@ -17,8 +17,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::fuzz;
 
-/// Float values are scaled down when they may pass this: far from overflow, and no cancellation
-/// eats all digits.
+/// Float values are scaled down if they may exceed this: far from overflow, and cancellation leaves
+/// some digits.
 static constexpr double kMagnitude = 16;
 static constexpr int64_t kMaxElements = 2000;
 
@@ -65,7 +65,7 @@ Entry ProgramBuilder::any(int64_t minRank, int64_t maxRank,
         (!fits || fits(entry)))
       candidates.push_back(entry);
   if (!candidates.empty() && random.percent(85)) {
-    // The latest values most often, so that programs are deep rather than broad.
+    // Recent values most often, so that programs are deep rather than broad.
     int64_t last = static_cast<int64_t>(candidates.size()) - 1;
     return pin(candidates[random.percent(60) ? random.between(std::max<int64_t>(0, last - 2), last)
                                              : random.between(0, last)]);
@@ -106,7 +106,7 @@ Entry ProgramBuilder::fresh(ArrayRef<int64_t> shape, Type element, int64_t low, 
   auto type = RankedTensorType::get(shape, element);
   bool ranged = low < high;
   if (random.percent(15)) {
-    // A dense constant; floats of few bits, so that the text stays readable.
+    // A dense constant; floats have few bits, so that the text stays readable.
     SmallVector<Attribute> values;
     for (int64_t i = 0; i < type.getNumElements(); ++i)
       if (isa<FloatType>(element))
@@ -117,7 +117,7 @@ Entry ProgramBuilder::fresh(ArrayRef<int64_t> shape, Type element, int64_t low, 
     Value value = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, values));
     return pin({value});
   }
-  // Arguments may be requested inside loops: they are defined outside of all of them.
+  // Arguments may be requested inside loops, but are defined in the function.
   unsigned number = function.getNumArguments();
   (void)function.insertArgument(number, type, {}, loc);
   Entry entry{function.getArgument(number)};
@@ -134,7 +134,7 @@ Entry ProgramBuilder::fresh(ArrayRef<int64_t> shape, Type element, int64_t low, 
     entry.mesh = mesh;
     entry.exact = !partial.avg;
   }
-  // Ops other than gathers have no use for tensors of indices.
+  // Only gathers use tensors of indices.
   if (!element.isIndex())
     pool.insert(pool.begin(), entry);
   return pin(entry);
@@ -208,7 +208,7 @@ void ProgramBuilder::push(Value value, double low, double high, bool exact, int6
 Entry ProgramBuilder::within(Entry entry, double bound) {
   if (!entry.isFloat() || entry.magnitude() <= bound)
     return entry;
-  // By a power of two, which is exact.
+  // A power of two, so that scaling is exact.
   double scale = std::exp2(std::floor(std::log2(bound / entry.magnitude())));
   Value factor = splat(entry.shape(), entry.element(), scale);
   entry.value = arith::MulFOp::create(b, loc, entry.value, factor);

@@ -17,12 +17,12 @@ namespace tessera::fuzz {
 
 using Shape = std::vector<int64_t>;
 
-/// A tensor that further ops may use, and what is known of it.
+/// A tensor that later ops may use, with its known properties.
 struct Entry {
   mlir::Value value;
   double low = -1, high = 1; ///< bounds of the elements of a float tensor
   bool exact = true;         ///< see GeneratedProgram
-  int mesh = -1;             ///< index of its mesh; -1 may be used on any
+  int mesh = -1;             ///< index of its mesh; -1: usable on any
   int64_t steps = 1;
 
   mlir::RankedTensorType type() const {
@@ -35,11 +35,10 @@ struct Entry {
   double magnitude() const { return std::max(std::abs(low), std::abs(high)); }
 };
 
-/// Of integer arguments that may be any number.
+/// Lower bound of integer arguments without a range.
 inline constexpr int64_t kLowest = -4;
 
-/// The function being generated, the values that it has so far, and small helpers to write ops
-/// with.
+/// The function being generated, its values so far, and helpers that write ops.
 class ProgramBuilder {
 public:
   ProgramBuilder(mlir::MLIRContext *context, uint64_t seed, const GeneratorOptions &options);
@@ -57,12 +56,12 @@ public:
   int64_t anySize() { return random.between(1, options.maxSize); }
   /// Extents whose product stays within a few thousand.
   Shape anyShape(int64_t rank);
-  /// A value of the pool of rank [minRank, maxRank] that `fits`, else a fresh one; most often one
-  /// of the latest.
+  /// A value of the pool of rank [minRank, maxRank] that `fits`, most often a recent one, else a
+  /// fresh one.
   Entry any(int64_t minRank, int64_t maxRank,
             llvm::function_ref<bool(const Entry &)> fits = nullptr);
   Entry anyFloat(int64_t minRank, int64_t maxRank);
-  /// A value of exactly this type: of the pool, else fresh.
+  /// A value of exactly this type, from the pool or fresh.
   Entry ofType(llvm::ArrayRef<int64_t> shape, mlir::Type element);
   /// A new argument or constant. Integers are in [low, high) if both are given.
   Entry fresh(llvm::ArrayRef<int64_t> shape, mlir::Type element, int64_t low = 0, int64_t high = 0);
@@ -73,13 +72,13 @@ public:
   mlir::Value index(int64_t value);
   mlir::Value empty(llvm::ArrayRef<int64_t> shape, mlir::Type element);
   mlir::Value filled(llvm::ArrayRef<int64_t> shape, mlir::Type element, double value);
-  /// What a reduction starts from: its identity, another constant, or some value of that shape,
+  /// The initial value of a reduction: its identity, another constant, or some value of that shape,
   /// whose bounds are added to `bounds`. `identity` is given as a constant.
   Entry init(llvm::ArrayRef<int64_t> shape, mlir::Type element, double identity);
-  /// Adds a result to the pool; scales floats that have become large.
+  /// Adds a result to the pool; scales down large floats.
   void push(mlir::Value value, double low, double high, bool exact, int64_t steps);
-  /// The same for a result that depends on `operands` only by moving elements or by a function of
-  /// single elements.
+  /// The same for a result that only moves elements of `operands` or applies functions of single
+  /// elements.
   void pushLike(mlir::Value value, llvm::ArrayRef<Entry> operands);
   /// Scales a float value into [-bound, bound].
   Entry within(Entry entry, double bound);
@@ -88,12 +87,12 @@ public:
                       llvm::ArrayRef<mlir::AffineMap> maps, llvm::ArrayRef<bool> isReduction,
                       llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)> body);
 
-  /// Where a program has two meshes, a value must say which one it is on unless an operand does:
-  /// the same value under a constraint that leaves everything open.
+  /// If a program has two meshes and no operand determines that of the value, returns the value
+  /// under a constraint that names the mesh and leaves everything else open.
   Entry pin(Entry entry);
 
-  /// Some programs compare floats, others average them: an average is not exact, and a comparison
-  /// of what is not exact may go either way.
+  /// A program either compares floats or averages them: an average is not exact, and the comparison
+  /// of an inexact value may have either result.
   bool comparesFloats = false;
 
   //===--- Control flow (ControlFlow.cpp) ------------------------------------===//
@@ -110,35 +109,35 @@ private:
   void switchMesh();
   void annotateValue();
   void finish(GeneratedProgram &program);
-  /// The argument that each of the results feeds in the next step, -1: none. Scales what is fed
-  /// into the range of an argument.
+  /// By result, the argument that it feeds in the next step, or -1. Scales such results into the
+  /// range of the argument.
   std::vector<int64_t> addFeeds(std::vector<Entry> &returned);
   bool usable(const Entry &entry) const { return entry.mesh < 0 || entry.mesh == mesh; }
   PartialChoice partialChoice(mlir::Type element, int64_t chance);
-  /// A value of the same type made of two: what a loop may carry on.
+  /// A value of the same type computed from two: the next value of a loop carry.
   Entry combine(const Entry &a, const Entry &c);
   /// `into` plus the sum over the last dimension of another tensor: a gradient that accumulates.
   Entry accumulate(const Entry &into);
-  /// Writes up to `count` ops into a region; what they push is forgotten afterwards but for the
-  /// last value of each of `types`.
+  /// Writes up to `count` ops into a region; of their results only the last value of each of
+  /// `types` is kept.
   llvm::SmallVector<Entry> nested(llvm::ArrayRef<Entry> carried, int64_t count);
 
   Annotations annotations;
   std::vector<sharding::Mesh> meshes;
-  int mesh = 0; ///< where ops are written for now
+  int mesh = 0; ///< the mesh of the ops being written
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp function;
   std::vector<Entry> pool;
 };
 
-/// One kind of op that can be added. Returns false when nothing fits; then another is tried.
+/// One kind of op that can be added. Returns false if no value fits; then another kind is tried.
 struct Kind {
   const char *name;
   int64_t weight;
   bool (*add)(ProgramBuilder &);
 };
 
-/// All of them, from the files by theme.
+/// All kinds, from the files by theme.
 std::vector<Kind> allKinds();
 void addElementwiseKinds(std::vector<Kind> &kinds);
 void addContractionKinds(std::vector<Kind> &kinds);
@@ -150,7 +149,7 @@ void addLineKinds(std::vector<Kind> &kinds);
 void addMoveKinds(std::vector<Kind> &kinds);
 void addBodyKinds(std::vector<Kind> &kinds);
 void addPartialWriteKinds(std::vector<Kind> &kinds);
-/// For programs that are differentiated only.
+/// For differentiated programs only.
 void addDerivativeKinds(std::vector<Kind> &kinds);
 
 } // namespace tessera::fuzz

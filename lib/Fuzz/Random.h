@@ -17,7 +17,7 @@
 namespace tessera::fuzz {
 
 /// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014). The distributions of the standard library differ
-/// between implementations, so there are none here.
+/// between implementations, so they are not used.
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
@@ -28,7 +28,7 @@ public:
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
     return z ^ (z >> 31);
   }
-  /// From low to high, both included.
+  /// From low to high, both inclusive.
   int64_t between(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
   }

@@ -37,7 +37,7 @@ static Value combine(OpBuilder &b, Location loc, Reduction kind, bool isFloat, V
   llvm_unreachable("all kinds are listed");
 }
 
-/// A constant that changes nothing, given the bounds of what is reduced.
+/// A constant that does not change a reduction of values with these bounds.
 static double neutral(Reduction kind, bool isFloat) {
   switch (kind) {
   case Reduction::sum:
@@ -84,12 +84,12 @@ static bool reduce(ProgramBuilder &p) {
   }
   if (reduced.empty())
     return false;
-  // Products of many floats leave every range.
+  // Products of many floats overflow or underflow.
   if (kind == Reduction::prod && x.isFloat() &&
       (x.magnitude() > 1.5 || terms > 12 || std::pow(x.magnitude(), terms) > 100))
     return false;
-  // A running sum of 16-bit floats stops growing at 256 times its terms: the reference would be the
-  // one that is wrong.
+  // A running sum of 16-bit floats stops growing at 256 times its terms: the reference itself would
+  // be wrong.
   if (kind == Reduction::sum && x.element().isBF16() && terms > 16)
     return false;
   Entry init = p.init(kept, x.element(), neutral(kind, x.isFloat()));
@@ -185,8 +185,8 @@ static bool softmax(ProgramBuilder &p) {
   return true;
 }
 
-/// The greatest element of each row and its first index: two results, one of them an index,
-/// and a body that is not a plain reduction.
+/// The greatest element of each row and its first index: two results, one of them an index, and a
+/// body that is not a plain reduction.
 static bool argmax(ProgramBuilder &p) {
   Entry x = p.any(2, 2, [&](const Entry &entry) {
     return entry.exact && (!entry.isFloat() || p.comparesFloats);

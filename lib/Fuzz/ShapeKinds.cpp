@@ -31,7 +31,7 @@ static bool transpose(ProgramBuilder &p) {
   return true;
 }
 
-/// Each dimension becomes one to three of the same product, ones among them.
+/// Splits each dimension into one to three with the same product, some of extent 1.
 static bool expandShape(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value)
@@ -117,7 +117,7 @@ static bool extractSlice(ProgramBuilder &p) {
   SmallVector<OpFoldResult> offsets, sizes, strides;
   Shape extents;
   anyBox(p, x.shape(), offsets, sizes, strides, extents);
-  // Some dimensions of extent 1 may be dropped.
+  // Sometimes drops dimensions of extent 1.
   Shape kept;
   bool drops = p.random.percent(25);
   for (int64_t extent : extents)

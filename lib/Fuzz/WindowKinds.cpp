@@ -18,7 +18,7 @@ using namespace tessera::fuzz;
 
 namespace {
 
-/// One spatial dimension: kernel, stride, dilation, and what comes out.
+/// One spatial dimension: kernel, stride, dilation, and output extent.
 struct Spatial {
   int64_t kernel, stride, dilation, output;
 };
@@ -34,7 +34,7 @@ static Spatial anyWindow(ProgramBuilder &p, int64_t extent) {
   return s;
 }
 
-/// The same tensor with a border of `fill` in the given dimensions, most often.
+/// The same tensor, most often with a border of `fill` in the given dimensions.
 static Entry padded(ProgramBuilder &p, Entry x, ArrayRef<int64_t> dims, double fill) {
   if (p.random.percent(50))
     return x;
