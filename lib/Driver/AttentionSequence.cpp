@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Where the sequence of an attention is cut, a ring moves what a gather of keys and
-// values moves, in more messages. It pays in memory, and where blocks are sent while
-// others are computed: which depends on all that is behind the choice. So the program
-// is compiled both ways, and where it has several kinds of attentions (those of one
-// kind have equal loops), once more for each kind with the other choice for it.
-// Without overlap and a budget a ring pays where it is balanced alone.
+// If the sequence of an attention is cut, a ring moves as many bytes as a gather of
+// keys and values, in more messages. It saves memory, and time if blocks are sent
+// during computation, which depends on all later passes. So the program is compiled
+// both ways, and if it has several kinds of attentions (those of one kind have equal
+// loops), once more per kind with the other choice for that kind. Without overlap and
+// without a budget only balanced rings pay off.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,14 +31,14 @@
 using namespace mlir;
 using namespace tessera;
 
-/// Gains that are not worth another way: in parts of what a step takes.
+/// Gains to ignore, relative to the time of a step.
 static constexpr double kNoGain = 1e-6;
 
-/// Programs with more kinds of attentions than this are compiled with all of them as rings, or
+/// Programs with more kinds of attentions are compiled only with all of them as rings, and with
 /// none.
 static constexpr size_t kMostKinds = 6;
 
-/// Balance does not pay for attentions with fewer scores: chunks take more messages.
+/// Balance does not pay off for attentions with fewer scores: chunks need more messages.
 static constexpr int64_t kManyScores = int64_t(1) << 24;
 
 /// Whether an op of the program, before or after attentions are recognised, may have so many
@@ -72,8 +72,8 @@ static bool mayHaveManyScores(ModuleOp module) {
       .wasInterrupted();
 }
 
-/// The kinds of attentions whose keys may come in a ring, and, once that is decided, whose sequence
-/// is cut; with `onlyBalanced` those whose rings are balanced.
+/// The kinds of attentions whose keys may be exchanged in a ring, and, once that is decided, whose
+/// sequence is cut; with `onlyBalanced` those whose rings are balanced.
 static std::vector<int64_t> kindsOfRings(ModuleOp module, bool isDecided, bool onlyBalanced) {
   ext::AttentionKinds all;
   std::vector<int64_t> kinds;
@@ -101,7 +101,7 @@ public:
       : compilation(compilation), wish(std::move(wish)), start(start),
         program(compilation.program->clone()), seconds(compilation.seconds) {}
 
-  /// Whether a ring would be another program. Leaves the program as it was.
+  /// Whether a ring would change the program, which is left unchanged.
   bool mayBeRing(bool onlyBalanced) {
     PipelineOptions options = wish;
     options.attentionSequence = "ring";
@@ -119,7 +119,7 @@ public:
   LogicalResult run() {
     best = attempt({});
     gather = {succeeded(best.result), best.stepSeconds, best.arena};
-    compilation.origins.pause(true); // they are alike but for the keys
+    compilation.origins.pause(true); // they differ only in the keys
     keepIfBetter(attempt(kinds));
     if (kinds.size() <= kMostKinds)
       for (int64_t kind : kinds) {
@@ -129,7 +129,7 @@ public:
           rings.erase(found);
         else
           rings.push_back(kind);
-        if (!rings.empty() && rings.size() < kinds.size()) // those are made above
+        if (!rings.empty() && rings.size() < kinds.size()) // the two others are compiled above
           keepIfBetter(attempt(rings));
       }
     compilation.origins.pause(false);
@@ -144,7 +144,7 @@ public:
 
 private:
   struct Attempt {
-    std::vector<int64_t> rings; ///< the kinds that are rings
+    std::vector<int64_t> rings; ///< the kinds compiled as rings
     LogicalResult result = failure();
     OwningOpRef<ModuleOp> program;
     std::vector<Diagnostic> messages;
@@ -165,7 +165,7 @@ private:
     compilation.program = program->clone();
     compilation.seconds = seconds;
     if (wish.overlaps && wish.search.mode.empty() && !wish.search.memoryBudget && gather.fits) {
-      // Blocks that arrive early may take what the gathered keys would.
+      // Blocks that arrive early may take as much memory as the gathered keys.
       options.search.memoryBudget = static_cast<double>(gather.arena) / (1024.0 * 1024 * 1024);
       made.result = compilation.runPhases(options, start, Phase::scheduled);
     } else {
@@ -198,7 +198,7 @@ private:
       best = std::move(made);
   }
 
-  /// Says in the report why rings were taken.
+  /// Adds the reason for rings to the report.
   void explainRings() {
     std::string why;
     if (best.rings.size() < kinds.size())

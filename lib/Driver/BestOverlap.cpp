@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Small buckets of collectives leave early and cost latencies; collectives that run beside
-// another iteration of a loop take memory; products in parts cost latencies and copies. Which wins
-// depends on what there is to compute meanwhile, so the program is joined and scheduled each way,
-// and the one with the shortest modelled step is kept. Without a gain it is the synchronous one.
+// Small buckets of collectives start early and cost latencies; collectives that overlap
+// with another iteration of a loop take memory; products in parts cost latencies and
+// copies. Which is fastest depends on the computation available meanwhile, so the
+// program is scheduled each way, and the shortest modelled step wins. Without a gain it
+// is the synchronous program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,23 +33,23 @@
 using namespace mlir;
 using namespace tessera;
 
-/// Ways to join collectives; the first is taken where none is better.
+/// Ways to join collectives; ties go to the first.
 static constexpr const char *kFusions[] = {
     "all-reduce=bucket all-gather=bucket reduce-scatter=bucket",
     "all-reduce=bucket all-gather=auto reduce-scatter=bucket",
     "all-reduce=auto all-gather=auto reduce-scatter=auto",
 };
 
-/// The synchronous program stays where overlap saves less than this part of the step.
+/// Overlap that saves less than this part of the step is not used.
 static constexpr double kLeastGain = 0.001;
 
-/// Of the memory that overlap may add, what values of a second iteration get; less where nothing
-/// fits then.
+/// The part of the memory that overlap may add which values of a second iteration get; less if
+/// nothing fits otherwise.
 static constexpr double kPrefetchParts[] = {1, 0.5, 0.25};
 
 static constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-/// Estimated bytes of the device that takes most.
+/// Estimated bytes of the device that needs most.
 static double peakOf(ModuleOp module) {
   double bytes = 0;
   for (func::FuncOp function : module.getOps<func::FuncOp>())
@@ -57,7 +58,7 @@ static double peakOf(ModuleOp module) {
   return bytes;
 }
 
-/// Planned bytes of the device that takes most.
+/// Planned bytes of the device that needs most.
 static FailureOr<double> arenaOf(ModuleOp module) {
   OwningOpRef<ModuleOp> copy = module.clone();
   if (failed(codegen::lowerToRt(*copy)))
@@ -85,11 +86,11 @@ public:
     double seconds = 0;
     std::vector<Diagnostic> messages;
   };
-  /// Adds a choice of each way.
+  /// Adds a choice per way.
   LogicalResult run(ModuleOp ordered);
   /// The program without overlap.
   FailureOr<Choice> synchronous(ModuleOp ordered);
-  /// The first of the shortest ones.
+  /// The first of the shortest choices.
   Choice takeBest() {
     auto best = llvm::min_element(
         choices, [](const Choice &a, const Choice &b) { return a.seconds < b.seconds; });
@@ -111,19 +112,19 @@ private:
       return success();
     });
   }
-  /// With overlap within each of some bytes; 0: a little more than without.
+  /// With overlap within each number of bytes; 0: slightly more than without.
   LogicalResult joinEachWay(ModuleOp module, ArrayRef<double> budgets);
-  /// What a device may take: the budget, or a little more than without overlap.
+  /// The bytes per device: the budget, or slightly more than without overlap.
   LogicalResult findLimits(ModuleOp ordered);
-  /// Estimates may be high: what takes a little more by them is planned, too.
+  /// Estimates may be high, so choices slightly above it are planned, too.
   SmallVector<double, 2> budgets() const {
     return pipeline.search.memoryBudget ? SmallVector<double, 2>{most}
                                         : SmallVector<double, 2>{most, 0};
   }
   /// Of the choices from number `first` on, keeps the shortest one whose planned arena is within
-  /// the limit, if it is shorter than those before.
+  /// the limit, if it is shorter than the previous ones.
   LogicalResult keepFitting(size_t first);
-  /// Adds a choice that communicates beside other iterations of loops, if it pays.
+  /// Adds a choice that overlaps with other iterations of loops, if it is faster.
   LogicalResult prefetch(ModuleOp ordered);
 
   MLIRContext *context;
@@ -131,7 +132,7 @@ private:
   llvm::function_ref<FailureOr<Report>(ModuleOp)> report;
   std::vector<Choice> choices;
   double peak = 0, most = 0; ///< estimates: without overlap, the limit
-  double mostArena = 0;      ///< the limit of what is planned
+  double mostArena = 0;      ///< limit on planned arenas
 };
 
 } // namespace

@@ -192,7 +192,7 @@ LogicalResult PlanComparison::compilePlain() {
     PendingMessages dropped(compilation.context());
     plans = dist::plainPlans(*normalized, options);
   }
-  if (wish.search.mode == "exact") // a proof counts: what annotations alone say, as in every mode
+  if (wish.search.mode == "exact") // a proved plan is compared only with the annotations alone
     plans.resize(1);
   for (const dist::PlainPlan &plan : plans) {
     if (left < kDropped)
@@ -277,7 +277,7 @@ LogicalResult Compilation::keepBetter(const PipelineOptions &wish, Phase from) {
   LogicalResult searched = comparison.compileSearched();
   auto timesOfSearched = seconds;
   if (succeeded(searched)) {
-    origins.pause(true); // they are those of the propagation within the search
+    origins.pause(true); // the origins are those of the propagation within the search
     searched = comparison.compilePlain();
     origins.pause(false);
   }

@@ -197,7 +197,7 @@ LogicalResult Compilation::runPhases(Phase to) {
 LogicalResult Compilation::compile(const PipelineOptions &pipeline, Phase from, Phase to) {
   const SearchRequest &search = pipeline.search;
   bool minimises = !search.mode.empty() && search.minimise == "memory";
-  bool isLimited = search.memoryBudget.has_value() != minimises; // both: the search refuses
+  bool isLimited = search.memoryBudget.has_value() != minimises; // the search rejects both
   if (!search.mode.empty() && search.minimise == "time" && to == Phase::scheduled &&
       from < Phase::propagated)
     return keepBetter(pipeline, from);
@@ -294,7 +294,7 @@ LogicalResult Compilation::toSingleDevice() {
   if (failed(load()))
     return failure();
   dropMeshes(*program);
-  options.search = {}; // one device has no choice, and the budget is that of many
+  options.search = {}; // one device has no choice, and the budget is that of many devices
   return runPhases();
 }
 

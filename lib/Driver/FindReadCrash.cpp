@@ -45,7 +45,7 @@ public:
       ::munmap(place, kPlaceSize);
   }
 
-  /// The signal that ends reading `text`, 0 if none does.
+  /// The signal that ends reading `text`, or 0.
   int signalOf(StringRef text, Depth depth) {
     if (place)
       place[0] = place[kPlaceSize / 2] = 0;
@@ -58,9 +58,10 @@ public:
     return WTERMSIG(status) == SIGALRM ? 0 : WTERMSIG(status);
   }
 
-  /// The first error that the last trial gave, empty if none.
+  /// The first error of the last trial, or an empty string.
   StringRef firstError() const { return place ? StringRef(place + kPlaceSize / 2) : StringRef(); }
-  /// What the last trial verified when it ended: "location: error: 'op'", empty if nothing.
+  /// The op that the last trial verified when it ended: "location: error: 'op'", or an empty
+  /// string.
   StringRef lastVerified() const { return place ? StringRef(place) : StringRef(); }
 
 private:
@@ -111,7 +112,7 @@ private:
 
 } // namespace
 
-/// The first op that a line names, or the text of the line.
+/// The first op in a line, or the text of the line.
 static std::string describe(StringRef line) {
   for (size_t at = 0; at < line.size(); ++at) {
     bool begins =

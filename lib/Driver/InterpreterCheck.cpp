@@ -56,7 +56,7 @@ tessera::interpretReference(const RunOptions &options, const runtime::Program &p
   if (!function)
     return runtime::Status::error("the program cannot be read again");
 
-  // The arguments as the run had them: files, else random; streams give a slice a step.
+  // The arguments of the run: files, else random; streams contribute a slice per step.
   std::vector<HostTensor> values;
   std::map<size_t, HostTensor> streams;
   for (size_t i = 0; i < program.arguments.size(); ++i) {
@@ -116,7 +116,7 @@ tessera::interpretReference(const RunOptions &options, const runtime::Program &p
   return expected;
 }
 
-/// Of one execution of an op, without what its regions hold.
+/// Of one execution of an op without its regions.
 static double workOf(Operation *op) {
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
     double iterations = 1;

@@ -23,7 +23,7 @@ LineDiagnostics::LineDiagnostics(MLIRContext *context, bool remarks, llvm::raw_o
     : ScopedDiagnosticHandler(context) {
   setHandler([remarks, &os](Diagnostic &diagnostic) {
     auto print = [&os](Diagnostic &one, StringRef kind) {
-      if (!isa<UnknownLoc>(one.getLocation())) // else it is of the command line
+      if (!isa<UnknownLoc>(one.getLocation())) // otherwise it is on the command line
         os << toString(one.getLocation()) << ": ";
       os << kind << ": " << one << "\n";
     };
@@ -136,7 +136,7 @@ func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name,
   // Callees of the chosen function are needed; other public functions are other programs.
   std::set<StringRef> needed;
   SmallVector<func::FuncOp> work;
-  // So are the other parts of a program of several meshes.
+  // The same holds for the other parts of a program of several meshes.
   std::set<StringRef> parts;
   for (func::FuncOp function : module.getOps<func::FuncOp>())
     if (function == chosen || (partOf(chosen) && partOf(function) == partOf(chosen))) {

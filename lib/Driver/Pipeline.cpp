@@ -239,7 +239,7 @@ void tessera::registerPipeline() {
       "tessera-pipeline", "All passes from one phase to another",
       [](OpPassManager &manager, const TextOptions &text) {
         std::optional<Phase> from = parsePhase(text.from), to = parsePhase(text.to);
-        if (!from || !to) { // a registered pipeline has no other way to refuse
+        if (!from || !to) { // a registered pipeline has no other way to report an error
           llvm::errs() << "error: unknown phase '" << (from ? text.to : text.from).getValue()
                        << "'; phases are " << phaseNames() << "\n";
           std::exit(1);
@@ -254,7 +254,7 @@ void tessera::registerPipeline() {
         options.topology = text.topology;
         options.search.mode = text.mode;
         options.search.devices = text.devices;
-        if (text.memoryBudget != 0) // what is negative is the pass's to refuse
+        if (text.memoryBudget != 0) // the pass rejects negative values
           options.search.memoryBudget = text.memoryBudget;
         options.search.minimise = text.minimise;
         options.search.fullyUseDevices = text.fullyUseDevices;
@@ -263,7 +263,7 @@ void tessera::registerPipeline() {
         options.fusion = text.fusion;
         options.remarks = text.remarks;
         auto build = [&] {
-          if (failed(buildPipeline(manager, options))) // it has said why
+          if (failed(buildPipeline(manager, options))) // it has emitted the error
             std::exit(1);
         };
         if (text.gpu && *to >= Phase::normalized) {

@@ -225,7 +225,7 @@ private:
 
 } // namespace
 
-/// Numbers, texts, flags, and lists of texts and of such objects.
+/// Numbers, strings, flags, and lists of strings and of such objects.
 static llvm::json::Object toObject(DictionaryAttr written) {
   llvm::json::Object object;
   for (NamedAttribute entry : written) {

@@ -176,7 +176,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   Compilation compilation(options);
   CompileOptions compileOptions = options;
   compileOptions.kernels = false;
-  compileOptions.target = "cpu"; // compared with what shares nothing of a GPU's code
+  compileOptions.target = "cpu"; // independent of the code for a GPU
   compileOptions.archs.clear();  // of target cuda
   auto artifact = compileWith(compilation, compileOptions, /*singleDevice=*/true);
   if (!artifact)

@@ -115,11 +115,11 @@ static void printPlans(llvm::ArrayRef<dist::SearchedPlan> plans) {
 /// Compares plans for a program.
 static int searchProgram(const SearchOptions &options, Mode mode) {
   ProgramOptions program = options;
-  program.search.mode.clear(); // nothing beyond the normalized phase is asked for
+  program.search.mode.clear(); // stops at the normalized phase
   Compilation compilation(program);
   if (mlir::failed(compilation.checkCanSearch()) ||
       mlir::failed(compilation.toPhase(Phase::normalized)) ||
-      mlir::failed(compilation.checkCanSearch())) // as it was loaded
+      mlir::failed(compilation.checkCanSearch())) // the program as loaded
     return 1;
   mlir::FailureOr<dist::CostOptions> cost =
       dist::readCostOptions(compilation.module(), "time", options.topology);

@@ -35,7 +35,7 @@ namespace {
 struct Legacy {
   char program[4096]; ///< path of the program that was read last; empty: none
   bool isKept;        ///< its text is in `kept`, because `program` cannot be read again
-  char reason[1024];  ///< of an abort, empty where nobody said one
+  char reason[1024];  ///< of an abort; empty if unknown
 };
 } // namespace
 
@@ -92,9 +92,9 @@ static void leaveReason(const char *reason) {
 // The parent
 //===----------------------------------------------------------------------===//
 
-/// Signals that tell a process to end, from outside; passed on to the child.
+/// Signals by which others end a process; passed on to the child.
 static constexpr int kRequests[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-/// Signals that a process causes itself when something is wrong in it.
+/// Signals that a fault of the process raises.
 static constexpr int kFaults[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 
 static int waitFor(pid_t pid) {
@@ -105,7 +105,7 @@ static int waitFor(pid_t pid) {
   return status;
 }
 
-/// The program that the child read last; null if there was none or it is gone.
+/// The program that the child read last; null if there was none or it no longer exists.
 static std::unique_ptr<llvm::MemoryBuffer> programOfChild() {
   if (legacy->program[0] == 0)
     return nullptr;
@@ -116,7 +116,7 @@ static std::unique_ptr<llvm::MemoryBuffer> programOfChild() {
   return buffer ? std::move(*buffer) : nullptr;
 }
 
-/// Prints the error of a child that ended by a fault; returns the exit code.
+/// Prints the error of a crashed child; returns the exit code.
 static int report(int signal) {
   std::unique_ptr<llvm::MemoryBuffer> program = programOfChild();
   if (program)
@@ -138,7 +138,7 @@ static int report(int signal) {
   return 1;
 }
 
-/// In a child, if there can be one.
+/// Runs in a child, if one can be created.
 static int inChild(const std::function<int()> &body) {
   void *shared =
       ::mmap(nullptr, sizeof(Legacy), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -148,7 +148,7 @@ static int inChild(const std::function<int()> &body) {
   kept = ::memfd_create("tessera-program", MFD_CLOEXEC);
   std::fflush(nullptr);
   pid_t pid = ::fork();
-  if (pid < 0) { // no room for a second process: work without supervision
+  if (pid < 0) { // too many processes: work without supervision
     legacy = nullptr;
     return body();
   }
@@ -167,7 +167,7 @@ static int inChild(const std::function<int()> &body) {
     std::signal(request, SIG_DFL);
   if (llvm::is_contained(kFaults, number))
     return report(number);
-  // Somebody ended the child: end in the same way.
+  // Another process ended the child: end in the same way.
   std::signal(number, SIG_DFL);
   ::raise(number);
   return 128 + number;

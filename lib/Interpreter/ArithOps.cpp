@@ -48,7 +48,7 @@ template <typename F> static ScalarKernel floatBinary(ElementType type, F functi
   };
 }
 
-/// An integer operation that is defined everywhere, on sign-extended operands modulo 2^width.
+/// An integer operation that is defined for all sign-extended operands, modulo 2^width.
 template <typename F> static ScalarKernel intBinary(ElementType type, F function) {
   return [=](const Scalar *in, Scalar *out) -> const char * {
     *out = Scalar::ofInt(wrapTo(type, function(in[0].i, in[1].i)));
@@ -56,7 +56,7 @@ template <typename F> static ScalarKernel intBinary(ElementType type, F function
   };
 }
 
-/// The same on zero-extended operands.
+/// The same for zero-extended operands.
 template <typename F> static ScalarKernel unsignedBinary(ElementType type, F function) {
   return [=](const Scalar *in, Scalar *out) -> const char * {
     uint64_t a = zeroExtended(type, in[0].i), b = zeroExtended(type, in[1].i);
@@ -65,24 +65,25 @@ template <typename F> static ScalarKernel unsignedBinary(ElementType type, F fun
   };
 }
 
-/// The least value of a type, as a signed one.
+/// The least value of a signed type.
 static int64_t leastOf(ElementType type) {
   return wrapTo(type, static_cast<int64_t>(uint64_t(1) << (type.width - 1)));
 }
 
-/// A signed quotient: -1 of a division by zero; the least by -1 is itself (docs/numerics.md).
+/// A signed quotient: division by zero gives -1, the least value by -1 gives itself
+/// (docs/numerics.md).
 template <typename F> static ScalarKernel signedQuotient(ElementType type, F function) {
   return intBinary(type, [=, least = leastOf(type)](int64_t a, int64_t b) -> int64_t {
     return b == 0 ? -1 : b == -1 && a == least ? least : function(a, b);
   });
 }
 
-/// An unsigned quotient: all ones of a division by zero.
+/// An unsigned quotient: division by zero gives all ones.
 template <typename F> static ScalarKernel unsignedQuotient(ElementType type, F function) {
   return unsignedBinary(type, [=](uint64_t a, uint64_t b) { return b ? function(a, b) : ~0ULL; });
 }
 
-/// A shift, whose amount is unsigned. By the width or more nothing is left, or the sign.
+/// A shift by an unsigned amount. An amount of at least the width gives 0, or the sign.
 template <typename F> static ScalarKernel shift(ElementType type, bool keepsSign, F function) {
   return [=](const Scalar *in, Scalar *out) -> const char * {
     uint64_t amount = zeroExtended(type, in[1].i);
@@ -93,7 +94,7 @@ template <typename F> static ScalarKernel shift(ElementType type, bool keepsSign
   };
 }
 
-/// One operand to one result, whatever the types; `function` rounds or wraps itself.
+/// One operand to one result of any types; `function` rounds or wraps itself.
 template <typename F> static ScalarKernel unary(F function) {
   return [=](const Scalar *in, Scalar *out) -> const char * {
     *out = function(in[0]);
@@ -197,7 +198,7 @@ static bool compareFloats(arith::CmpFPredicate predicate, double a, double b) {
   llvm_unreachable("all predicates are listed");
 }
 
-/// Float to integer towards zero; beyond the range the nearest bound, 0 for NaN.
+/// Float to integer towards zero; saturates, and NaN gives 0.
 static Scalar toInt(ElementType to, double value, bool isSigned) {
   if (std::isnan(value))
     return Scalar::ofInt(0);
@@ -214,7 +215,7 @@ static Scalar toInt(ElementType to, double value, bool isSigned) {
   return Scalar::ofInt(wrapTo(to, static_cast<int64_t>(integer)));
 }
 
-/// The bits of one type read as another of the same width, by way of memory.
+/// Reinterprets the bits as another type of the same width.
 static ScalarKernel bitcast(Operation *op) {
   Type from = getElementTypeOrSelf(op->getOperand(0).getType());
   Type to = getElementTypeOrSelf(op->getResult(0).getType());
@@ -235,7 +236,7 @@ static ScalarKernel conversion(Operation *op, ElementType from, ElementType to) 
       })
       .Case([=](arith::SIToFPOp) {
         return unary([=](Scalar x) {
-          // 64-bit integers do not fit a double: round to f32 directly, and from there to 16 bits.
+          // 64-bit integers do not fit into a double: round to f32 directly, then to 16 bits.
           return Scalar::ofFloat(to.kind == ElementType::f64
                                      ? static_cast<double>(x.i)
                                      : roundTo(to, static_cast<float>(x.i)));
@@ -290,7 +291,7 @@ static ScalarKernel floatOp(Operation *op, ElementType type) {
       .Default([](Operation *) { return ScalarKernel(); });
 }
 
-/// Both halves of a product of two integers of the type's width.
+/// Both halves of the product of two integers.
 static ScalarKernel wideProduct(ElementType type, bool isSigned) {
   return [=](const Scalar *in, Scalar *out) -> const char * {
     APInt a(type.width, zeroExtended(type, in[0].i)), b(type.width, zeroExtended(type, in[1].i));
@@ -312,7 +313,7 @@ static ScalarKernel integerDivision(Operation *op, ElementType type) {
         return unsignedQuotient(
             type, [](uint64_t a, uint64_t b) { return a / b + static_cast<uint64_t>(a % b != 0); });
       })
-      // What a division by zero leaves is all of it.
+      // The remainder of a division by zero is the dividend.
       .Case([=](arith::RemSIOp) {
         return intBinary(type, [](int64_t a, int64_t b) {
           return b == 0 ? a : b == -1 ? 0 : a % b;
@@ -325,7 +326,7 @@ static ScalarKernel integerDivision(Operation *op, ElementType type) {
 }
 
 static ScalarKernel integerOp(Operation *op, ElementType type) {
-  // Sums and products wrap around: computed unsigned, where overflow is defined.
+  // Sums and products wrap around: compute them unsigned, where overflow is defined.
   return TypeSwitch<Operation *, ScalarKernel>(op)
       .Case([=](arith::AddIOp) { return unsignedBinary(type, std::plus<uint64_t>()); })
       .Case([=](arith::SubIOp) { return unsignedBinary(type, std::minus<uint64_t>()); })

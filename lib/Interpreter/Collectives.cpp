@@ -19,7 +19,7 @@ using sharding::ReduceKind;
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// What the other devices of a new partial contribute.
+/// The contribution of the other devices to a new partial.
 static Scalar identityOf(ReduceKind kind, ElementType type) {
   bool isFloat = type.isFloat();
   double infinity = std::numeric_limits<double>::infinity();
@@ -73,7 +73,7 @@ static int64_t combine(ReduceKind kind, int64_t a, int64_t b) {
 
 /// Reduces one element over its contributions, in their order.
 static Scalar reduce(ReduceKind kind, double scale, ElementType type, ArrayRef<Scalar> values) {
-  // 16-bit floats accumulate in f32 and are rounded once, when they are stored.
+  // 16-bit floats accumulate in f32 and are rounded once, on the store.
   ElementType accumulator = type;
   if (type.isFloat() && type.width == 16)
     accumulator = {ElementType::f32, 32};
@@ -151,7 +151,7 @@ sharding::Layout interpreter::hostLayout(const std::vector<int64_t> &shape) {
 // Collectives
 //===----------------------------------------------------------------------===//
 
-/// The move of operand `index`. Source and target may be on two meshes of the same devices.
+/// The move of operand `index`. Source and target may be on different meshes of the same devices.
 static FailureOr<Move> moveOf(Program &program, dist::CollectiveOpInterface op, unsigned index) {
   Move move;
   move.sourceMesh = move.targetMesh = program.meshes.get(op.getMeshAttr());
@@ -177,7 +177,7 @@ static FailureOr<Move> moveOf(Program &program, dist::CollectiveOpInterface op, 
   return move;
 }
 
-/// The group that each position belongs to.
+/// The group of each position.
 static FailureOr<std::vector<std::vector<int64_t>>> groupsOf(dist::CollectiveOpInterface op,
                                                              const sharding::Mesh &mesh) {
   auto axes =
@@ -194,7 +194,7 @@ static LogicalResult checkMember(Operation *op, int64_t member, size_t groupSize
          << "'" << op->getName() << "' names device " << member << " of a group of " << groupSize;
 }
 
-/// The group's buffers by a permutation: device i gets that of device permutation[i].
+/// Permutes the buffers of a group: device i gets that of device permutation[i].
 static FailureOr<Buffers> permute(dist::PermuteOp op, const Move &move, const Buffers &sources) {
   auto groups = groupsOf(op, move.sourceMesh);
   if (failed(groups))
@@ -215,8 +215,8 @@ static FailureOr<Buffers> permute(dist::PermuteOp op, const Move &move, const Bu
   return results;
 }
 
-/// Broadcast and scatter: every device takes its part from the root's buffer, and only from there.
-/// Gather and reduce: the root gets what all would get, the others' results are undefined.
+/// Broadcast and scatter: every device takes its part from the root's buffer only. Gather and
+/// reduce: the root gets the result, the results of the others are undefined.
 static FailureOr<Buffers> rooted(dist::CollectiveOpInterface op, int64_t root, const Move &move,
                                  const Buffers &sources, Scalar undefined) {
   auto groups = groupsOf(op, move.sourceMesh);
@@ -249,7 +249,7 @@ static FailureOr<Buffers> rooted(dist::CollectiveOpInterface op, int64_t root, c
   return results;
 }
 
-/// What fills buffers outside the tensor: the op's `fill`, or poison.
+/// The value of elements outside the tensor: the op's `fill`, or poison.
 static FailureOr<Scalar> paddingOf(Program &program, Operation *op, Type elementType) {
   auto fill = dyn_cast_or_null<TypedAttr>(op->getAttr("fill"));
   if (!fill)

@@ -21,17 +21,17 @@ struct Move {
   sharding::Layout source, target;
 };
 
-/// Executes a move and returns the buffers of the target mesh. What is outside the tensor
-/// is `padding`. Contributions are reduced in the order of their sources, 16-bit floats in f32.
+/// Executes a move and returns the buffers of the target mesh. Elements outside the tensor are
+/// `padding`. Contributions are reduced in the order of their sources, 16-bit floats in f32.
 Buffers carryOut(const Move &move, const Buffers &sources, Scalar padding);
 
-/// Executes a collective on the operands of every device, by position in its mesh; gives the
-/// results likewise. Fails with an error.
+/// Executes a collective on the operands of every device, by position in its mesh, and returns the
+/// results in the same order. Fails with an error.
 mlir::FailureOr<std::vector<llvm::SmallVector<Tensor>>>
 executeCollective(Program &program, dist::CollectiveOpInterface op,
                   llvm::ArrayRef<llvm::SmallVector<Tensor>> operands);
 
-/// A tensor on one device that is in no mesh: where global inputs come from and results go to.
+/// A tensor on one device without a mesh: the source of global inputs and the target of results.
 sharding::Mesh hostMesh();
 sharding::Layout hostLayout(const std::vector<int64_t> &shape);
 

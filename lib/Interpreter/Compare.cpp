@@ -57,7 +57,7 @@ Comparison tessera::interpreter::compare(const Tensor &actual, const Tensor &exp
   else if (expected.element().isFloat())
     result.maxError = found.maxRelative;
   else if (!found.equal)
-    result.maxError = std::max(found.maxError, 1.0); // large integers may be the same double
+    result.maxError = std::max(found.maxError, 1.0); // equal as doubles
   if (found.allNaN && expected.numElements() > 1)
     result.warnings.push_back("all elements are NaN");
   else if (found.allSame && expected.numElements() > 1)

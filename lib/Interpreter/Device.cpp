@@ -47,7 +47,7 @@ Operation *Device::collective() const {
 
 void Device::resume(ArrayRef<Tensor> values) {
   assert(status == Status::waiting && "only a waiting device is given results");
-  // A started collective is complete at once; its wait finds the values.
+  // A started collective completes at once; its wait only returns the values.
   auto start = dyn_cast<dist::StartOp>(current());
   Operation *receiver = start ? start.getWait() : current();
   for (auto [result, value] : llvm::zip_equal(receiver->getResults(), values))
@@ -66,8 +66,8 @@ void Device::enter(Block &block, ArrayRef<Tensor> arguments) {
   frames.push_back({&block, block.begin()});
 }
 
-/// For every op of a block the values that it is the last to read: those defined in the block, or
-/// its arguments. What a nested region reads is read by the op that holds the region.
+/// By op of a block, the values of the block (op results and arguments) that it is the last to
+/// read. An op also reads what its regions read.
 static DenseMap<Operation *, SmallVector<Value>> findLastUses(Block &block) {
   DenseMap<Operation *, SmallVector<Value>> result;
   auto add = [&](Value value, Operation *last) {

@@ -16,9 +16,9 @@
 
 namespace tessera::interpreter {
 
-/// One device: its values, its current op, and how it continues. Control flow is a stack of frames
-/// kept here rather than on the C++ stack, so that a device can stop in the middle of a loop, wait
-/// for others, and be resumed.
+/// One device: its values, its current op, and its frames. Control flow is a stack of frames kept
+/// here rather than on the C++ stack, so that a device can stop in the middle of a loop, wait for
+/// others, and resume.
 class Device : public Evaluator {
 public:
   enum class Status { running, waiting, finished, failed };
@@ -28,17 +28,17 @@ public:
   Device(Program &program, mlir::func::FuncOp function, llvm::ArrayRef<Tensor> arguments,
          int64_t processId = -1);
 
-  /// Runs until it finishes, fails (after an error), or reaches an op that other devices take
-  /// part in.
+  /// Runs until it finishes, fails (after an error), or reaches an op in which other devices
+  /// participate.
   Status run();
   Status getStatus() const { return status; }
-  /// The op that it waits at: a collective, a send, a receive, a start. Null unless it waits.
+  /// The op at which it waits: a collective, a send, a receive, a start. Null unless it waits.
   mlir::Operation *waitingAt() const;
-  /// The collective itself when it waits at one, started or not.
+  /// The collective at which it waits, started or not.
   mlir::Operation *collective() const;
-  /// Gives a waiting device the results of what it waits for, and lets it go on.
+  /// Gives a waiting device the results of its op and resumes it.
   void resume(llvm::ArrayRef<Tensor> results);
-  /// What the function returned, once finished.
+  /// The values that the function returned, once finished.
   llvm::ArrayRef<Tensor> getResults() const { return results; }
   int64_t getProcessId() const { return processId; }
   mlir::func::FuncOp getFunction() const { return function; }
@@ -54,15 +54,15 @@ private:
   void enter(mlir::Block &block, llvm::ArrayRef<Tensor> arguments);
   void enterLoop(mlir::scf::ForOp loop);
   mlir::LogicalResult enterCall(mlir::func::CallOp call);
-  /// An op of another dialect in terms of simpler ops.
+  /// Executes an op of another dialect in terms of simpler ops.
   mlir::LogicalResult enterDecomposed(mlir::linalg::AggregatedOpInterface op);
-  /// One operation of the topmost frame.
+  /// Executes one operation of the topmost frame.
   void step();
   void leave(mlir::Operation *terminator);
-  /// Ends the topmost frame, gives its values to the op that it belongs to, goes on after that.
+  /// Ends the topmost frame, passes its values to its parent op, and continues after that op.
   void leaveWith(llvm::ArrayRef<Tensor> values);
   void leaveLoop(mlir::scf::ForOp loop, llvm::ArrayRef<Tensor> yielded);
-  /// Goes on after the current op, and forgets what nothing reads any more.
+  /// Continues after the current op, and frees values that have no more readers.
   void advance();
   Outcome executeHere(mlir::Operation *op);
   Outcome executeCheck(mlir::Operation *op);

@@ -32,7 +32,7 @@ Outcome tessera::interpreter::executeElementwise(Evaluator &evaluator, Operation
   if (!kernel)
     return Outcome::unknown;
 
-  // A select may have one condition for whole tensors, and clampf and the like scalars: an operand
+  // The condition of a select on tensors may be a scalar, and so may operands of clampf: an operand
   // of rank 0 represents all elements.
   SmallVector<Tensor> operands = evaluator.get(op->getOperands());
   ArrayRef<int64_t> shape;

@@ -70,7 +70,7 @@ unsigned ElementBody::slotOf(Value value) {
   return it->second;
 }
 
-/// The element of a tensor from outside the body.
+/// An element of a tensor defined outside the body.
 static ScalarKernel extractFrom(Tensor source) {
   return [source](const Scalar *in, Scalar *out) -> const char * {
     SmallVector<int64_t, 4> index;

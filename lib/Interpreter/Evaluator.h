@@ -16,7 +16,7 @@
 
 namespace tessera::interpreter {
 
-/// What all devices of a run share.
+/// State shared by all devices of a run.
 struct Program {
   Program(mlir::ModuleOp module, const Options &options)
       : module(module), options(options), meshes(module) {}
@@ -26,38 +26,39 @@ struct Program {
   dist::MeshTable meshes;
   uint64_t operations = 0; ///< executed so far
   llvm::DenseMap<mlir::Attribute, Tensor> constants;
-  /// Ops that the interpreter does not know as functions of those that it does.
+  /// Ops unknown to the interpreter, as functions of known ops.
   llvm::DenseMap<mlir::Operation *, mlir::OwningOpRef<mlir::func::FuncOp>> decomposed;
-  /// For each operation the values that nothing reads after it, by block.
+  /// By block and operation, the values that the operation is the last to read.
   llvm::DenseMap<mlir::Block *, llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value>>>
       lastUses;
 };
 
-/// The index inside a dimension of `extent` that is nearest, for a slice of `size` elements,
-/// `stride` apart, that begins there.
+/// The index nearest to the given one at which a slice of `size` elements with `stride` is within a
+/// dimension of `extent`.
 int64_t clampedIndex(int64_t index, int64_t extent, int64_t size = 1, int64_t stride = 1);
 
-/// How an attempt to execute an op ended. `unknown`: it is of no kind that this function executes.
+/// The outcome of an attempt to execute an op. `unknown`: this function does not execute ops of its
+/// kind.
 enum class Outcome { done, failed, unknown };
 
-/// The values of one device, and how its errors are worded.
+/// The values of one device, and the prefix of its errors.
 class Evaluator {
 public:
-  /// `who` begins every message: empty, or `on device 3: `.
+  /// `who` prefixes every message: empty, or `on device 3: `.
   Evaluator(Program &program, std::string who) : program(program), who(std::move(who)) {}
 
   const Tensor &get(mlir::Value value) const;
   llvm::SmallVector<Tensor> get(mlir::ValueRange values) const;
   /// The value of an integer or index scalar.
   int64_t getInt(mlir::Value value) const { return get(value).item().i; }
-  /// Static entries of a mixed list as they are, dynamic ones by their values.
+  /// The values of a mixed list: static entries, and values of dynamic ones.
   llvm::SmallVector<int64_t> getInts(llvm::ArrayRef<mlir::OpFoldResult> mixed) const;
   void set(mlir::Value value, Tensor tensor);
   void drop(mlir::Value value) { values.erase(value); }
-  /// A tensor that nobody has written.
+  /// An uninitialized tensor.
   Tensor undefined(mlir::Type elementType, llvm::ArrayRef<int64_t> shape) const;
 
-  /// An error at an op: `on device 3: 'arith.divsi' ` and what follows. It does not print the op.
+  /// An error at an op: `on device 3: 'arith.divsi' ` and the message. It does not print the op.
   mlir::InFlightDiagnostic error(mlir::Operation *op) const;
 
   Program &program;
@@ -71,14 +72,14 @@ private:
 /// `tensor.generate`. Prepared once, then run for every element.
 class ElementBody {
 public:
-  /// Fails with an error at the first op that is not known. `wide`: sums and products of 16-bit
-  /// floats that are computed in f32.
+  /// Fails with an error at the first unknown op. `wide`: sums and products of 16-bit floats that
+  /// are computed in f32.
   static mlir::FailureOr<ElementBody> prepare(mlir::Block &block, Evaluator &evaluator,
                                               llvm::ArrayRef<mlir::Operation *> wide = {});
   ElementBody(ElementBody &&) = default;
 
-  /// Runs it on values for its block arguments at an iteration (what `linalg.index` gives). Its
-  /// yielded values follow from `yielded`. Fails with an error at the op without a result.
+  /// Runs the region with values for its block arguments at an iteration (the results of
+  /// `linalg.index`); `yielded` returns the results. Fails with an error at an op without a result.
   mlir::LogicalResult run(llvm::ArrayRef<Scalar> arguments, llvm::ArrayRef<int64_t> iteration);
   Scalar yielded(unsigned index) const { return slots[body.yields[index]]; }
 
@@ -86,7 +87,7 @@ private:
   explicit ElementBody(Evaluator &evaluator)
       : evaluator(&evaluator), iteration(std::make_unique<llvm::SmallVector<int64_t>>()) {}
   struct Step;
-  /// The ops of a block and what it yields.
+  /// The ops of a block and its yielded values.
   struct Sequence {
     std::vector<Step> steps;
     llvm::SmallVector<unsigned> yields;
@@ -94,7 +95,7 @@ private:
   mlir::FailureOr<ScalarKernel> kernelOf(mlir::Operation *op);
   mlir::FailureOr<Sequence> sequenceOf(mlir::Block &block);
   mlir::LogicalResult run(const Sequence &sequence);
-  /// The slot of a value; a scalar from outside gets one with its value.
+  /// The slot of a value; a scalar from outside gets a slot with its value.
   unsigned slotOf(mlir::Value value);
 
   struct Step {
@@ -106,7 +107,7 @@ private:
   };
   Evaluator *evaluator;
   llvm::SmallVector<mlir::Operation *> wide;
-  std::unique_ptr<llvm::SmallVector<int64_t>> iteration; ///< seen by the kernels of linalg.index
+  std::unique_ptr<llvm::SmallVector<int64_t>> iteration; ///< read by the kernels of linalg.index
   llvm::DenseMap<mlir::Value, unsigned> slotOfValue;
   std::vector<Scalar> slots;
   Sequence body;

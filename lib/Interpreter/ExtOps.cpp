@@ -16,8 +16,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::interpreter;
 
-/// Visits the lines of a shape along `dim`: the position of a line's first element and the distance
-/// of its elements.
+/// Visits the lines of a shape along `dim`, by the position of the first element and the stride.
 static bool forEachLine(ArrayRef<int64_t> shape, unsigned dim,
                         function_ref<bool(int64_t line, int64_t stride)> visit) {
   SmallVector<int64_t> lines(shape);
@@ -76,10 +75,10 @@ static Outcome executeScan(Evaluator &evaluator, ext::ScanOp op) {
   return Outcome::done;
 }
 
-/// Less than zero where `a` comes before `b` ascending: NaN is last, and the zeros are equal.
+/// Negative if `a` comes before `b` in ascending order: NaN is last, and the zeros are equal.
 static int compareKeys(ElementType type, Scalar a, Scalar b) {
   if (!type.isFloat()) {
-    if (type.width == 1) // a true one is -1
+    if (type.width == 1) // true is stored as -1
       std::swap(a, b);
     return a.i < b.i ? -1 : a.i > b.i;
   }

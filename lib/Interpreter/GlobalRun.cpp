@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::interpreter;
 
-/// What an argument type becomes as a Tensor: its element type and shape, or nothing.
+/// The element type and shape of an argument type as a Tensor; empty if it is not representable.
 static std::optional<RankedTensorType> asTensor(Type type) {
   if (!elementOf(type))
     return std::nullopt;
@@ -49,7 +49,7 @@ bool interpreter::hasLocalView(ModuleOp module) {
                       [](func::FuncOp function) { return dist::isLocalView(function); });
 }
 
-/// The program that a local function is a part of.
+/// The program to which a local function belongs.
 static StringRef programOf(func::FuncOp function) {
   auto attribute = function->getAttrOfType<StringAttr>(dist::DistDialect::kPartOf);
   return attribute ? attribute.getValue() : function.getName();
@@ -102,7 +102,7 @@ FailureOr<SmallVector<Argument>> interpreter::globalArguments(ModuleOp module, S
   }
   if (!found)
     return mlir::emitError(module.getLoc()) << "no function '" << name << "'";
-  // An argument that no part of the program reads is in no local function: any value will do.
+  // An argument that no part of the program reads is in no local function: any value is correct.
   for (Argument &argument : result)
     if (!argument.type)
       argument.type = IndexType::get(module.getContext());

@@ -20,14 +20,14 @@ using namespace tessera::interpreter;
 
 namespace {
 
-/// Where an indexing map leads in one operand, from iteration to linear position.
+/// The access to one operand by an indexing map, from iteration to linear position.
 class Access {
 public:
-  /// Fails when the map leaves the tensor somewhere in the iteration space; `index` is then an
-  /// offending index of dimension `dim`.
+  /// Fails if the map leaves the tensor somewhere in the iteration space; `index` is then an
+  /// out-of-bounds index of dimension `dim`.
   static FailureOr<Access> get(AffineMap map, const Tensor &tensor, ArrayRef<int64_t> ranges,
                                int64_t &dim, int64_t &index);
-  /// Position at an iteration, -1 outside (only where the map is not linear).
+  /// Position at an iteration; -1 if out of bounds (possible only for nonlinear maps).
   int64_t at(ArrayRef<int64_t> iteration) const;
 
 private:
@@ -40,7 +40,7 @@ private:
 
 } // namespace
 
-/// Whether an expression is a sum of multiples of loops: no modulo, no division.
+/// Whether an expression is a sum of multiples of loops, without modulo and division.
 static bool isLinear(AffineExpr expr) {
   bool found = true;
   expr.walk([&](AffineExpr part) {
@@ -59,7 +59,7 @@ FailureOr<Access> Access::get(AffineMap map, const Tensor &tensor, ArrayRef<int6
   access.linear = llvm::all_of(map.getResults(), isLinear);
   if (!access.linear)
     return access;
-  // A linear expression is known from its values at the origin and at the unit points.
+  // A linear expression is determined by its values at the origin and at the unit points.
   SmallVector<int64_t> origin(ranges.size(), 0);
   SmallVector<int64_t> base = map.compose(ArrayRef<int64_t>(origin));
   access.strides.assign(ranges.size(), 0);
@@ -77,7 +77,7 @@ FailureOr<Access> Access::get(AffineMap map, const Tensor &tensor, ArrayRef<int6
     }
   }
   if (llvm::is_contained(ranges, 0))
-    return access; // nothing is ever read
+    return access; // an empty tensor is never read
   for (int64_t d = 0; d < tensor.rank(); ++d)
     if (least[d] < 0 || greatest[d] >= tensor.shape()[d]) {
       dim = d;
@@ -96,7 +96,7 @@ int64_t Access::at(ArrayRef<int64_t> iteration) const {
   return position;
 }
 
-/// The elements in another type of floats, rounded to it.
+/// The elements rounded to another float type.
 static Tensor castElements(const Tensor &tensor, Type elementType) {
   Tensor result(elementType, tensor.shape());
   for (int64_t i = 0, n = tensor.numElements(); i < n; ++i)
@@ -104,7 +104,7 @@ static Tensor castElements(const Tensor &tensor, Type elementType) {
   return result;
 }
 
-/// Walks the iteration space in row-major order: outputs are read, combined and written in place.
+/// Iterates in row-major order: outputs are read, combined and written in place.
 static LogicalResult walk(Evaluator &evaluator, linalg::LinalgOp op, ArrayRef<int64_t> ranges,
                           MutableArrayRef<Tensor> operands, ArrayRef<Operation *> wide) {
   SmallVector<Access> accesses;
@@ -179,7 +179,7 @@ static Outcome executeStructured(Evaluator &evaluator, linalg::LinalgOp op) {
   return Outcome::done;
 }
 
-/// exp(x - max) / sum of it, along one dimension.
+/// exp(x - max) / sum of exp(x - max), along one dimension.
 static Outcome executeSoftmax(Evaluator &evaluator, linalg::SoftmaxOp op) {
   const Tensor &input = evaluator.get(op.getInput());
   Tensor result = input;
@@ -195,7 +195,7 @@ static Outcome executeSoftmax(Evaluator &evaluator, linalg::SoftmaxOp op) {
     double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
     for (int64_t i = 0; i < extent; ++i) {
       double value = input.load(at(i)).f;
-      // A NaN stays, as in arith.maximumf.
+      // Propagates NaN, as arith.maximumf does.
       greatest = std::isnan(value) || value > greatest ? value : greatest;
       if (std::isnan(value))
         break;

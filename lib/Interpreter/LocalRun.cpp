@@ -45,7 +45,7 @@ LogicalResult LocalRun::collectFunctions() {
 // Inputs
 //===----------------------------------------------------------------------===//
 
-/// The move between the host, which holds a global tensor, and a sharding of it.
+/// The move between the host, which holds the global tensor, and a sharding of it.
 static FailureOr<Move> hostMove(Program &program, Location loc, dist::ShardingAttr attr,
                                 RankedTensorType type, bool toHost) {
   const sharding::Mesh *mesh = program.meshes.lookup(attr.getMesh().getAttr());
@@ -174,7 +174,7 @@ LogicalResult LocalRun::receive(Device &device, dist::RecvOp op, bool &progresse
     return device.error(op) << "is executed by a device outside mesh '" << move.targetMesh.name
                             << "'";
   if (execution >= channel.delivered.size()) {
-    // All parts must be there: which of them this device needs is not worth asking.
+    // Wait for all parts: finding out which of them this device needs would be more complex.
     if (execution >= channel.sent.size() ||
         llvm::any_of(channel.sent[execution], [](const Tensor &part) { return !part; }))
       return success();
@@ -221,7 +221,7 @@ LogicalResult LocalRun::round(bool &progressed) {
 }
 
 LogicalResult LocalRun::reportStuck() {
-  // The first device that waits in vain, and the first one that is somewhere else.
+  // Reports the first device that waits for ever, and the first one that is elsewhere.
   for (LocalFunction &part : parts)
     for (Device &device : part.devices) {
       Operation *op = device.waitingAt();
@@ -279,7 +279,7 @@ FailureOr<SmallVector<Tensor>> LocalRun::run(ArrayRef<Tensor> inputs) {
 
 LogicalResult LocalRun::checkReplicas(LocalFunction &part, unsigned result, const Move &move,
                                       const Buffers &buffers) {
-  // Devices that hold the same box, and the same contribution to it, must hold the same bits.
+  // Devices with the same box of the same contribution must hold the same bits.
   const sharding::Mesh &mesh = move.sourceMesh;
   std::map<std::pair<std::vector<int64_t>, sharding::Box>, int64_t> first;
   for (int64_t position = 0; position < mesh.numDevices(); ++position) {

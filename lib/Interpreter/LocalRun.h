@@ -23,33 +23,33 @@ struct LocalFunction {
   Device &device(int64_t processId);
 };
 
-/// All devices of a program. They take turns: each runs until it needs others; then what all of
-/// them wait for is carried out.
+/// All devices of a program. They run in turn, each until it needs others; then the ops for which
+/// all of them wait are executed.
 class LocalRun {
 public:
   LocalRun(Program &program, llvm::StringRef name) : program(program), name(name) {}
   mlir::FailureOr<llvm::SmallVector<Tensor>> run(llvm::ArrayRef<Tensor> inputs);
 
 private:
-  /// What the devices have sent under one id: by execution of the send, by position of the source
-  /// mesh; null until it is there.
+  /// The tensors sent under one id: by execution of the send, by position of the source mesh; null
+  /// until sent.
   struct Channel {
     std::vector<Buffers> sent;
-    std::vector<Buffers> delivered;            ///< by position of the target mesh, once all is sent
+    std::vector<Buffers> delivered; ///< by position of the target mesh, once all parts are sent
     std::map<int64_t, size_t> sends, receives; ///< executions so far, by process id
   };
 
   mlir::LogicalResult collectFunctions();
-  /// The part of a global input that every device of a function starts with.
+  /// The part of a global input with which every device of a function starts.
   mlir::FailureOr<Buffers> cut(LocalFunction &part, unsigned argument, const Tensor &input);
   mlir::LogicalResult start(LocalFunction &part, llvm::ArrayRef<Tensor> inputs);
-  /// Runs every device as far as it goes alone, then what they wait for. `progressed` is false when
-  /// nobody could go on.
+  /// Runs every device as far as it can alone, then executes the ops for which they wait.
+  /// `progressed` is false if no device could continue.
   mlir::LogicalResult round(bool &progressed);
   mlir::LogicalResult meet(LocalFunction &part, bool &progressed);
   mlir::LogicalResult send(Device &device, dist::SendOp op);
   mlir::LogicalResult receive(Device &device, dist::RecvOp op, bool &progressed);
-  /// Says who waits where.
+  /// Emits an error that names the waiting devices.
   mlir::LogicalResult reportStuck();
   mlir::LogicalResult assemble(LocalFunction &part, llvm::SmallVector<Tensor> &results);
   mlir::LogicalResult checkReplicas(LocalFunction &part, unsigned result, const Move &move,

@@ -45,7 +45,7 @@ template <typename F> static ScalarKernel integer(ElementType type, F function) 
   };
 }
 
-/// base^exponent modulo 2^width; to a negative power 1 divided by the positive one.
+/// base^exponent modulo 2^width; a negative exponent gives 1 divided by the positive power.
 static int64_t integerPower(ElementType type, int64_t base, int64_t exponent) {
   if (exponent < 0)
     return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : base == 0 ? -1 : 0;
@@ -57,7 +57,7 @@ static int64_t integerPower(ElementType type, int64_t base, int64_t exponent) {
 }
 
 static double roundEven(double x) {
-  // A tie goes to the even neighbour; `nearbyint` would depend on the rounding mode.
+  // Ties go to the even neighbour; `nearbyint` would depend on the rounding mode.
   double below = std::floor(x), difference = x - below;
   double result = difference < 0.5               ? below
                   : difference > 0.5             ? below + 1
@@ -66,7 +66,7 @@ static double roundEven(double x) {
   return std::copysign(result, x);
 }
 
-// The C functions are overloaded; a kernel wants one of them.
+// The C functions are overloaded, so each is wrapped in a lambda.
 #define UNARY(Op, function)                                                                        \
   .Case([=](math::Op) { return unary(type, [](double x) { return function(x); }); })
 
@@ -172,7 +172,7 @@ ScalarKernel tessera::interpreter::getMathKernel(Operation *op) {
       .Case([=](math::IsInfOp) { return predicate([](double x) { return std::isinf(x); }); })
       .Case([=](math::IsFiniteOp) { return predicate([](double x) { return std::isfinite(x); }); })
       .Case([=](math::IsNormalOp) {
-        // Of the type itself: a subnormal f32 is a normal double.
+        // By the exponents of the type: a subnormal f32 is a normal double.
         int least = type.kind == ElementType::f64   ? -1022
                     : type.kind == ElementType::f16 ? -14
                                                     : -126;

@@ -16,25 +16,25 @@
 
 namespace tessera::interpreter {
 
-/// What an `arith` or `math` op does to one element of each operand. Returns null, or the reason
-/// why there is no result, as the rest of a sentence.
+/// Computes an `arith` or `math` op on one element of each operand. Returns null, or the reason why
+/// there is no result, as the rest of a sentence.
 using ScalarKernel = std::function<const char *(const Scalar *operands, Scalar *results)>;
 
-/// The kernel of an op, from its name, attributes and element types; empty for an op that is not
-/// known, or of element types that it is not known for.
+/// The kernel of an op, from its name, attributes and element types; empty if the op or its element
+/// types are not supported.
 ScalarKernel getScalarKernel(mlir::Operation *op);
-/// The two halves of it (ArithOps.cpp, MathOps.cpp).
+/// The kernels by dialect (ArithOps.cpp, MathOps.cpp).
 ScalarKernel getArithKernel(mlir::Operation *op);
 ScalarKernel getMathKernel(mlir::Operation *op);
 
 /// The kernel of an `arith.addf` or `mulf` of 16-bit floats that is computed in f32.
 ScalarKernel getWideKernel(mlir::Operation *op);
 
-/// arith.maximumf and minimumf: NaN of a NaN, and -0 is less than 0.
+/// arith.maximumf and minimumf: propagate NaN, and -0 is less than 0.
 double maximum(double a, double b);
 double minimum(double a, double b);
 
-/// Element type of a scalar or tensor type; nothing when it is not one of ElementType's.
+/// Element type of a scalar or tensor type; empty if ElementType does not have it.
 std::optional<ElementType> elementOf(mlir::Type type);
 
 } // namespace tessera::interpreter

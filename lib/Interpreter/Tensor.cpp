@@ -48,7 +48,7 @@ static const llvm::fltSemantics &semanticsOf(ElementType type) {
   return type.kind == ElementType::f16 ? APFloat::IEEEhalf() : APFloat::BFloat();
 }
 
-/// Bits of the value of a 16-bit float type that is nearest.
+/// The bits of the nearest value of a 16-bit float type.
 static uint16_t toHalfBits(ElementType type, double value) {
   APFloat number(value);
   bool losesInfo;
@@ -67,7 +67,7 @@ double interpreter::roundTo(ElementType type, double value) {
   case ElementType::f32:
     return static_cast<float>(value);
   default:
-    // Through f32, as hardware without 16-bit arithmetic does it.
+    // Through f32, like hardware without 16-bit arithmetic.
     return roundOnceTo(type, static_cast<float>(value));
   }
 }
@@ -89,7 +89,7 @@ Scalar interpreter::poisonOf(ElementType type, Poison poison) {
   if (poison == Poison::zero)
     return type.isFloat() ? Scalar::ofFloat(0) : Scalar::ofInt(0);
   if (!type.isFloat()) {
-    // Neither least nor greatest: those are identities of reductions.
+    // Neither least nor greatest, which are identities of reductions.
     int64_t high = static_cast<int64_t>(llvm::maskTrailingOnes<uint64_t>(type.width) >> 1);
     int64_t offset = std::min<int64_t>(77, high / 16);
     return Scalar::ofInt(wrapTo(type, poison == Poison::low ? -high + offset : high - offset));
@@ -177,7 +177,7 @@ void Tensor::store(int64_t linear, Scalar value) {
   case ElementType::integer:
     break;
   }
-  // Without the sign extension: the bytes of a true i1 are 1, as compiled code has it.
+  // Without sign extension: compiled code stores a true i1 as the byte 1.
   uint64_t bits = zeroExtended(kind, value.i);
   switch (kind.bytes()) {
   case 1:
@@ -248,7 +248,7 @@ void interpreter::copyBox(const Tensor &source, const std::vector<int64_t> &sour
 // Constants and text
 //===----------------------------------------------------------------------===//
 
-/// The bytes of a resource, which are those of a Tensor.
+/// The bytes of a resource in the layout of a Tensor.
 static Tensor fromResource(DenseResourceElementsAttr attribute) {
   Tensor result(attribute.getType().getElementType(), attribute.getType().getShape());
   AsmResourceBlob *blob = attribute.getRawHandle().getBlob();
@@ -302,7 +302,7 @@ static void printElement(raw_ostream &os, ElementType type, Scalar value) {
           ? std::to_chars(text, text + sizeof(text), value.f)
           : std::to_chars(text, text + sizeof(text), static_cast<float>(value.f));
   StringRef printed(text, end.ptr - text);
-  // The sign of a NaN means nothing and differs between machines.
+  // The sign of a NaN has no meaning and differs between machines.
   os << (printed == "-nan" ? "nan" : printed);
 }
 

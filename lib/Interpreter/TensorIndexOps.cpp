@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace tessera::interpreter;
 
-/// Position of the element that an op names, or -1 after an error.
+/// The position of the element that an op accesses, or -1 after an error.
 static int64_t positionOf(Evaluator &evaluator, Operation *op, const Tensor &tensor,
                           ValueRange indices) {
   SmallVector<int64_t> index;
@@ -53,13 +53,13 @@ static Outcome fromElements(Evaluator &evaluator, tensor::FromElementsOp op) {
   return Outcome::done;
 }
 
-/// Walks what gather and scatter have in common: `indices` names by its last dimension coordinates
-/// in the `dims` of `large`; `small` has the leading dimensions of `indices` and then the others of
-/// `large`. Calls `visit` with positions in both.
+/// Visits the common iteration of gather and scatter: the last dimension of `indices` holds
+/// coordinates in the `dims` of `large`; `small` has the leading dimensions of `indices` and then
+/// the other dimensions of `large`. Calls `visit` with the positions in both.
 static LogicalResult walkGathered(Evaluator &evaluator, Operation *op, const Tensor &large,
                                   const Tensor &indices, ArrayRef<int64_t> dims,
                                   llvm::function_ref<void(int64_t, int64_t)> visit) {
-  // The slice that one tuple of coordinates names: extent 1 in the gathered dimensions.
+  // The slice at one tuple of coordinates has extent 1 in the gathered dimensions.
   SmallVector<int64_t> slice(large.shape());
   for (int64_t d : dims)
     slice[d] = 1;
@@ -88,7 +88,7 @@ static LogicalResult walkGathered(Evaluator &evaluator, Operation *op, const Ten
 static Outcome gather(Evaluator &evaluator, tensor::GatherOp op) {
   const Tensor &source = evaluator.get(op.getSource());
   const Tensor &indices = evaluator.get(op.getIndices());
-  // Leading dimensions of the indices, then the slice's, in whichever rank the op asks for.
+  // The leading dimensions of the indices, then the slice's, with or without the gathered ones.
   SmallVector<int64_t> shape(indices.shape().drop_back());
   bool reduced = op.getType().getRank() < static_cast<int64_t>(shape.size()) + source.rank();
   for (int64_t d = 0; d < source.rank(); ++d) {

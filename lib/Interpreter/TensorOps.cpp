@@ -20,7 +20,7 @@ static Outcome finish(Evaluator &evaluator, Operation *op, Tensor result) {
   return Outcome::done;
 }
 
-/// A tensor type's shape with the dynamic extents taken from `sizes` in order.
+/// A tensor type's shape; dynamic extents are taken from `sizes` in order.
 static SmallVector<int64_t> shapeWith(Evaluator &evaluator, Type type, ValueRange sizes) {
   SmallVector<int64_t> shape(cast<RankedTensorType>(type).getShape());
   for (int64_t &extent : shape)
@@ -31,7 +31,7 @@ static SmallVector<int64_t> shapeWith(Evaluator &evaluator, Type type, ValueRang
   return shape;
 }
 
-/// An error unless `shape` has no negative extent and as many elements as `count` (when given).
+/// Emits an error if `shape` has a negative extent or not `count` elements (if given).
 static LogicalResult checkShape(Evaluator &evaluator, Operation *op, ArrayRef<int64_t> shape,
                                 std::optional<int64_t> count = std::nullopt) {
   int64_t product = 1;
@@ -105,8 +105,8 @@ static Outcome dim(Evaluator &evaluator, tensor::DimOp op) {
 
 namespace {
 
-/// A strided box of a large tensor, and a small tensor that has its elements without the dimensions
-/// that the op drops.
+/// A strided box of a large tensor, and a small tensor with the elements of the box and without the
+/// dimensions that the op drops.
 struct Slice {
   SmallVector<int64_t> offsets, sizes, strides;
   llvm::SmallBitVector dropped;
@@ -121,7 +121,7 @@ struct Slice {
   }
   /// Calls `visit` with the positions in the large and the small tensor, both row-major.
   void forEach(const Tensor &large, llvm::function_ref<void(int64_t, int64_t)> visit) const {
-    int64_t small = 0; // dropped dimensions have one index: the order is the same
+    int64_t small = 0; // dropped dimensions have extent 1, so the order is the same
     forEachIndex(sizes, [&](ArrayRef<int64_t> index) {
       int64_t position = 0;
       for (auto [d, i] : llvm::enumerate(index))
@@ -148,7 +148,7 @@ static FailureOr<Slice> sliceOf(Evaluator &evaluator, Op op, const Tensor &large
           std::min(std::max(slice.strides[d], -(first / steps)), (extent - 1 - first) / steps);
     int64_t last = first + (slice.sizes[d] - 1) * slice.strides[d];
     bool inside = std::min(first, last) >= 0 && std::max(first, last) < large.shape()[d];
-    // An empty slice touches nothing.
+    // An empty slice accesses nothing.
     if (slice.sizes[d] < 0 || (slice.sizes[d] > 0 && !inside))
       return evaluator.error(op.getOperation())
              << "takes offset " << first << ", size " << slice.sizes[d] << ", stride "
@@ -189,7 +189,7 @@ static Outcome concat(Evaluator &evaluator, tensor::ConcatOp op) {
   Tensor result(inputs.front().getElementType(), shape);
   std::vector<int64_t> begin(shape.size(), 0);
   for (const Tensor &input : inputs) {
-    // The part as a box of the result's indices, in which it begins at `begin`.
+    // The input as a box of the result's indices that begins at `begin`.
     tessera::sharding::Box box{begin, input.shape().vec()};
     copyBox(input, begin, result, std::vector<int64_t>(shape.size(), 0), box);
     begin[along] += input.shape()[along];
@@ -226,7 +226,7 @@ static Outcome pad(Evaluator &evaluator, tensor::PadOp op) {
   SmallVector<int64_t> shape;
   for (int64_t d = 0; d < source.rank(); ++d) {
     int64_t own = source.shape()[d], extent = op.getType().getDimSize(d);
-    if (!ShapedType::isDynamic(extent)) { // the source is inside
+    if (!ShapedType::isDynamic(extent)) { // the source is within the result
       if (ShapedType::isDynamic(op.getStaticLow()[d]))
         low[d] = clampedIndex(low[d], extent, own);
       if (ShapedType::isDynamic(op.getStaticHigh()[d]))
