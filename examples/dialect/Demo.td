@@ -1,4 +1,4 @@
-//===- Demo.td - A dialect that Tessera knows nothing of ----*- tablegen -*-===//
+//===- Demo.td - A dialect outside of Tessera -------------*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,13 +12,13 @@ include "tessera/Dialect/Dist/IR/ShardingInterfaces.td"
 def Demo_Dialect : Dialect {
   let name = "demo";
   let cppNamespace = "::demo";
-  let summary = "Operations from outside of Tessera's tree";
+  let summary = "Operations defined outside of Tessera's tree";
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
                            "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
-// An op is distributed by ShardingRuleOpInterface and executed as what AggregatedOpInterface makes of it. `sharding`
-// lists the methods of the former that the op does not leave at their defaults.
+// ShardingRuleOpInterface distributes an op, and AggregatedOpInterface decomposes it for execution. `sharding` lists the
+// methods of the former that the op overrides.
 class Demo_Op<string mnemonic, list<string> sharding, list<Trait> traits = []>
     : Op<Demo_Dialect, mnemonic, !listconcat(traits, [
         Pure,
@@ -33,7 +33,7 @@ def Demo_ScaledAddOp : Demo_Op<"scaled_add", ["passesPartial"], [AllTypesMatch<[
 }
 
 def Demo_RmsNormOp : Demo_Op<"rms_norm", ["getOperationsPerIteration"], [AllTypesMatch<["x", "result"]>]> {
-  let summary = "x / sqrt(mean(x * x) + epsilon), the mean over the last dimension";
+  let summary = "x / sqrt(mean(x * x) + epsilon), with the mean over the last dimension";
   let arguments = (ins AnyStaticShapeTensor:$x, F64Attr:$epsilon);
   let results = (outs AnyStaticShapeTensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($result)";
@@ -56,7 +56,7 @@ def Demo_PeakOp : Demo_Op<"peak", []> {
 }
 
 def Demo_LogOp : Op<Demo_Dialect, "log", [DeclareOpInterfaceMethods<Dist_ShardingRuleOpInterface>]> {
-  let summary = "Prints x: an effect, which no op of the global view may have";
+  let summary = "Prints x: a side effect, which ops of the global view must not have";
   let arguments = (ins AnyStaticShapeTensor:$x);
   let assemblyFormat = "$x attr-dict `:` type($x)";
 }

@@ -13,22 +13,22 @@ include "mlir/Pass/PassBase.td"
 def Interpret : Pass<"interpret", "::mlir::ModuleOp"> {
   let summary = "Run the program on random inputs and print its results";
   let description = [{
-    Runs the functions of the global view on one device, or those of the local view on all their devices when the
-    module has any, by the reference interpreter, and changes nothing. Each result is a line on the standard output:
+    Executes the functions of the global view on one device by the reference interpreter, or those of the local view, if
+    the module has any, on all their devices. Does not change the module. Prints each result as a line on standard output:
 
     ```
     @main
     result0 : tensor<2x3xf32> = [[1, 2, 3], [4, 5, 6]]
     ```
 
-    Fails when a check op does not hold or an op has no result.
+    Fails if a check op fails or an op has no result.
   }];
   let options = [
-    Option<"function", "function", "std::string", "", "The function to run; all public ones when empty">,
+    Option<"function", "function", "std::string", "", "The function to run; empty: all public functions">,
     Option<"seed", "seed", "uint64_t", "0", "Key of the random inputs">,
     Option<"poison", "poison", "std::string", "\"nan\"",
-           "What undefined elements hold: nan, high, low or zero">,
-    Option<"elements", "elements", "int64_t", "64", "Results of more elements are not printed whole">,
+           "Value of undefined elements: nan, high, low or zero">,
+    Option<"elements", "elements", "int64_t", "64", "Results with more elements are abbreviated">,
   ];
 }
 

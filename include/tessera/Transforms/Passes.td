@@ -60,10 +60,10 @@ def DistRecognizeAttention : Dist_Pass<"dist-recognize-attention"> {
 def DistFactorSums : Dist_Pass<"dist-factor-sums"> {
   let summary = "Compute sums that differ by an invariant factor once";
   let description = [{
-    Of sums of f32 or f64 that add up the same product but for factors that do not depend on the summed loops, the product
-    alone is summed, once; the other factors multiply the result. The derivatives of batch norms by their input, scale and
-    offset are such sums. If propagation cuts a summed loop, the sum is reduced once. A sum of deviations from their own
-    mean is zero. Sums are regrouped, so results differ by rounding. Annotated sums are left alone.
+    If several sums of f32 or f64 add up the same product except for factors that do not depend on the summed loops, the
+    product is summed once and the other factors multiply the result. The derivatives of batch norms with respect to their
+    input, scale and offset are such sums. If propagation cuts a summed loop, the sum is reduced once. A sum of deviations
+    from their own mean is replaced by zero. Sums are regrouped, so results differ by rounding. Annotated sums stay unchanged.
   }];
   let options = [
     Option<"devices", "devices", "int64_t", "0",
@@ -74,15 +74,15 @@ def DistFactorSums : Dist_Pass<"dist-factor-sums"> {
 }
 
 def DistRingAttention : Dist_Pass<"dist-ring-attention"> {
-  let summary = "Let keys and values be cut like the queries";
+  let summary = "Allow keys and values to be cut like the queries (ring attention)";
   let description = [{
     Marks each `ext.attention` and `ext.attention_backward` with several queries with `ring`. Propagation and search then
     price the cut of its sequence as a ring: keys and values are cut over the axes that cut the queries, and a device
-    attends to the block of one device after the other, which arrives in turn. The bytes are those of gathering keys and
-    values, but no device holds all of them, and with `--overlap` a block is sent while another is computed. Blocks that
-    a mask of indices hides from all devices are not sent. Attentions with a window of keys are left alone, they exchange
-    halos. The loop over queries is the one with as many positions as there are keys, otherwise the longest. Attentions
-    of the same loops are of one kind, with their derivatives; kinds are numbered from 0 in the order of the program.
+    attends to the block of one device in each turn. It receives as many bytes as in gathering keys and values, but no device
+    holds all of them, and with `--overlap` a block is sent while another is computed. Blocks that a mask of indices hides
+    from all devices are not sent. Attentions with a window of keys exchange halos and are not marked. The loop over queries
+    is the one with as many positions as there are keys, otherwise the longest. Attentions with the same loops, and their
+    derivatives, are of one kind; kinds are numbered from 0 in program order.
   }];
   let options = [
     ListOption<"kinds", "kinds", "int64_t", "Kinds of attentions to mark; default all">,
@@ -92,13 +92,13 @@ def DistRingAttention : Dist_Pass<"dist-ring-attention"> {
 }
 
 def DistBalanceRings : Dist_Pass<"dist-balance-rings"> {
-  let summary = "Choose the rings of causal attention to be balanced";
+  let summary = "Balance rings of causal attention";
   let description = [{
-    With a causal mask the last device of a ring sees all blocks of keys, the first one its own, and all compute them all.
-    Marks an `ext.attention` or `ext.attention_backward` with `ring`, a causal mask and as many queries as keys with
-    `balanced` where the modelled time on the machine of `topology` is less: of 2n chunks of the sequence, device i of n
-    then computes chunks i and 2n - 1 - i, which is half the work, and exchanges what has an element a position before
-    and after. Values keep their shardings.
+    With a causal mask, the queries of the last device of a ring see all blocks of keys and those of the first device only
+    their own, but every device computes all blocks. The pass marks an `ext.attention` or `ext.attention_backward` with
+    `ring`, a causal mask and as many queries as keys with `balanced` if that reduces the modelled time on the machine of
+    `topology`: of 2n chunks of the sequence, device i of n then computes chunks i and 2n - 1 - i, which halves the
+    computation. Operands and results along the sequence are exchanged before and after. Values keep their shardings.
   }];
   let options = [
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
@@ -165,22 +165,22 @@ def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
   let summary = "Delay reductions of partial values where that sends fewer bytes";
   let description = [{
     Partial values pass through every op that is linear in them. For each mesh axis, a minimum cut over the values finds
-    where reducing them sends the fewest bytes: the partial sums of several branches are added before one reduction, a
-    gradient is reduced where it is smallest. Of equal cuts the pass takes the earliest. A second cut shards ops behind a
-    reduction over its axis where that sends less than an all-reduce: partial values are reduce-scattered, and what such
-    ops make is gathered if it is narrower, or not at all if no user needs it whole. The pass changes `dist.op_sharding`
-    and `dist.shardings` only; `dist-insert-reshards` then reduces partial values for users
-    that need them whole.
+    where reducing them sends the fewest bytes: the partial sums of several branches are added before one reduction, and a
+    gradient is reduced where it is smallest. Ties go to the earliest cut. A second cut shards ops after a reduction over
+    its axis if that sends less than an all-reduce: partial values are reduce-scattered, and the results of these ops are
+    gathered if they are narrower, or not at all if no user needs them whole. The pass changes only `dist.op_sharding` and
+    `dist.shardings`; `dist-insert-reshards` then reduces partial values for users that need them whole.
   }];
 }
 
 def DistSinkSlices : Dist_Pass<"dist-sink-slices"> {
-  let summary = "Slice a cut dimension behind the loop that stacks its slices";
+  let summary = "Slice a cut dimension after the loop that stacks its slices";
   let description = [{
-    A loop that stacks slices of a cut dimension, as a pipeline written as a roll stacks the results of its last stage,
-    would send a slice in each iteration. Where it takes no more memory, each device stacks what it has, and what is used
-    is sliced from that behind the loop, and sent once. The dimension must be the first one of a value that the pass can
-    divide into equal blocks, the slice must lie in one of these, and nothing else may read it or the stack in the loop.
+    A loop that stacks slices of a cut dimension sends a slice in each iteration. For example, a pipeline written as a
+    rotating buffer stacks the results of its last stage. If that takes no more memory, each device instead stacks its own
+    block; the used part is sliced from the stack after the loop and sent once. The dimension must be the first one of a
+    value that the pass can divide into equal blocks, the slice must be within one block, and no other op in the loop may
+    read the slice or the stack.
   }];
 }
 
@@ -196,8 +196,8 @@ def DistNarrowPartials : Dist_Pass<"dist-narrow-partials"> {
   let summary = "Let contributions pass roundings to 16-bit floats";
   let description = [{
     Marks ops that round element by element to bf16 or f16, so that partial values pass through them and are reduced in
-    16 bits: half the bytes of a bf16 gradient whose product accumulates in f32. The sum then differs from the one
-    device's by a rounding for each device. It runs before propagation, with `--narrow-reductions`, in place of
+    16 bits: half the bytes of a bf16 gradient whose product accumulates in f32. The sum then differs from that of one
+    device by a rounding per device. With `--narrow-reductions` it runs before propagation and replaces
     `dist-widen-partials`.
   }];
 }
@@ -251,8 +251,8 @@ def DistFuseCollectives : Dist_Pass<"dist-fuse-collectives"> {
     nothing), and `index` splits the all-reduces of a function at the indices of `config`: [20, 35] joins 0..19, 20..34 and
     the rest; without indices it is `auto`, and indices beyond the last all-reduce are named in a remark. `off` joins nothing.
 
-    A joined collective keeps the operands of its first members until the last one is there, and makes the results of its
-    last members early. With `memory-budget`, nothing is joined whose memory would exceed the budget.
+    A joined collective keeps the operands of its first members live until the last one is available, and creates the
+    results of its last members early. With `memory-budget`, collectives are joined only within the budget.
   }];
   let options = [
     Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
@@ -282,16 +282,15 @@ def DistOverlapCollectives : Dist_Pass<"dist-overlap-collectives"> {
 }
 
 def DistPrefetchLoops : Dist_Pass<"dist-prefetch-loops"> {
-  let summary = "Communicate beside another iteration of a loop";
+  let summary = "Overlap communication with another iteration of a loop";
   let description = [{
-    Software pipelining of innermost loops of the local view whose trip count is known. Collectives that read nothing of
-    earlier iterations, as gathers of a layer's weights do, run one iteration ahead; collectives whose results only go
-    into what the loop collects, as sums of a layer's gradients do, end one iteration later. The loop then runs two
-    iterations in one, so that nothing is copied at the back edge, and its first and last iterations are written out.
-    Each op runs as often as before, with the same operands; `dist-overlap-collectives` then finds products for the
-    collectives to hide behind. A device keeps the gathered weights, and the unreduced gradients, of two iterations: as
-    many of them as fit, those first that are read first. Without `memory-budget` that is a tenth of the memory of a
-    device.
+    Software pipelining of innermost loops of the local view with known trip count. Collectives that do not depend on
+    earlier iterations, such as gathers of a layer's weights, run one iteration ahead; collectives whose results are only
+    accumulated by the loop, such as sums of a layer's gradients, end one iteration later. The loop is unrolled by two, so
+    that nothing is copied at the back edge, and its first and last iterations are peeled. Each op executes as often as
+    before, with the same operands; `dist-overlap-collectives` then overlaps the collectives with products. A device keeps
+    the gathered weights, and the unreduced gradients, of two iterations: as many as fit, in the order of their first
+    readers. Without `memory-budget`, they may take a tenth of the memory of a device.
   }];
   let options = [
     Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
@@ -300,11 +299,11 @@ def DistPrefetchLoops : Dist_Pass<"dist-prefetch-loops"> {
 }
 
 def DistDecomposeProducts : Dist_Pass<"dist-decompose-products"> {
-  let summary = "Communicate a product part by part";
+  let summary = "Decompose a product and its collective into parts";
   let description = [{
     Cuts a product and the all-gather of one of its operands, or the reduce-scatter of its result, into 2, 4 or 8 parts
-    along another loop of the product, where the model says that sending a part while another one is multiplied saves
-    time. Every element is added up in the order in which it was; `dist-overlap-collectives` starts and awaits the parts.
+    along another loop of the product, if sending one part during the multiplication of another saves modelled time. The
+    order of additions does not change. `dist-overlap-collectives` starts and awaits the collectives of the parts.
   }];
   let options = [
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
@@ -326,10 +325,10 @@ def DistLimitMemory : Dist_Pass<"dist-limit-memory"> {
 }
 
 def DistCanonicalizeCollectives : Dist_Pass<"dist-canonicalize-collectives"> {
-  let summary = "Fewer collectives by local rewrites";
+  let summary = "Reduce the number of collectives by local rewrites";
   let description = [{
-    A slice after an all-reduce over the same axes makes a reduce-scatter; equal collectives of one value are merged; what
-    nobody uses goes.
+    Combines an all-reduce and a slice over the same axes into a reduce-scatter, merges equal collectives of one value, and
+    erases unused ones.
   }];
 }
 

@@ -26,12 +26,12 @@ class Check_Op<string mnemonic> : Op<Check_Dialect, mnemonic, [SameTypeOperands]
 }
 
 def Check_ExpectCloseOp : Check_Op<"expect_close"> {
-  let summary = "The two are equal within the tolerance of their type";
-  let description = "Integers exactly; floats |a-b| <= r max(|b|, rms b), r = 1e-10, 1e-4, 2e-2 for f64, f32, 16 bits.";
+  let summary = "Asserts that two tensors are equal within the tolerance of their type";
+  let description = "Integers must be equal; floats need |a-b| <= r max(|b|, rms b), with r = 1e-10, 1e-4, 2e-2 for f64, f32, 16 bits.";
 }
 
 def Check_ExpectEqOp : Check_Op<"expect_eq"> {
-  let summary = "The two are equal bit for bit; NaN equals NaN";
+  let summary = "Asserts that two tensors are bitwise equal; NaN equals NaN";
 }
 
 #endif // TESSERA_CHECK

@@ -38,7 +38,7 @@ def Dist_PlacementAttr : Dist_Attr<"Placement"> {
 def Dist_AxisRefAttr : Dist_Attr<"AxisRef"> {
   let summary = "A mesh axis, or its sub-axis (pre)size";
   let description = [{
-    `size` is 0 for a whole axis. As in Shardy, `(pre)size` is the sub-axis of extent `size` behind a major part of
+    `size` is 0 for a whole axis. As in Shardy, `(pre)size` is the sub-axis of extent `size` after a major part of
     extent `pre`.
   }];
   let parameters = (ins "::mlir::StringAttr":$name, "int64_t":$pre, "int64_t":$size);

@@ -174,9 +174,9 @@ def Ext_AttentionOp : Ext_Op<"attention",
     -6e4 where the mask depends on indices alone and every row sees a key.
 
     With `attributes {ring}` (`dist-ring-attention`) keys and values are cut over the axes that cut the queries, of which
-    there may be more or fewer: a device attends to its own block of keys, then to one block of another device after the
-    other, and merges the rows. No device holds all keys. Of the derivative, what a device contributes to the keys of a
-    block goes to its owner in the same turn. With `balanced` (`dist-balance-rings`), for causal masks, device i of n
+    there may be more or fewer: a device attends to its own block of keys, then to the block of one other device in each
+    turn, and merges the rows. No device holds all keys. In the derivative, a device sends its contribution to the
+    gradients of a block to the owner in the same turn. With `balanced` (`dist-balance-rings`), for causal masks, device i of n
     computes chunks i and 2n - 1 - i of 2n, which are exchanged inside the op; operands and results are blocks in order.
 
     (E7) Each operand and result has an indexing map, a projected permutation with one result per dimension, and the
