@@ -10,7 +10,7 @@ list(APPEND CMAKE_MODULE_PATH "${MLIR_CMAKE_DIR}" "${LLVM_CMAKE_DIR}")
 include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
-# Also read by tablegen; the algebra and the runtime were added before and do not see it.
+# Also read by tablegen. The algebra and the runtime are added before this and do not get it.
 include_directories(SYSTEM ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
 find_program(MLIR_TABLEGEN_EXE mlir-tblgen HINTS ${LLVM_TOOLS_BINARY_DIR} REQUIRED)
 

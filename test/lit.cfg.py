@@ -21,15 +21,15 @@ config.substitutions.append(("%source", config.tessera_source_dir))
 
 config.substitutions.append(("%tools", config.tessera_tools_dir))
 
-# NVIDIA's assembler, looked for as the compiler does.
+# NVIDIA's assembler, searched like in the compiler.
 cuda = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
 if shutil.which("ptxas") or os.access(os.path.join(cuda, "bin", "ptxas"), os.X_OK):
     config.available_features.add("ptxas")
-# The same assembler as a library; both are there in a toolkit.
+# The same assembler as a library; a toolkit has both.
 config.substitutions.append(("%cuda", cuda))
 if all(os.path.exists(os.path.join(cuda, *path)) for path in (("bin", "ptxas"), ("lib64", "libnvJitLink.so"))):
     config.available_features.add("nvjitlink")
-# The disassembler, looked for as bench/gpu/kernels does.
+# The disassembler, searched like in bench/gpu/kernels.
 packaged = "import glob, sysconfig, sys; sys.exit(not glob.glob(sysconfig.get_paths()['purelib'] + '/nvidia/*/bin/nvdisasm'))"
 if (shutil.which("nvdisasm") or os.access(os.path.join(cuda, "bin", "nvdisasm"), os.X_OK)
         or subprocess.run([config.python, "-c", packaged]).returncode == 0):
@@ -38,7 +38,7 @@ for name in ("CUDA_HOME", "CUDA_PATH"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
-# Python tests need the package, most also the module and JAX; what is not there is skipped.
+# Python tests need the package, most also the module and JAX; tests without their dependencies are skipped.
 config.substitutions.append(("%tessera_python", config.tessera_python))
 config.environment["PYTHONPATH"] = config.tessera_python_path
 
@@ -81,7 +81,7 @@ for name in ("chromium", "chromium-browser", "google-chrome"):
 else:
     lit_config.note("no chromium: the page of tessera topo view is not opened in a browser")
 
-# Launchers of MPI, each where the shim of its library was built. %mpirun is that of Open MPI, %mpich that of MPICH.
+# Launchers of MPI, each available if the shim of its library was built: %mpirun of Open MPI, %mpich of MPICH.
 root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
 for feature, substitution, names, mark, options in (
         ("openmpi", "%mpirun", ("mpirun.openmpi", "mpirun"), "Open MPI", root + ["--oversubscribe", "--bind-to", "none"]),

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention whose sequence is cut over 8 devices, for operations.py. B = 2, heads of 64 elements, 1024 positions, 128 a device."""
+"""Attention whose sequence is cut over 8 devices, for operations.py. B = 2, heads of 64 elements, 1024 positions, 128 per device."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def attention(sees=None):
 
 
 def decoding(q, k, v, position):
-    """One query of each sequence, of which the first `position` keys are there."""
+    """One query per sequence, of which the first `position` keys are valid."""
     a = jnp.einsum("bqhe,bkhe->bhqk", q, k) * E ** -0.5
     a = jnp.where(jnp.arange(k.shape[1]) <= position, a, -1e30)
     return jnp.einsum("bhqk,bkhe->bqhe", jax.nn.softmax(a, -1), v)
@@ -62,7 +62,7 @@ def attention_cases(Case):
     to_heads = part(8) * 7 // 8
 
     def least(q, kv):
-        """Groups of g devices change sequence for batch and heads; key and value of these come from the n / g - 1 other groups."""
+        """Groups of g devices exchange sequence for batch and heads; their keys and values come from the n / g - 1 other groups."""
         return min(2 * (part(q) + part(kv)) * (g - 1) // g + 2 * (DEVICES // g - 1) * part(kv)
                    for g in (1, 2, 4, 8) if B * kv % g == 0)
 
@@ -70,7 +70,7 @@ def attention_cases(Case):
     table = {}
 
     def add(name, fn, q, kv, hand, why):
-        """Forward, and with gradients, which move as much again."""
+        """Forward, and with gradients, which move as many bytes again."""
         table[name] = Case(fn, [heads(q), heads(kv), heads(kv)], hand, why, cut=[SEQUENCE] * 3, out=SEQUENCE)
         table[f"{name}, gradients"] = Case(with_gradients(fn), [heads(q), heads(kv), heads(kv), heads(q)], 2 * hand,
                                            "as much again", cut=[SEQUENCE] * 4, out=SEQUENCE)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Counts the collectives of compiled HLO and their wire bytes, by the definitions of docs/report.md.
 
-An instruction in the body of a loop with a known trip count is counted so often. Wire bytes are what one device sends:
+An instruction in the body of a loop with a known trip count is counted as often. Wire bytes are those that one device sends:
 all-reduce 2B(n-1)/n, all-gather B(n-1)/n of the result, reduce-scatter B(n-1) of the result, all-to-all B(n-1)/n, permute B.
 """
 
@@ -91,7 +91,7 @@ def _trips(bodies, entry):
 
 
 def collectives(text: str, devices: int) -> dict:
-    """count and wire_bytes of one device and execution."""
+    """count and wire_bytes per device and execution."""
     bodies, entry = _computations(text)
     trips = _trips(bodies, entry)
     count, wire = 0, 0.0

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Prints wire bytes of single operations along a cut dimension: by hand, JAX, Tessera.
+"""Prints wire bytes of single operations along a cut dimension: derived by hand, JAX, Tessera.
 
     operations.py [--no-jax] [--json FILE] [NAME...]
 
 Tensors are f32 with N = 1024 rows of D = 64 elements, a row is 256 bytes; rows are cut over n = 8 devices, 128 each, unless
-the name says otherwise; those of attention are in attention_cases.py, programs in program_cases.py. Bounds by hand are
-what the busiest device must send or receive; the last column derives them. Values are compared with one device where
---values is given. PYTHONPATH must have the build's python folder.
+the name says otherwise. Cases of attention are in attention_cases.py, programs in program_cases.py. Bounds by hand are
+the bytes that the busiest device must send or receive; the last column derives them. With --values, values are compared
+with one device. PYTHONPATH must have the build's python folder.
 """
 
 import argparse
@@ -27,14 +27,14 @@ SHARD = N * ROW // DEVICES
 
 
 class Case:
-    """An operation: its function, its operands, how they and the results are cut ("?": nobody says), its bound, and options."""
+    """An operation: its function, operands, cuts of operands and results ("?": unspecified), bound, and options."""
 
     def __init__(self, fn, args, hand, why, cut=None, out="s", **options):
         self.fn, self.args, self.hand, self.why, self.out, self.options = fn, args, hand, why, out, options
         self.cut = cut if cut is not None else ["s"] * len(args)
 
     def outs(self, place):
-        """place(cut) of each result: one cut for all, or one each where there are as many as results."""
+        """place(cut) of each result: one cut for all, or one per result."""
         import jax
         results = jax.eval_shape(self.fn, *self.args)
         if isinstance(results, tuple) and isinstance(self.out, tuple) and len(self.out) == len(results):
@@ -122,7 +122,7 @@ def tessera_bytes(case, mesh, values):
 
 
 def check(case, program):
-    """Raises where a value differs from that of one device."""
+    """Raises if a value differs from that of one device."""
     import jax
     import numpy as np
     random = np.random.default_rng(0)
@@ -135,7 +135,7 @@ def check(case, program):
 
 
 def jax_bytes(case, mesh):
-    """Wire bytes of what JAX compiles; None where it takes no such sharding."""
+    """Wire bytes of the program that JAX compiles; None if JAX does not support the sharding."""
     import jax
     from hlo_stats import collectives
     from jax.sharding import NamedSharding

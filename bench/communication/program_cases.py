@@ -89,7 +89,7 @@ def program_cases(Case):
     reduced = lambda elements: 2 * elements * 4 * 7 // 8
     squares = lambda x, centred, axes: (centred ** 2).mean(axes, keepdims=True)
     var = lambda x, centred, axes: jnp.var(x, axes, keepdims=True)
-    border = 16 * 8 * 4 * 2  # a row of both images
+    border = 16 * 8 * 4 * 2  # bytes of a row of both images
     i32 = lambda *extents: jax.ShapeDtypeStruct(extents, jnp.int32)
 
     def normed(axes, variance, x, cut, hand, why):

@@ -32,7 +32,7 @@ def tessera_plan(program, objective):
 
 
 def jax_plan(program):
-    """The same of JAX, from the HLO that it compiles."""
+    """The same for JAX, from its compiled HLO."""
     import jax
     from hlo_stats import collectives
     from workloads import shardings

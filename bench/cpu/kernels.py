@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Single operations and chains: functions of JAX, which Tessera imports; bytes that have to move and operations that have to be done."""
+"""Single operations and chains: functions of JAX, which Tessera imports, with the least bytes to move and operations to execute."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def max_pool(x):
 
 
 def kernels(small=False):
-    """The rows; small: of tiny sizes, to see that all of them run."""
+    """The rows; small: with tiny sizes, to check that all of them run."""
     def s(n):
         return max(4, n // 64) if small else n
     rows, columns, vocabulary, batch = s(8192), s(1024), s(50257), s(512)

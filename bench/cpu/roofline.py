@@ -12,7 +12,7 @@ INK, QUIET, LINE = "#222", "#777", "#1f6feb"
 
 
 def svg(points: Sequence[tuple[str, float, float]], bandwidth: float, peak: float) -> str:
-    """points: (name, operations a byte, operations a second). bandwidth in bytes a second, peak in operations a second."""
+    """points: (name, operations per byte, operations per second). bandwidth in bytes per second, peak in operations per second."""
     right = max([64.0, *[x for _, x, _ in points]]) * 2
     low, high = min([bandwidth / 4, *[y for _, _, y in points]]) / 2, peak * 3
 
@@ -41,7 +41,7 @@ def svg(points: Sequence[tuple[str, float, float]], bandwidth: float, peak: floa
 
 
 def _apart(labels):
-    """The labels, from top to bottom, moved down where one would cover another."""
+    """The labels from top to bottom, moved down to avoid overlaps."""
     placed = []
     for name, x, y in sorted(labels, key=lambda each: (each[2], each[1])):
         while any(abs(x - other) < 6.5 * max(len(name), len(text)) and abs(y - height) < 11 for text, other, height in placed):

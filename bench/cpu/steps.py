@@ -20,7 +20,7 @@ NAMES = ["mlp_dp", "mlp_tp", "mlp_dptp", "gpt_block_tp", "conv_dp"]
 
 
 def contenders(name, devices, small):
-    """(Tessera's step, JAX's step), with states that stay where they are."""
+    """(Tessera's step, JAX's step), with states that stay on the devices."""
     program = (SMALL if small else SUITE)[name]()
     random = np.random.default_rng(0)
 

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Contenders that take turns, so that what else the machine does meets all of them."""
+"""Times contenders in turns, so that other load of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 def take_turns(calls: Sequence[Callable[[], object]], seconds: float, least_turns: int = 5) -> list[list[float]]:
     """Seconds of each call in each turn, until `seconds` have passed. Calls shorter than 200 us are repeated within a turn.
 
-    A turn begins with a call that is not counted: workers of the contender before (OpenMP's) spin for milliseconds when
-    their work is done, on the cores that this one needs.
+    A turn begins with a call that is not counted: workers of the previous contender (OpenMP's) spin for milliseconds after
+    their work, on the cores that this one needs.
     """
     repeats = []
     for call in calls:
@@ -37,7 +37,7 @@ def take_turns(calls: Sequence[Callable[[], object]], seconds: float, least_turn
 
 
 def ratio(peer: Sequence[float], ours: Sequence[float]) -> float:
-    """The peer's time over ours: the median over the turns, of which each meets both."""
+    """The peer's time over ours: the median over the turns, each of which times both."""
     return statistics.median(p / o for p, o in zip(peer, ours))
 
 

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What PyTorch calls the rows of kernels.py, for those that it has a function for."""
+"""The functions of PyTorch for rows of kernels.py, if it has one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _NAMED = {
 
 
 def call(kernel, values):
-    """The row's call on such values (arrays); None where there is no such function."""
+    """The call for a row on these values (arrays); None if PyTorch has no such function."""
     there = [torch.from_numpy(value) for value in values]
     name = kernel.name
     if name.startswith("product"):

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The parts of the command: each says what it found, adds its lines to the table, and returns whether nothing was wrong."""
+"""The parts of the command: each prints its findings, adds its lines to the table, and returns whether all passed."""
 
 import ctypes
 import json
@@ -71,7 +71,7 @@ def sanitizer(folder, manifest, rehearsal, lines):
             state = "ok" if done.returncode == 0 else f"FAILED ({(done.stdout or done.stderr).strip().splitlines()[-1:]})"
         except subprocess.TimeoutExpired:
             state = f"not done within {seconds:.0f} s"
-        # Unused parts of a block of memory are read as a whole by copies: initcheck informs.
+        # Copies read whole blocks of memory, with unused parts: initcheck findings are informative only.
         sound &= not state.startswith("FAILED") or check == "initcheck"
         states.append(f"{check} {state}")
         say(f"  {states[-1]}")
@@ -80,7 +80,7 @@ def sanitizer(folder, manifest, rehearsal, lines):
 
 
 def shared_nccl(folder, manifest, rehearsal, lines):
-    """Two ranks on this GPU, with and without the checker before NCCL."""
+    """Two ranks on this GPU, with and without nccl-check."""
     def left_out(why):
         lines.add(f"two ranks on a GPU: {why}", "")
         say(f"  {why}")
@@ -125,7 +125,7 @@ def shared_nccl(folder, manifest, rehearsal, lines):
 
 
 def seconds_of_a_step(artifact, backend, steps):
-    """Of the fastest of three pairs of a short and a long run: what comes before the first step is in both."""
+    """From the fastest of three pairs of a short and a long run; both include the time before the first step."""
     def once(count):
         report = run("tessera-exec", artifact, "--backend", backend, "--steps", count, "--json", "-")
         return json.loads(report)["timing"]["seconds"]
@@ -133,7 +133,7 @@ def seconds_of_a_step(artifact, backend, steps):
 
 
 def launches_of_a_step(artifact, backend):
-    """Operations in the graph of a step, and what later steps still cost the host beside launching it."""
+    """Operations in the graph of a step, and calls of later steps other than its launch."""
     driver = json.loads(run("tessera-exec", artifact, "--backend", backend, "--steps", 2, "--json", "-"))["driver"]
     later = driver["later_steps"]
     rest = {name: count for name, count in later.items() if count and name not in ("graph_launches", "reads")}
@@ -141,7 +141,7 @@ def launches_of_a_step(artifact, backend):
 
 
 def timed(call, wait):
-    """The median of five times twenty calls, in seconds a call. The host waits once, for the last result, as it does for ours."""
+    """The median of five times twenty calls, in seconds per call. The host waits once, for the last result, as for ours."""
     for _ in range(5):
         last = call()
     wait(last)
@@ -156,7 +156,7 @@ def timed(call, wait):
 
 
 def peer_times(name, missing):
-    """Seconds a call of torch eager, torch.compile and jax.jit, where they are installed. `missing` gets why one is not."""
+    """Seconds per call of torch eager, torch.compile and jax.jit, if installed. `missing` gets the reasons why one is not."""
     text, shapes, kind = PEERS[name]
     times = {}
     function = eval(text, {})  # our own text
@@ -168,7 +168,7 @@ def peer_times(name, missing):
             times[peer] = work()
         except ImportError as error:
             missing[peer.split()[0].split(".")[0]] = str(error)
-        except Exception as error:  # no GPU for it, no compiler for its kernels
+        except Exception as error:  # no supported GPU, or no compiler for its kernels
             missing.setdefault(peer, str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
 
     def torch_values():
@@ -189,7 +189,7 @@ def peer_times(name, missing):
         import jax
         if not any(device.platform == "gpu" for device in jax.devices()):
             raise RuntimeError("jax sees no GPU")
-        jax.config.update("jax_default_matmul_precision", "highest")  # or it is TF32
+        jax.config.update("jax_default_matmul_precision", "highest")  # otherwise it uses TF32
         values = [jax.random.uniform(jax.random.PRNGKey(0), shape).astype(kind) for shape in shapes]
         made = jax.jit(lambda *each: function(jax.numpy, jax.nn, *each))
         return timed(lambda: made(*values), lambda last: last.block_until_ready())

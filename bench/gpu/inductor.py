@@ -1,9 +1,9 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What Inductor, torch.compile's compiler, would launch on an H100 for a training step of GPT-2, where there is no GPU.
+"""The launches of Inductor, torch.compile's compiler, for a training step of GPT-2 on an H100, determined without a GPU.
 
 The graphs are traced with tensors without values on the CPU (autograd asks the driver otherwise), then lowered and scheduled with
-such tensors on `cuda`. Nothing is generated or run. Attention is an operation of our own, which Inductor calls as it calls flash
+such tensors on `cuda`. Nothing is generated or run. Attention is a custom operation, which Inductor calls like flash
 attention: with one launch forward and one backward.
 """
 
@@ -25,7 +25,7 @@ def _define_attention(batch, tokens, width, heads):
     def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         raise NotImplementedError
 
-    def like(q):  # as flash attention lays them out: tokens before heads
+    def like(q):  # the layout of flash attention: tokens before heads
         return torch.empty_strided(q.shape, (tokens * width, width // heads, width, 1), dtype=q.dtype, device=q.device)
 
     @attention.register_fake
@@ -77,7 +77,7 @@ def _model(layers, sizes):
 
 
 def _schedule(module, inputs):
-    """The nodes of Inductor's scheduler for a graph, with the graph: a node is a launch, or a call of a library."""
+    """The nodes of Inductor's scheduler for a graph, with the graph: a node is a launch, or a library call."""
     from torch._inductor.compile_fx import _recursive_post_grad_passes
     from torch._inductor.debug import DebugContext
     from torch._inductor.graph import GraphLowering
@@ -99,7 +99,7 @@ def _schedule(module, inputs):
 
 
 def _looked_up(node):
-    """Bytes that the scheduler counts for tables of which only some rows are read."""
+    """Bytes counted by the scheduler for tables of which only some rows are read."""
     from torch._inductor.dependencies import MemoryDep
     from torch._inductor.virtualized import V
     extra, seen = 0, set()

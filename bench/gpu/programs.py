@@ -17,7 +17,7 @@ func.func @main(%a: tensor<64x6xf32> {dist.sharding = #dist.sharding<@m, [partia
 
 
 def on_devices(text, count):
-    """The program with its mesh for another number of devices, the last axes first: [2, 4] for 2 is [1, 2]. As it is where it
+    """The program with its mesh for another number of devices, the last axes first: [2, 4] for 2 is [1, 2]. Unchanged if it
     has several meshes or none."""
     meshes = re.findall(r"dist\.process_mesh @\w+\(shape = \[([\d, ]+)\]", text)
     if len(meshes) != 1:
@@ -84,11 +84,11 @@ RELU = "  %y = arith.maximumf %s, %zeros : TYPE"
 
 
 def extras():
-    """What the examples lack: products with epilogues, of all types, of NaN."""
+    """Cases that the examples lack: products with epilogues, of all types, of NaN."""
     for kind in ("f32", "f16", "bf16"):
         yield f"bias and relu, {kind}", dense(kind, RELU), []
         yield f"bias and gelu, {kind}", dense(kind, GELU), []
-    # The logarithms of negative numbers: whole rows are NaN, and a relu keeps them.
+    # Logarithms of negative numbers: whole rows are NaN, which a relu propagates.
     yield "relu of NaN, f32", dense("f32", RELU, "  %in = math.log %a : tensor<40x33xf32>"), []
     yield "bias, f64", dense("f64", "  %y = arith.addf %s, %zeros : TYPE"), []
     for kind in ("i64", "i32", "i16", "i8"):

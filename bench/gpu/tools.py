@@ -20,7 +20,7 @@ def say(text):
 
 
 class Clock:
-    """How much of a part's time is left, in seconds."""
+    """The remaining time of a part, in seconds."""
 
     def __init__(self):
         self._end = math.inf
@@ -36,14 +36,14 @@ clock = Clock()
 
 
 def pip_libraries():
-    """Folders of NVIDIA's libraries that pip has installed (cuBLAS, NCCL, cuDNN), for the loader."""
+    """Folders of NVIDIA's libraries installed by pip (cuBLAS, NCCL, cuDNN), for the loader."""
     found = {folder for place in {*sys.path, *site.getsitepackages(), site.getusersitepackages()} if place
              for folder in pathlib.Path(place).glob("nvidia/*/lib") if any(folder.glob("*.so*"))}
     return sorted(map(str, found))
 
 
 def library(name):
-    """A library by its name: where the loader looks, then in LD_LIBRARY_PATH as it is now."""
+    """A library by its name: in the loader's path, then in the present LD_LIBRARY_PATH."""
     for path in (name, *(f"{folder}/{name}" for folder in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder)):
         try:
             return ctypes.CDLL(path)
@@ -53,7 +53,7 @@ def library(name):
 
 
 def run(*command, environment=None, timeout=600):
-    """Output of a command; raises with its last line of error."""
+    """The output of a command; raises with the last line of standard error."""
     try:
         done = subprocess.run([str(each) for each in command], capture_output=True, text=True, timeout=min(timeout, clock.left()),
                               env=dict(os.environ, **(environment or {})))
@@ -66,7 +66,7 @@ def run(*command, environment=None, timeout=600):
 
 
 class Lines:
-    """A file of lines that is whole after every one."""
+    """A file of lines, flushed after each."""
 
     def __init__(self, path):
         self.path, self.lines = pathlib.Path(path), []
@@ -77,7 +77,7 @@ class Lines:
 
 
 def gpus():
-    """How many there are, and why there are none."""
+    """The number of GPUs, and the reason if there is none."""
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -90,7 +90,7 @@ def gpus():
 
 
 def name_of():
-    """Name, architecture and driver of the first GPU, of the driver itself: nvidia-smi may be missing."""
+    """Name, architecture and driver of the first GPU, from the driver, since nvidia-smi may be missing."""
     cuda = ctypes.CDLL("libcuda.so.1")
     cuda.cuInit(0)
     name, version = ctypes.create_string_buffer(256), ctypes.c_int()

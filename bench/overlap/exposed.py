@@ -5,11 +5,10 @@
 
     exposed.py [NAME...] [--topology FILE] [--buckets]
 
-A row has the modelled step without and with overlap, the seconds of communication, those of them that are exposed, and
-the peak memory of both. With --buckets a second line says when the first gradients leave: of the reductions of sums in
-the order in which they are computed, those of the first 25 MB; when these are computed, when the first of them begins,
-and the time between as a share of the backward pass (from the first to the last such sum). PYTHONPATH must have the
-build's python folder.
+A row has the modelled step without and with overlap, the seconds of communication, the exposed part of them, and the
+peak memory of both. With --buckets a second line describes the first 25 MB of reductions of gradients, in the order in
+which the gradients are computed: when they are computed, when the first reduction begins, and the time between as a
+share of the backward pass (from the first to the last gradient). PYTHONPATH must have the build's python folder.
 """
 
 import argparse
@@ -40,7 +39,7 @@ def data_parallel(c):
 
 PROGRAMS = {"gpt2_dp": lambda: data_parallel(GPT2),
             "gpt2_fsdp": lambda: gpt(GPT2, LINE, "fsdp"),
-            # as in SUITE, with layers enough for a loop of them to be in its steady state
+            # as in SUITE, with enough layers for a loop over them to reach its steady state
             "gpt12_fsdp_scan_pinact": suite(fsdp_layers=12)["gpt_fsdp_scan_pinact"]} | {name: SUITE[name] for name in SUITE}
 
 

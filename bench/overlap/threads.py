@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Steps on `threads` with 8 devices, with overlap and without, one after the other.
+"""Times steps on `threads` with 8 devices, alternately with and without overlap.
 
     threads.py [NAME...] [--size small|middle] [--topology FILE] [--steps 5] [--repeat 9]
 
 A row has the median milliseconds of a step of both, the ratio of the medians, the share of the pairs in which overlap was faster, and
-the ratio of the memory. Pairs alternate, so that what else the machine does meets both. The last line says whether any step was slower
+the ratio of the memory. Pairs alternate, so that other load of the machine affects both. The last line says whether any step was slower
 by more than the spread of the synchronous ones. PYTHONPATH must have the build's python folder.
 """
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Steps of training in stages on `threads`, one worker a device: each schedule against the stages one after the other.
+"""Times training steps in stages on `threads`, one worker per device: each schedule against sequential stages.
 
     overlap.py [--model mlp|gpt] [--stages 2] [--micro-batches 8] [--schedules sequential,gpipe,1f1b,zb-h1] [--steps 20] [--repeat 3]
 
 Prints for each schedule the median time of a step, the rate relative to the program without a schedule (in the order of its text: the first
 mesh waits for each gradient before it sends the next micro-batch), and the bubble by formula and as modelled. Losses must be the same bits.
-Runs of the schedules alternate, so that what else the machine does meets all of them.
+Runs of the schedules alternate, so that other load of the machine affects all of them.
 """
 
 import argparse
@@ -30,7 +30,7 @@ class Layer(nn.Module):
 
 
 class Block(nn.Module):
-    """A block of a GPT: attention and two products, each behind a norm."""
+    """A block of a GPT: attention and two products, each after a norm."""
 
     def __init__(self, width, heads):
         super().__init__()

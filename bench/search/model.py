@@ -1,7 +1,7 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""An independent model of GPT-3's training graph, from which bench/search/run takes its tables. It shares nothing with the
-compiler's own cost model.
+"""An independent model of GPT-3's training graph, the source of tables of bench/search/run. It shares no code with the
+compiler's cost model.
 
 Sharding search as a pairwise min-sum problem: nodes = ops/params with strategies (each mesh axis -> a loop factor or none),
 edges = reshard cost between the producer's output placement and the consumer's operand placement."""

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Training steps in JAX (forward, backward, update), with the plans that people write for them on 8 devices.
+"""Training steps in JAX (forward, backward, update), with their usual manual plans for 8 devices.
 
 A Model has the step without any annotation and its human plans: name to (mesh axes, specs by argument). MODELS names them;
 sizes are those of papers with a batch that 8 devices share.
@@ -48,7 +48,7 @@ def zero(tree, axis="d", devices=DEVICES):
 
 
 def by_batch(params, *data, more=None):
-    """The plans that every network has: pure data parallel, and ZeRO-3; `more` further ones."""
+    """The plans of every network, pure data parallel and ZeRO-3, and `more`."""
     cut = tuple(P("d") for _ in data)
     plans = {"data parallel": (dict(d=DEVICES), (whole(params), *cut)), "ZeRO-3": (dict(d=DEVICES), (zero(params), *cut))}
     return plans | (more or {})
@@ -69,7 +69,7 @@ def gpt(layers, d, heads, seq, batch, ffn, vocab, embed=True):
 
 def gpt3(layers, shape, batch):
     """GPT-3 on a grid: data parallel and ZeRO-3 over all axes, Megatron's tensors over the last. A sequence is on one
-    device, so the batch is cut by no more axes than it has parts for."""
+    device, so the size of the batch limits the axes that cut it."""
     c = Gpt(d=12288, heads=96, seq=2048, batch=batch, ffn=49152, vocab=51200, layers=layers, embed=True)
     axes = {f"a{i}": n for i, n in enumerate(shape[:-1])} | {"t": shape[-1]}
     program = gpt_step(c, dict(d=DEVICES), "fsdp")
@@ -163,7 +163,7 @@ def moe():
 
 
 def moe_top2(groups=8, tokens=256, d=512, experts=16, capacity=64, hidden=2048):
-    """Two experts a token, weighted by their normalised gates."""
+    """Two experts per token, weighted by their normalised gates."""
     params = dict(gate=S((d, experts), F), wi=S((experts, d, hidden), F), wo=S((experts, hidden, d), F))
 
     def loss(p, x, y):

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Steps a second of DistributedDataParallel between processes, and of the compiled program on a mesh of the same processes.
+"""Steps per second of DistributedDataParallel between processes, and of the compiled program on a mesh of the same processes.
 
     mpirun -np 4 python ddp.py
 

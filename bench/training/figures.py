@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The figures of docs/training.md, one part a function: figures.py PART..."""
+"""The figures of docs/training.md, one function per part: figures.py PART..."""
 
 import contextlib
 import importlib
@@ -154,7 +154,7 @@ def tracing():
 
 
 def imports():
-    """tessera, numpy, torch and jax in one process, in every order, each used."""
+    """Imports tessera, numpy, torch and jax in one process, in every order, and uses each."""
     use = ("import numpy as np, tessera as ts\n"
            "x = np.ones((2, 3), np.float32)\n"
            "assert ts.jit(lambda x: (x @ x.T).sum())(x).item() == 12\n")
@@ -175,7 +175,7 @@ def imports():
 
 
 def memory():
-    """The documents' perceptron (1024, 4096, 1024; batch 4 x 128; AdamW): what is estimated, and the arena."""
+    """The documents' perceptron (1024, 4096, 1024; batch 4 x 128; AdamW): the estimate, and the arena."""
     row("placement", "weights", "gradients", "moments", "activations", "estimate", "arena", "distance")
     row(*["---"] * 8)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The training of digits.mlir in numpy: what every run of it must come to. Needs numpy only.
+"""The training of digits.mlir in numpy: the expected results of every run. Needs only numpy.
 
 Prints the loss of some steps and the test accuracy, in f32 and in f64; expected.json keeps the f64 figures.
 """
@@ -45,7 +45,7 @@ def train(dtype):
 
 
 def right(parameters):
-    """Returns how many held-out images are named rightly and the least gap between the two best logits."""
+    """Returns the number of correctly classified held-out images and the least gap between the two best logits."""
     w0, b0, w1, b1 = parameters
     logits = np.maximum(load("test_images").astype(w0.dtype) / 16 @ w0 + b0, 0) @ w1 + b1
     best = np.sort(logits, 1)

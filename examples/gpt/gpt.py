@@ -4,8 +4,8 @@
     gpt.py --layers 12 --d 512 --heads 8 --seq 128 --batch 8 --vocab 8192 --mesh 2x4 > gpt.mlir
 
 Only the batch and the weights are annotated, as in Megatron-LM: tokens over "dp"; wq, wk, wv, w1 (and the output matrix)
-on their columns over "tp", wo and w2 on their rows. By hand that makes two all-reduces over tp a layer, of the
-[batch / dp, seq, d] activation each: after the attention's projection and after the perceptron. The embedding adds
+on their columns over "tp", wo and w2 on their rows. The best plan has two all-reduces over tp per layer, each of the
+[batch / dp, seq, d] activation: after the attention's projection and after the perceptron. The embedding adds
   gather    nothing: the table is whole on every device
   onehot    one more of the same size: the table is cut over its vocabulary, the lookup is a product with one-hot rows
   none      nothing: the input is the activation itself, there is no output matrix

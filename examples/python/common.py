@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the examples share: command line, the loop, and the comparison with one device."""
+"""Shared by the examples: the command line, the loop, and the comparison with one device."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ from tessera.testing import difference
 
 
 def parse(description, devices="8", steps=50, **more):
-    """Arguments of the command line: --devices 2x4 --steps 50 --check, and what the example adds as name=default."""
+    """Arguments of the command line: --devices 2x4 --steps 50 --check, and those of the example as name=default."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--devices", default=devices, help="extents of the mesh, as 8 or 2x4; ranks: one axis of all ranks of the job")
     parser.add_argument("--backend", default="threads", help="threads: all devices in this process; mpi, tcp: a process a device")
@@ -70,7 +70,7 @@ def flat(model):
 
 
 def fit(build, distributed, options, show):
-    """Trains, and goes on where a checkpoint ends; (model, losses of the steps of this process)."""
+    """Trains, from a checkpoint if there is one; returns (model, losses of the steps of this process)."""
     nn.init.seed(0)
     model, optimizer, loss, batches = build(distributed)
     state, losses, begin = optimizer.init(model), [], 0

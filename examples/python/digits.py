@@ -24,7 +24,7 @@ def main():
     backend = {"cpu": "threads", "cuda": "cuda"}[options.device]
 
     distributed.init_process_group()
-    count = 1437  # images; what is stored behind them repeats them in other orders
+    count = 1437  # images; the rest of the file repeats them in other orders
     pixels, digits = images("images").reshape(-1, 1, 8, 8)[:count], load("labels").reshape(-1)[:count].astype(np.int64)
     dataset = TensorDataset(pixels, digits)
     nn.init.seed(0)

@@ -25,7 +25,7 @@ class Net(nn.Module):
 def main():
     options = common.parse(__doc__.splitlines()[0], devices="2x2", steps=20, size=64, channels=8)
     x = np.random.default_rng(0).standard_normal((1, 3, options.size, options.size)).astype(np.float32)
-    y = x.mean(1, keepdims=True) * 2  # to be learned
+    y = x.mean(1, keepdims=True) * 2  # the function to learn
     h, w = [*options.extents, 1][:2]
 
     def build(distributed):

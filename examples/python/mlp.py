@@ -19,7 +19,7 @@ class MLP(nn.Module):
         super().__init__()
         self.w0 = nn.init.fan_in((hidden, inner), hidden)
         self.w1 = nn.init.fan_in((inner, hidden), inner)
-        self.move = None  # what happens to the activation between the layers
+        self.move = None  # moves the activation between the layers
 
     def forward(self, x):
         y = nn.relu(x @ self.w0)
@@ -43,7 +43,7 @@ def plan(form, extents):
     if form == "tensor":
         mesh = common.mesh_of([n], "mp")
         return mesh, mesh, [Replicate()], [Shard(1)], [Shard(0)], None
-    halves = range(max(1, n // 2)), range(n // 2, n)  # of one process both are the same
+    halves = range(max(1, n // 2)), range(n // 2, n)  # equal for a single process
     if form == "stages":
         first, second = [ProcessMesh(ids, ["x"], f"mesh{i}") for i, ids in enumerate(halves)]
         return first, second, [Replicate()], [Replicate()], [Replicate()], [Replicate()]

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A classifier of very many classes: the matrix of the last layer is cut over its classes, the batch before it over its rows.
 
-Each process has the scores of its classes; the softmax takes two small all-reduces (greatest and sum), the labels' scores a third.
+Each process has the scores of its classes; the softmax needs two small all-reduces (maximum and sum), the labels' scores a third.
 
     python softmax.py --devices 8
 """

@@ -1,10 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Batch normalisation at two images of one digit a process: shared over all processes, of each process alone, and of the joined batch.
+"""Batch normalisation with two images of one digit per process: over all processes, per process, and over the joined batch.
 
     tessera launch --nproc_per_node 4 sync_batch_norm.py --picture curves.svg
 
-Prints how far the curves of the loss are apart, and draws them.
+Prints the distance between the curves of the loss, and draws them.
 """
 
 import argparse

@@ -122,9 +122,9 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     objective: what plans of reshards minimise, "time" or "bytes".
     topology: the machine's topology file (docs/report.md).
     minimise: what a search minimises, "time" or "memory".
-    memory_budget: the maximum peak of a searched plan, GiB per device. If no plan fits, an Error names what takes most.
+    memory_budget: the maximum peak of a searched plan, GiB per device. If no plan fits, an Error names the largest values.
     time_limit: seconds of a search (default 10), after which the best plan so far is used.
-    overlap: compute while collectives run (docs/report.md); else devices wait for each collective. Default: on GPUs alone.
+    overlap: compute while collectives run (docs/report.md); else devices wait for each collective. Default: only on GPUs.
     narrow_reductions: send terms of sums with 16-bit float results in 16 bits, which halves the bytes and adds one
         rounding per device (docs/numerics.md).
     attention_sequence: if the sequence of an attention is cut, "gather" brings all keys and values to each device, "ring"

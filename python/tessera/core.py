@@ -47,7 +47,7 @@ def as_error(refused: Exception) -> Error:
 MOST_DEVICES = 1 << 20  # the bound of meshes (M3)
 _STRINGS = ("target", "name", "function", "compile_from", "objective", "passes", "search", "minimise", "fusion",
             "attention_sequence")
-# Options of one function alone; those of _COMMON hold for every function.
+# Options of single functions; those of _COMMON apply to every function.
 _OPTIONS = {"lower": (), "explain": (), "compile": ("target", "arch")}
 _COMMON = (*_STRINGS[1:], "topology", "memory_budget", "time_limit", "devices", "remarks", "fully_use_devices", "overlap",
            "narrow_reductions")

@@ -67,7 +67,7 @@ class Executable:
         self._step(given)
 
     def _step(self, given: dict) -> None:
-        """One step with the values of arguments, by index: what lies on the devices is not copied to the host and back."""
+        """One step with the values of arguments, by index: values on the devices are not copied to the host and back."""
         session, steps, on_devices = self._session, self._steps, {}
         for index, value in given.items():
             if not session.resident:
@@ -95,8 +95,8 @@ class Executable:
     def close(self) -> None:
         """Frees the program: memory, streams, graphs and code on its devices, threads and connections.
 
-        Results on devices that somebody still has are kept, as by the next call. Calls raise tessera.Error from now on; closing
-        again does nothing. As a context manager, an executable is closed at the end of the block. Without `close`, a program is
+        Results on devices that are still referenced are copied, as by the next call. Later calls raise tessera.Error; closing
+        again has no effect. As a context manager, an executable is closed at the end of the block. Without `close`, a program is
         freed with the last reference to it or to one of its results.
         """
         if not self._closed:
@@ -115,7 +115,7 @@ class Executable:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the driver of a GPU was called for since the program was loaded: bytes copied, launches, allocations, ..."""
+        """Counts of calls of a GPU's driver since the program was loaded: bytes copied, launches, allocations, ..."""
         return self._session.counters
 
     @property

@@ -16,7 +16,7 @@ _KINDS = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 6: "bool"}  # DLPack's c
 
 
 class OnGpu:
-    """An array in memory of a GPU, and who has it: nothing is copied until a program takes it, or somebody reads it.
+    """An array in memory of a GPU, and its owner. It is copied only when a program takes it or the host reads it.
 
     Raises ArgumentError for elements that are not dense, DTypeError for types without a kernel.
     """
@@ -24,8 +24,8 @@ class OnGpu:
     __slots__ = ("owner", "_memory", "dtype")
 
     def __init__(self, owner):
-        detached = owner.detach() if hasattr(owner, "detach") else owner  # torch: what wants gradients has no capsule
-        # What the owner has under way is awaited by the legacy default stream, for which programs wait.
+        detached = owner.detach() if hasattr(owner, "detach") else owner  # torch: a tensor that requires gradients has no capsule
+        # The legacy default stream, for which programs wait, waits for pending work of the owner.
         with core.errors() as module:
             self.owner, self._memory = detached, module.Memory(detached.__dlpack__(stream=_LEGACY_STREAM))
         code, bits, lanes = self._memory.type
@@ -53,7 +53,7 @@ class OnGpu:
         return self.owner.__dlpack__(stream=stream or -1)
 
     def read(self) -> np.ndarray:
-        """A copy in memory of the host, made by the library that has the array."""
+        """A copy in memory of the host, made by the library that owns the array."""
         for copy in (lambda: np.from_dlpack(self.owner, device="cpu", copy=True), lambda: np.asarray(self.owner.cpu()),
                      lambda: self.owner.get()):
             try:
@@ -63,7 +63,7 @@ class OnGpu:
         raise refuse(ArgumentError, f"an array of {type(self.owner).__module__.split('.')[0]} on GPU {self.device} cannot be copied to the host; "
                                     "copy it there")
 
-    # A value of its own: no program has left it.
+    # A separate value, which is not the result of a program.
 
     def feeds(self, steps, argument: int) -> bool:
         return False
@@ -76,11 +76,11 @@ class OnGpu:
 
 
 def on_gpu(value) -> OnGpu | None:
-    """What an array of another library is, if a GPU of CUDA has it."""
+    """The array of another library as OnGpu if it is in memory of a CUDA device; else None."""
     if type(value) is np.ndarray or not hasattr(value, "__dlpack_device__"):
         return None
     try:
         kind = value.__dlpack_device__()[0]
-    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):  # no device of DLPack's
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError):  # not a device of DLPack
         return None
     return OnGpu(value) if kind == _CUDA else None

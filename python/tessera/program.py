@@ -50,7 +50,7 @@ class Program:
 
     # Options of lower, explain and compile: fusion (options of dist-fuse-collectives), objective ("time", "bytes"), topology (a file),
     # search (a mode); options of a search: minimise ("time", "memory"), memory_budget (GiB), time_limit (seconds), devices (number, for a
-    # program without a mesh); overlap (compute during collectives; default on GPUs alone), narrow_reductions (send terms of 16-bit sums in 16 bits),
+    # program without a mesh); overlap (compute during collectives; default only on GPUs), narrow_reductions (send terms of 16-bit sums in 16 bits),
     # attention_sequence (keys of a cut sequence: "gather", "ring", "auto").
 
     @entry

@@ -84,7 +84,7 @@ class Recorded:
             values = [trace.value(result.tensor) for result in self.results]
             trace.builder.op("func.return", values, [])
         self._finish(frame, values)
-        # What was recorded is not needed any more, only how many there are and of which type.
+        # Only the number and the types of the recorded values are still needed.
         self._structure, self._returns_tensor = returned, tree.is_array(returned)
         self._program: Program | None = None
         self._lock = threading.RLock()
@@ -198,11 +198,11 @@ class Recorded:
             except Error as error:
                 raise error if ": error: " in str(error) else refuse(type(error), str(error)) from None
             self._steps = Steps(self._session, self.name, self._donate, self._whole is not None, self._lock)
-            # What was left to the compiler as an argument stays so: the next step is the same program.
+            # Placements of arguments left to the compiler stay open: the next step is the same program.
             left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
             self._shardings = [from_home(r.home) if self.trace.meshes and not open and self._whole is None else None
                                for r, open in zip(self._session.results, left)]
-            if self._whole is not None:  # parameters that the devices of a rank split stay so
+            if self._whole is not None:  # parameters split over the devices of a rank stay split
                 self._shardings = [r.sharding if r.feeds is not None else None for r in self.results]
         return self._session
 
@@ -228,7 +228,7 @@ class Recorded:
             elif session.resident and i not in checked and isinstance(source, (OnDevices, OnGpu)):
                 on_devices.append(i)
             elif tensor._data is None and source.is_drawn(session.arguments[i].home):
-                drawn[i] = source  # one at a time, and not kept
+                drawn[i] = source  # one at a time, and then freed
             else:
                 values[i] = self._value(tensor, self._name(i))
         for i, check in checks:
@@ -259,7 +259,7 @@ class Recorded:
 
     def _value(self, tensor: Tensor, name: str):
         if tensor._array is None:
-            if type(tensor) is not Tensor:  # a parameter that has not been initialised says so
+            if type(tensor) is not Tensor:  # an uninitialised parameter raises its error
                 tensor._concrete(f"calling '{self.name}'")
             raise refuse(ArgumentError, f"'{name}' is a description without a value; give it to explain or lower")
         tensor._used()

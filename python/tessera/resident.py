@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Results that stay on the devices of their program until somebody asks for them.
+"""Results that stay on the devices of their program until they are read.
 
-A step writes where the last one did: what somebody still has of the last one by then is kept, by a copy on the devices.
+A step overwrites the results of the last step; those that are still referenced are copied on the devices before.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from .sharding import Sharding
 from .source import refuse
 from .tensor import Part, Tensor, from_array
 
-_CODES = {"f": 2, "i": 0, "u": 1, "b": 6}  # of DLPack's element types, by the kind of NumPy's; bfloat16 is 4
+_CODES = {"f": 2, "i": 0, "u": 1, "b": 6}  # codes of DLPack's element types, by NumPy kind; bfloat16 is 4
 
 
 class Steps:
-    """The steps of a session: which results are still where the last one has left them.
+    """The steps of a session, and the results of the last step that are still in place.
 
-    name: of the program; donate: results that are passed to the argument they feed are overwritten, not kept; whole: values are
-    the whole of what each process has; lock: of the caller, held around its calls.
+    name: of the program; donate: results passed to the argument that they feed are overwritten, not copied; whole: each
+    process has whole values; lock: the caller's, held during its calls.
     """
 
     def __init__(self, session: Session, name: str, donate: bool = False, whole: bool = False, lock=None):
@@ -37,11 +37,11 @@ class Steps:
         self.lock, self.generation, self._left = lock or threading.RLock(), 0, []
 
     def in_place(self, given: Collection[Tensor]) -> set[int]:
-        """The arguments whose value is already where the next step takes it from."""
+        """The arguments whose value is already in the buffer that the next step reads."""
         return {i for i, t in enumerate(given) if t._source is not None and isinstance(t._source, OnDevices) and t._source.feeds(self, i)}
 
     def keep(self, passed: Collection[Tensor] = ()) -> None:
-        """Before a step: what the last one left and somebody still has. `passed`: what stays, and is overwritten."""
+        """Before a step, copies referenced results of the last step, except those in `passed`, which are overwritten."""
         overwritten = {id(tensor) for tensor in passed} if self.donate else ()
         for reference in self._left:
             tensor = reference()
@@ -50,7 +50,7 @@ class Steps:
         self._left = []
 
     def set(self, index: int, tensor: Tensor) -> bool:
-        """Gives an argument a value that lies on devices; False where it has to come from the host."""
+        """Sets an argument to a value on the devices. Returns False if it must come from the host."""
         source = tensor._source
         if isinstance(source, OnDevices):
             kept = source.keep()
@@ -65,7 +65,7 @@ class Steps:
                 tensor._source.taken = True
 
     def stays(self, index: int) -> bool:
-        """Whether a result is left on the devices."""
+        """Whether a result stays on the devices."""
         donated = self.donate and self.session.results[index].feeds >= 0
         return donated or self.session.resident and self.session.reads_alone(index)
 
@@ -80,7 +80,7 @@ class Steps:
 
 
 class OnDevices:
-    """Where the value of a result lies: the devices of a program, in its place until the next step, or in a copy (`kept`)."""
+    """The value of a result on the devices of a program: in place until the next step, then in a copy (`kept`)."""
 
     __slots__ = ("steps", "generation", "index", "dtype", "taken", "kept")
 
@@ -88,17 +88,17 @@ class OnDevices:
         self.steps, self.generation, self.index, self.dtype, self.taken, self.kept = steps, steps.generation, index, dtype, False, None
 
     def feeds(self, steps: Steps, argument: int) -> bool:
-        """Whether the value is already where that argument of the next step is."""
+        """Whether the value is already in the buffer of that argument of the next step."""
         return self.steps is steps and not self.taken and self.generation == steps.generation \
             and steps.session.results[self.index].feeds == argument
 
     def is_drawn(self, home: str) -> bool:
-        """Whether each process hands on its part to an argument that lies so."""
+        """Whether each process passes its part to an argument with the same sharding."""
         session = self.steps.session
         return self.kept is None and session.results[self.index].home == home and session.result_box(self.index) is not None
 
     def keep(self):
-        """A copy on the devices that outlives steps, made once; None where there is none."""
+        """A copy on the devices that outlives steps, made once; None if it cannot be made."""
         with self.steps.lock:
             if self.kept is None:
                 self._check()
@@ -114,7 +114,7 @@ class OnDevices:
             return self.dtype.of(session.read(self.index))
 
     def part(self) -> Part | None:
-        """What this process holds, where devices are in several; other processes need not take part."""
+        """The part of this process, if devices are in several processes. Not collective."""
         if self.kept is not None:
             return None
         with self.steps.lock:

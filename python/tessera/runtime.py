@@ -20,13 +20,13 @@ from .errors import Error
 from .source import entry, refuse
 
 _DLPACK_BFLOAT = 4  # kDLBfloat
-Box = tuple[tuple[int, int], ...]  # (begin, end) a dimension
+Box = tuple[tuple[int, int], ...]  # (begin, end) per dimension
 _RESIDENT = ("cuda", "vdev", "stub")
-_SETTLING = 0.3  # seconds in which other ranks say the same before a launcher ends them
+_SETTLING = 0.3  # seconds for other ranks to report the same error before a launcher ends them
 
 
 class BFloat16Array(np.ndarray):
-    """A bfloat16 array that supports `__dlpack__`, which NumPy refuses for types of extension packages."""
+    """A bfloat16 array that supports `__dlpack__`, which NumPy rejects for types of extension packages."""
 
     def __dlpack__(self, **options):
         if self.dtype != numpy_of("bf16") or self.dtype == np.uint16:
@@ -36,8 +36,8 @@ class BFloat16Array(np.ndarray):
         api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = ctypes.c_char_p, [ctypes.py_object]
         api.PyCapsule_GetPointer.restype, api.PyCapsule_GetPointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
         name = api.PyCapsule_GetName(capsule)
-        # DLTensor is first in DLManagedTensor; a version, two pointers and flags stand before it in DLManagedTensorVersioned.
-        # The code of its type stands behind a pointer, a device and the rank.
+        # DLManagedTensor begins with DLTensor; DLManagedTensorVersioned has a version, two pointers and flags before it.
+        # In DLTensor, the type code follows a pointer, a device and the rank.
         at = api.PyCapsule_GetPointer(capsule, name) + (32 if name == b"dltensor_versioned" else 0) + 8 + 8 + 4
         ctypes.c_uint8.from_address(at).value = _DLPACK_BFLOAT
         return capsule
@@ -66,7 +66,7 @@ class Session:
             _end_with_errors()
         self.arguments, self.results = self._session.arguments, self._session.results
         self._takes, self._gives = map(_types, (self.arguments, self.results))
-        # Whether results are worth keeping on the devices: reading them is a copy to the host.
+        # Whether results stay on the devices, since reading them copies to the host.
         self.resident = backend.lower() in _RESIDENT
 
     @entry
@@ -125,8 +125,8 @@ class Session:
         return self._read(index)
 
     def close(self) -> None:
-        """Frees what the program has: memory, streams, graphs and code of devices, threads, connections. What `keep` returned stays.
-        Nothing else may be called any more."""
+        """Frees the program: memory, streams, graphs and code on devices, threads, connections. Copies made by `keep` stay.
+        No other method may be called afterwards."""
         self._session = _Closed()
 
     # Values that stay on the devices.
@@ -136,26 +136,26 @@ class Session:
         return self._session.reads_alone(index)
 
     def keep(self, index: int):
-        """A copy of a result of the last step on its devices, for `set_kept` and `read_kept`; None where there can be none. Waits for
-        nothing."""
+        """A copy of a result of the last step on its devices, for `set_kept` and `read_kept`; None if it cannot be made. Does
+        not block."""
         if not self.resident:
             return None
         with core.errors():
             return self._session.keep_result(index)
 
     def set_kept(self, index: int, kept) -> bool:
-        """As `set`, of what a session has kept; False where the argument does not lie as it does."""
+        """As `set`, with a copy made by `keep`. Returns False if the argument has another layout."""
         with core.errors():
             return self.resident and self._session.set_argument_value(index, kept)
 
     def set_memory(self, index: int, address: int, device: int) -> bool:
-        """As `set`, of a dense value on a GPU, which the next step reads."""
+        """As `set`, with a dense value on a GPU, which the next step reads."""
         with core.errors():
             bytes = int(np.prod(self._takes[index][1], dtype=np.int64)) * self._takes[index][0].itemsize
             return self.resident and self._session.set_argument_memory(index, address, bytes, device)
 
     def read_kept(self, index: int, kept) -> np.ndarray:
-        """The value of a result that was kept."""
+        """The value of a copy made by `keep`."""
         type, shape = self._gives[index]
         array = np.empty(shape, type)
         with core.errors():
@@ -164,10 +164,10 @@ class Session:
 
     @property
     def counters(self) -> dict[str, int]:
-        """What the driver of the backend was called for since the session was opened: bytes copied, launches, allocations, ..."""
+        """Counts of calls of the backend's driver since the session was opened: bytes copied, launches, allocations, ..."""
         return self._session.counters
 
-    # Where the devices are in several processes: what this one holds, without the others.
+    # If the devices are in several processes: the part of this process, without communication.
 
     def argument_box(self, index: int) -> list[Box] | None:
         """The box of global indices of an argument that this process holds; empty list if none.
@@ -182,7 +182,7 @@ class Session:
             return _boxes(self._session.result_box(index))
 
     def set_box(self, index: int, value: np.ndarray | None) -> None:
-        """As `set`, for the elements of `argument_box` alone; value None if that is empty."""
+        """As `set`, for only the elements of `argument_box`; value None if that is empty."""
         with core.errors():
             self._session.set_argument_box(index, np.empty(0, np.uint8) if value is None else flat(np.ascontiguousarray(value)))
 
@@ -201,7 +201,7 @@ class Session:
 
 
 class _Closed:
-    """In place of a session that was closed."""
+    """Replaces a closed session."""
 
     def __getattr__(self, name: str):
         raise Error("the program is closed; load it again")

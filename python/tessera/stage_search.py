@@ -29,7 +29,7 @@ from .stages import Pipeline, balanced, layers_of, pipeline
 from .tensor import Tensor, asarray, spec
 
 _GIB = 1024 ** 3
-_MOST_PER_STAGE = 4  # at most so many micro-batches per stage: the bubble is then below 20 %
+_MOST_PER_STAGE = 4  # micro-batches per stage: with these the bubble is below 20 %
 
 
 @dataclasses.dataclass(frozen=True)

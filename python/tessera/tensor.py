@@ -161,8 +161,8 @@ class Tensor(_Base):
         return array.astype(dtype) if dtype is not None and dtype != array.dtype else array.copy() if copy else array
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        """A capsule: of the GPU's memory where one has the whole value, else of the host's. `stream`, of CUDA, finds the value done:
-        None and 1 are the legacy default stream, 2 that of the thread, -1 none. Who takes the capsule must not write to it."""
+        """A capsule of the GPU's memory if one GPU has the whole value, else of the host's. Work on `stream`, of CUDA, waits for
+        the value: None and 1 are the legacy default stream, 2 that of the thread, -1 none. Consumers must not write to it."""
         device = self.__dlpack_device__()
         if device[0] != _HOST[0] and dl_device not in (None, device) and tuple(dl_device)[0] != _HOST[0]:
             raise BufferError(f"the tensor is on device {device}, and goes to the host or stays there, not to {tuple(dl_device)}")
@@ -307,8 +307,8 @@ def spec(shape: Sequence[int], dtype="float32", mesh: ProcessMesh | None = None,
 
 
 def from_dlpack(data) -> Tensor:
-    """What another library has, in memory of a GPU or of the host, without a copy. Raises ArgumentError for what offers no DLPack,
-    or is on another kind of device."""
+    """A tensor of another library's array, in memory of a GPU or of the host, without a copy. Raises ArgumentError for objects
+    without DLPack and for other kinds of devices."""
     if not hasattr(data, "__dlpack__") or not hasattr(data, "__dlpack_device__"):
         raise refuse(ArgumentError, f"from_dlpack takes an array with __dlpack__, not {type(data).__name__}")
     kind = tuple(data.__dlpack_device__())

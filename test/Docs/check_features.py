@@ -1,6 +1,6 @@
-"""check_features.py DOCUMENT FOLDER: the document has the 77 rows in their order, what they link to is there, each file of the folder
-that is named by a row is of one that the document has, and the command of each row is run by its tests: their text, with that of the
-scripts that they name, has its functions, options and subcommands."""
+"""check_features.py DOCUMENT FOLDER: the document has the 77 rows in order, the targets of their links exist, each file of the folder
+that is named after a row belongs to a row of the document, and the tests of each row run its command: their text, with that of the
+scripts that they name, contains its functions, options and subcommands."""
 
 import os
 import re
@@ -40,7 +40,7 @@ def read(path, seen):
 
 
 def words(command):
-    """What must stand in a test that runs the command: functions, options, subcommands."""
+    """The words that a test of the command must contain: functions, options, subcommands."""
     if command.startswith(("tessera ", "python3 ", "mpirun ")) or " tessera " in command:
         parts = command.split()
         modules = re.findall(r"tessera\.(\w+)", command) + ([parts[parts.index("tessera") + 1]] if "tessera" in parts else [])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the includes of lib/Runtime with the table of its rooms in docs/architecture.md.
 
-A room may include what its row names, and what those may include. Prints one line an offence, and fails.
+A room may include the rooms that its row names and, transitively, theirs. Prints one line per violation, and fails.
 """
 
 import re
@@ -22,7 +22,7 @@ def read_table(text):
 
 
 def close(table):
-    """By room, all rooms that it may include; rows name only rooms above them, so there are no circles."""
+    """By room, all rooms that it may include; rows name only rooms above them, so there are no cycles."""
     allowed = {}
     for room, named in table.items():
         for other in named:
@@ -33,7 +33,7 @@ def close(table):
 
 
 def room_of(path, table):
-    """The room of a path relative to lib/Runtime or include/tessera/Runtime; None for what lies beside them."""
+    """The room of a path relative to lib/Runtime or include/tessera/Runtime; None for other paths."""
     folders = [str(parent) for parent in path.parents]
     return next((folder for folder in folders if folder in table), None)
 

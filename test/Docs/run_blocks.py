@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Runs what a document shows, and compares the output it shows.
+"""Runs the commands of a document, and compares their output with the document.
 
     run_blocks.py DOCUMENT --examples DIR [--work DIR]
 
-The info string of a fenced block says what it is:
+The info string of a fenced block defines its kind:
 
     ```mlir file=NAME   written to NAME in the work directory; python likewise
     ```sh run           run there by bash; every command must succeed
     ```sh fails         the same; the last command must exit with 1
-    ```text output      what the block before printed, standard output and error together:
-                        these words in this order, blanks and line ends aside, `...` for anything
+    ```text output      the output of the block before, standard output and error together:
+                        these words in this order, ignoring white space; `...` matches anything
     ```json output      the same
 
 All blocks of a document share one directory, in which `examples` leads to the repository's.
@@ -25,7 +25,7 @@ import sys
 import tempfile
 
 WIDTH = 120
-TIMEOUT = 300  # seconds until a block counts as one that hangs
+TIMEOUT = 300  # seconds until a block counts as hanging
 
 
 def fail(document, line, message):
@@ -55,7 +55,7 @@ def blocks(document):
 
 
 def matches(shown, printed):
-    """Whether the parts between `...` stand in the output in order."""
+    """Whether the output contains the parts between `...` in order."""
     printed = " ".join(printed.split())
     parts = [" ".join(part.split()) for part in shown.split("...")]
     return re.search(".*?".join(re.escape(part) for part in parts if part), printed)

@@ -18,7 +18,7 @@ GRID, LINE = dict(d=2, t=4), dict(d=8)
 
 
 def suite(c=Gpt(), layers=12, fsdp_layers=4, mlp=Mlp(), conv=Convnet(), experts=Moe()):
-    """Programs by name, each made when it is called."""
+    """Programs by name, each created when it is called."""
     deep = replace(c, layers=layers, embed=True)
     few = replace(c, layers=fsdp_layers, embed=True)
 

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the workloads share: a program with its shardings and the best plan known by hand."""
+"""Shared by the workloads: a program with its shardings and the best plan known by hand."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def sgd(loss):
 
 
 def all_reduce(bytes, n):
-    """Wire bytes of an all-reduce of `bytes` a device."""
+    """Wire bytes of an all-reduce of `bytes` per device."""
     return 2 * bytes * (n - 1) / n
 
 

@@ -40,7 +40,7 @@ def convnet(c, spatial):
     n, s = c.batch, c.size
     if spatial:
         # Halo rows: forward the inputs of both convolutions, backward the gradient of the second one's output (the first
-        # one's input is data). The classifier contracts over cut rows; its gradient is gathered, being annotated whole.
+        # one's input is data). The classifier contracts over cut rows; its gradient is gathered, since it is annotated whole.
         halo = 4 * n * (2 * s * a0 + 2 * (s // 2) * a1 + 2 * (s // 2) * a2)
         ref = dict(count=9, wire_bytes=halo + all_reduce(4 * n * c.classes, 8) + all_reduce(kernels, 8) + gather(4 * flat * c.classes, 8),
                    how="6 halo permutes, logits all-reduce, kernel gradients all-reduce, all-gather of the classifier's gradient")

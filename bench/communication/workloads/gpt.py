@@ -94,7 +94,7 @@ def parameters(c, style):
 
 def gpt(c, axes, style, ref=None, pin=None, pin_in=None, pin_out=True):
     """A step on a mesh whose axis "d" cuts the batch. pin, pin_in: specs of the layers' outputs and of the normalised
-    inputs, if they are constrained; pin_out: whether the new parameters lie as the old ones."""
+    inputs, if they are constrained; pin_out: whether the new parameters keep the shardings of the old ones."""
     mesh = mesh_of(**axes)
 
     def constrain(spec):

@@ -8,8 +8,8 @@ from .common import all_reduce, gather
 
 
 def megatron(c, dp, tp):
-    """4 activation all-reduces a layer over tp (2 forward, 2 backward), gradients once over dp. Without vocabulary the
-    input is data: the last of them goes, and the gradients of the first normalisation are summed over tp."""
+    """4 activation all-reduces per layer over tp (2 forward, 2 backward), gradients once over dp. Without vocabulary the
+    input is data: the last all-reduce is not needed, and the gradients of the first normalisation are summed over tp."""
     activation = 4 * c.batch // dp * c.seq * c.d
     reductions = 4 * c.layers - (0 if c.embed else 1)
     wire = reductions * all_reduce(activation, tp)
@@ -26,7 +26,7 @@ def megatron(c, dp, tp):
 
 
 def fsdp(c, n, gathers):
-    """ZeRO-3: each weight gathered `gathers` times, its gradient reduce-scattered once, in a bucket a layer."""
+    """ZeRO-3: each weight gathered `gathers` times, its gradient reduce-scattered once, in one bucket per layer."""
     layer = 4 * c.d * c.d + 2 * c.d * c.ffn + c.ffn + 6 * c.d
     total = c.layers * layer + (2 * c.vocab * c.d + 2 * c.d if c.embed else 0)
     positions = c.seq * c.d if c.embed else 0

@@ -1,5 +1,5 @@
 # Writes a header with the digest of the kernel compiler's sources, so that objects cached by another
-# state of it are not reused: cmake -DSOURCES=... -DOUTPUT=... -P WriteRevision.cmake
+# revision are not reused: cmake -DSOURCES=... -DOUTPUT=... -P WriteRevision.cmake
 set(all "")
 foreach(source ${SOURCES})
   file(SHA256 ${source} digest)

@@ -4,7 +4,7 @@
 
 Chunks have a fixed size and a CRC-32 (zlib's). It detects all error bursts of up to 32 bits and all but one in 2^32
 other errors, at 1.5 GB/s per core, four times as fast as BLAKE2 or SHA-256. A cryptographic digest would not protect
-against tampering either: who can change the data can change the digest beside it. The digest of a file is the BLAKE2b
+against tampering either: whoever can change the data can change the stored digest. The digest of a file is the BLAKE2b
 of its size and the checksums of its chunks, which costs next to nothing.
 """
 

@@ -78,7 +78,7 @@ class ProcessGroup:
         return self
 
     def keep(self, work, arrays) -> None:
-        """Keep the arrays of a call alive until it has ended, even if nobody waits for it."""
+        """Keep the arrays of a call alive until it has ended, even without a wait."""
         self._pending = [each for each in self._pending if not each[0].is_completed()]
         self._pending.append((work, arrays))
 

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A small typed builder of MLIR programs; depends on the standard library alone."""
+"""A small typed builder of MLIR programs; depends only on the standard library."""
 
 from .build import Builder
 from .core import Block, Function, Location, Operation, Port, Value

@@ -174,7 +174,7 @@ def _numbers(value):
 
 
 def _one_window(eqn, operand, indices, updates):
-    """Where the only window of a scatter begins and its sizes, when the indices are constants and it lies inside."""
+    """Offset and sizes of a scatter's only window, if the indices are constants and it is in bounds; else None."""
     numbers, at = eqn.params["dimension_numbers"], _numbers(indices)
     if at is None or at.ndim != 1:
         return None
@@ -213,7 +213,7 @@ class _Scatter:
             self.sizes.append(updates.type.shape[d])
             loops += 1
         self.matches = []  # (column, loop of the operand, loop of the window or None)
-        self.at_zero = []  # operand dimensions written at index 0 alone
+        self.at_zero = []  # operand dimensions written only at index 0
         for d, u in zip(window_dims, numbers.update_window_dims):
             column = columns[scattered.index(d)] if d in scattered else None
             if sizes[d] == shape[d]:

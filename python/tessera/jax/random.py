@@ -3,7 +3,7 @@
 """Random numbers: keys are their words; draws have the same bits as in JAX.
 
 Splitting, folding and drawing are programs over the words that JAX defines; they are traced and imported. Only the
-block cipher (tessera.ir.random) has a rule of its own.
+block cipher (tessera.ir.random) has a separate rule.
 """
 
 from __future__ import annotations

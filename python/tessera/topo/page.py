@@ -11,7 +11,7 @@ from . import text
 from .model import Machine
 from .rings import Choice
 
-MOST_DRAWN = 64  # up to so many devices all links are drawn, beyond only the ring
+MOST_DRAWN = 64  # with more devices only the ring is drawn, not all links
 _COLOURS = ("#1a7f37", "#0969da", "#bf8700", "#cf222e", "#8250df", "#57606a")
 _SIZE = 640
 

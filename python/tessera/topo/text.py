@@ -8,7 +8,7 @@ from .model import Machine, Path
 from .rings import Choice
 
 MOST_IN_MATRIX = 16
-MOST_IN_RING = 32  # up to so many devices are printed one by one
+MOST_IN_RING = 32  # with more devices they are not printed one by one
 
 
 def rate(value: float) -> str:

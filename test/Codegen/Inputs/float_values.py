@@ -1,8 +1,8 @@
-"""Conversions of 16-bit floats, and functions of every size of argument, beside NumPy's and libm's in f64.
+"""Compares conversions of 16-bit floats, and functions over all magnitudes, with NumPy's and libm's in f64.
 
     float_values.py FOLDER PROGRAM COMMAND...
 
-runs COMMAND on the program float_values.mlir and prints what is wrong, or "right"."""
+runs COMMAND on the program float_values.mlir and prints the errors, or "right"."""
 import math
 import os
 import subprocess
@@ -42,7 +42,7 @@ def equal(name, expected):
 
 
 def close(name, expected, bound, unit):
-    """Within `bound` times `unit(expected)`; NaN and infinities where they are expected."""
+    """Within `bound` times `unit(expected)`; NaN and infinities must agree."""
     equal(name, np.where(np.isfinite(expected), got[name], expected))
     finite = np.isfinite(expected) & np.isfinite(got[name])
     error = np.max(np.abs(got[name][finite] - expected[finite]) / unit(expected[finite]))
@@ -62,7 +62,7 @@ with np.errstate(all="ignore"):
     equal("wide", h.astype(np.float32))
     equal("narrow", f.astype(np.float16))
     equal("narrow64", d.astype(np.float16))
-    # bf16 by hand: the f64 that has eight bits less 45, to nearest even, from f32's smallest number on.
+    # bf16 without a library: the f64 without its last 45 bits, to nearest even, from f32's smallest number on.
     mantissa, exponent = np.frexp(np.where(np.isfinite(d), d, 0))
     least = np.maximum(exponent - 8, -133)
     rounded = np.ldexp(np.rint(np.ldexp(mantissa, exponent - least)), least).astype(np.float32)

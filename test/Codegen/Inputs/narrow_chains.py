@@ -1,8 +1,8 @@
-"""Chains of operations on 16-bit floats, fused into one kernel, beside the same operations rounded one by one.
+"""Compares chains of operations on 16-bit floats, fused into one kernel, with the same operations rounded one by one.
 
     narrow_chains.py FOLDER LEG [tessera run's options...]
 
-LEG is `run` or `interpret`. Prints `DTYPE: N chains`, and each chain of which an element has other bits."""
+LEG is `run` or `interpret`. Prints `DTYPE: N chains`, and each chain with an element that differs."""
 import os
 import sys
 
@@ -70,7 +70,7 @@ def check(leg, dtype, options):
     for name, (words, _, _) in cases.items():
         actual, wanted = ops.decode(got[name], dtype), expected[name]
         differ = actual != wanted
-        if "imumf" not in words:  # of two zeros either may be the maximum
+        if "imumf" not in words:  # the maximum of two zeros may be either
             differ |= np.signbit(actual) != np.signbit(wanted)
         wrong = np.flatnonzero(differ & ~(np.isnan(actual) & np.isnan(wanted)))
         if len(wrong):

@@ -1,4 +1,4 @@
-"""The scalar ops of arith and math: what they mean (docs/numerics.md), and how exact they are.
+"""The scalar ops of arith and math: their semantics (docs/numerics.md) and error bounds.
 
 Floats are given as arrays of float64, integers as arrays of Python ints (dtype object), sign-extended."""
 import math
@@ -28,7 +28,7 @@ def round_to(dtype, values):
 
 
 def through_f32(dtype, values):
-    """What f32 arithmetic gives in a narrower type."""
+    """The result of f32 arithmetic in a narrower type."""
     return round_to(dtype, values if dtype == "f64" else round_to("f32", values))
 
 
@@ -43,7 +43,7 @@ def unsigned(dtype, values):
 
 
 def encode(values, dtype):
-    """The array that a file has."""
+    """The values as the array in a file."""
     if dtype == "bf16":
         return (np.asarray(values, np.float64).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     if dtype in FLOATS:
@@ -97,7 +97,7 @@ NAN, SIGN = 1 << 70, 1 << 69
 
 
 def differing(actual, expected, dtype, ulps, loose_zero, flushes):
-    """Where the worst difference beyond `ulps` is, how many there are, and its size; None if there is none."""
+    """The place of the worst difference beyond `ulps`, the number of such, and its size; None if there is none."""
     if dtype not in FLOATS:
         wrong = np.flatnonzero([a != e for a, e in zip(actual, expected)])
         return (wrong[0], len(wrong), "-") if len(wrong) else None
@@ -179,10 +179,10 @@ def risky_pairs(dtype, length):
 # ----- Operations -----------------------------------------------------------------------------------------------------
 
 class Case:
-    """An op on tensors of one type: its text, its meaning, and how far compiled code may be from it."""
+    """An op on tensors of one type: its text, its semantics, and the error bound of compiled code."""
 
     def __init__(self, name, operands, write, kinds, meaning, ulps=0, loose_zero=False):
-        """`operands`: the columns, or how many of xyz."""
+        """`operands`: the columns, or the number of columns of xyz."""
         self.operands = "xyz"[:operands] if isinstance(operands, int) else operands
         self.name, self.write, self.kinds = name, write, kinds
         self.meaning, self.limit, self.loose_zero = meaning, ulps, loose_zero
@@ -195,7 +195,7 @@ class Case:
         return result[index] if isinstance(result, tuple) else result
 
     def flushes(self, dtype):
-        """Whether 0 stands for a subnormal result: of the polynomial of f32, and what is computed with it."""
+        """Whether a subnormal result becomes 0: in the polynomials of f32, and functions computed with them."""
         return self.name in ("math.exp", "math.erfc") and dtype in ("f32", "bf16")
 
     def ulps(self, dtype, leg):
@@ -204,7 +204,7 @@ class Case:
 
 
 def per_element(function):
-    """A function of Python floats, NaN where it has none, on arrays."""
+    """A function of Python floats, on arrays; NaN where it is undefined."""
     def call(value):
         try:
             return function(value)
@@ -237,7 +237,7 @@ ULPS = {
     "powf": 2, "atan2": 3, "fpowi": 3,
 }
 
-# Those of f64 on a GPU that differ.
+# Bounds of f64 on a GPU that differ.
 GPU_F64 = {"log2": 4, "asin": 4}
 
 UNARY = {
@@ -268,7 +268,7 @@ def truths(values):
 
 
 def to_integer(dtype, is_signed):
-    """Towards zero; the nearer bound beyond the range, 0 of NaN."""
+    """Towards zero; saturates, and NaN gives 0."""
     width = INTEGERS[dtype]
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if is_signed else (0, (1 << width) - 1)
     def one(v):
@@ -327,7 +327,7 @@ def float_cases(dtype):
 
 
 def fused(x, y, z):
-    """x y + z rounded once: exact in f64 for narrower types but for its own rounding; in f64 by fractions."""
+    """x y + z rounded once: for narrower types in f64, exact except for its rounding; for f64 by fractions."""
     from fractions import Fraction
     def one(a, b, c):
         if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):

@@ -1,15 +1,15 @@
-"""Every scalar op of arith and math on edge values, beside NumPy's result: compiled, emulated, folded and interpreted.
+"""Compares every scalar op of arith and math on edge values with NumPy: compiled, emulated, folded and interpreted.
 
     scalar_table.py FOLDER LEG [DTYPE...]
 
-A program has every op of one element type, on all pairs of its edge values and on short vectors. LEG says what runs it:
+A program has every op of one element type, on all pairs of its edge values and on short vectors. LEG selects what runs it:
 
     run    tessera run                 the CPU's kernels
     stub   tessera run --backend stub  GPU kernels, emulated
     fold   tessera run                 the inputs are constants, for folders to find
     interpret  tessera-opt --interpret
 
-Prints `DTYPE: N results`, and each op whose results are more units in the last place away than scalar_ops.py allows."""
+Prints `DTYPE: N results`, and each op whose errors exceed the bounds (in units in the last place) of scalar_ops.py."""
 import os
 import subprocess
 import sys
@@ -22,8 +22,8 @@ LENGTHS = {"run": (0, 1, 3, 8, 17), "stub": (0, 3, 17), "fold": (0,), "interpret
 
 
 def inputs(dtype, length):
-    """Columns x, y, z of edge values, all pairs of the first two (and random floats), or those
-    that go wrong most easily; w of exponents."""
+    """Columns x, y, z of edge values, all pairs of the first two (and random floats), or the
+    most error-prone pairs; w of exponents."""
     values = ops.edge_values(dtype)
     x, y = np.repeat(values, len(values)), np.tile(values, len(values))
     if dtype in ops.FLOATS:
@@ -63,7 +63,7 @@ def program(dtype, sizes, constant):
 
 
 def execute(leg, name, text, columns, cases, options=()):
-    """The results by name, as arrays of the bits that a file has. `options` are those of `tessera run`."""
+    """The results by name, as arrays of the bits in a file. `options` are those of `tessera run`."""
     with open(f"{name}.mlir", "w") as file:
         file.write(text)
     kinds = {result: kind for _, _, results in cases.values() for result, kind in results}

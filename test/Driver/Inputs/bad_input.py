@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Wrong inputs to every tool: one message that names what is wrong, exit code 1, no output file.
+"""Invalid inputs to every tool: one message that names the error, exit code 1, no output file.
 
-bad_input.py FOLDER: FOLDER is emptied and used for files. Prints what did not hold; exit code 1.
+bad_input.py FOLDER: FOLDER is emptied and used for files. Prints failures; exit code 1.
 """
 
 import os
@@ -74,8 +74,8 @@ def npy(shape, dtype="<f4", data=None, extra=""):
 
 
 def everywhere(what, text, *expected, opt=True, pipeline=True):
-    """A program that explain, compile, run and tessera-opt must refuse alike; `opt=False`: by another
-    message there, `pipeline=False`: tessera-opt must refuse it behind the phases only."""
+    """A program that explain, compile, run and tessera-opt must reject with the same message; `opt=False`: tessera-opt
+    has another message, `pipeline=False`: tessera-opt must reject it only after the phases."""
     file = write(what.replace(" ", "-").replace("/", "-") + ".mlir", text)
     refuses(f"explain {what}", ["tessera", "explain", file], file, *expected)
     refuses(f"run {what}", ["tessera", "run", file, "--json", "o.json", "--output", "b=o.npy"], file,
@@ -177,7 +177,7 @@ def shardings():
             ("far window", "#dist.sharding<@m, dims = [[], []], windows = [(0, 2, 3, 9223372036854775807)]>",
              "9223372036854775807"),
             ("mixed", "#dist.sharding<@m, [partial(sum), partial(max)]>", "sum")]:
-        # Column 34 of line 2 is where the argument stands.
+        # The argument is at column 34 of line 2.
         everywhere(f"sharding {what}", SHARDED.replace("SHARDING", sharding),
                    ":2:1:" if what == "windows" else ":2:34:", expected)
     for what, sharding in [("kind", "#dist.sharding<@m, [foo]>"), ("reduction", "#dist.sharding<@m, [partial(xor)]>"),

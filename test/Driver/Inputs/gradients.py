@@ -1,4 +1,4 @@
-"""gradients.py COUNT [PINNED]: a step that updates COUNT weights by gradients of data of their own; the first PINNED are annotated."""
+"""gradients.py COUNT [PINNED]: a step that updates COUNT weights by gradients of separate data; the first PINNED are annotated."""
 import sys
 
 count, pinned = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Asks for the least memory that an error named, and for what lies half way to the plan without a budget."""
+"""Requests the least memory named by an error, and the mean of that and the memory of the plan without a budget."""
 
 import json
 import re

@@ -1,8 +1,8 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a phase prints is read back, and compiled from there to the same end.
+"""The output of a phase can be read back, and compiles from there to the same result.
 
-phases_read_back.py FOLDER PROGRAM[=FUNCTION]...: FOLDER is used for files. Prints what did not hold; exit code 1.
+phases_read_back.py FOLDER PROGRAM[=FUNCTION]...: FOLDER is used for files. Prints failures; exit code 1.
 """
 
 import json
@@ -28,7 +28,7 @@ def fail(what, why):
 
 
 def report(path, phase, function):
-    """The report without places and without origins: what propagation did is told where it ran."""
+    """The report without locations and origins: only the run with propagation reports origins."""
     chosen = ("--function", function) if function else ()
     text = run("tessera", "explain", path, "--compile-from", phase, "--json", "-", *chosen)
     result = json.loads(text) if text else {}
@@ -50,7 +50,7 @@ for each in programs:
         run("tessera-opt", text, f"--tessera-pipeline=compile-from={before} compile-to={phase}", "-o", name)
         text = name
         if phase in ("partitioned", "fused"):
-            whole.pop("parallelisms", None)  # the local view does not say which loops are cut
+            whole.pop("parallelisms", None)  # the local view does not have the cuts of loops
         if phase in ("propagated", "partitioned", "fused") and report(name, phase, function) != whole:
             fail(name, "compiled from here the report is another one")
     if open(text).read() != end:

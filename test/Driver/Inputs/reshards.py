@@ -3,11 +3,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Writes programs that only reshard, runs them on the threads backend, and compares values and bytes.
 
-    reshards.py pairs SHAPE...     all pairs of {R, S0, S1, P}^2 on a mesh of 2 x 4, one program a shape such as 8x16
+    reshards.py pairs SHAPE...     all pairs of {R, S0, S1, P}^2 on a mesh of 2 x 4, one program per shape such as 8x16
     reshards.py random A:B [N]     seeds A to B-1: N reshards each between random placements on a random mesh
 
-Every value is an integer, so nothing is rounded. Prints one line a program; exit code 1 when a value differs or the
-runtime counts other bytes than the report promises.
+Every value is an integer, so nothing is rounded. Prints one line per program; exit code 1 if a value or the
+runtime's count of bytes differs from the report.
 """
 
 import itertools
@@ -52,8 +52,8 @@ def check(what, text, even=False):
 
 
 def keeps_promise(collective, even):
-    """What the busiest device sends or receives is promised. A reduction's or an all-to-all's promise is that of its
-    largest group in equal parts: with uneven parts a device may have more, all together have not."""
+    """Whether the report bounds the bytes of the busiest device. For reductions and all-to-alls, the report assumes equal
+    parts of the largest group: with uneven parts one device may send more, but not all together."""
     promised = collective["wire_bytes"] * collective["executions"]
     if even or collective["kind"] not in ("all_reduce", "reduce_scatter", "all_to_all"):
         return promised == collective["counted_wire_bytes"]

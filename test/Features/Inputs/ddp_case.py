@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the scripts of data parallelism between processes share."""
+"""Shared by the scripts of data parallelism between processes."""
 
 import hashlib
 
@@ -54,7 +54,7 @@ def check_same(actual, expected, steps=1):
 
 
 def differ(actual, expected):
-    """Names of what is beyond the tolerance."""
+    """Names of values that differ beyond the tolerance."""
     state = inner(actual).state_dict()
     return [name for name, value in inner(expected).state_dict().items() if difference(state[name], value) is not None]
 

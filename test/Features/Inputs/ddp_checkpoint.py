@@ -12,7 +12,7 @@ path = os.path.join(sys.argv[1], "trained.npz")
 dist.init_process_group()
 rank, size = dist.get_rank(), dist.get_world_size()
 if size > 1:
-    # donate: the parameters are on the devices, and reading them is no call of the others.
+    # donate: the parameters are on the devices, and the other ranks do not participate in reading them.
     net = train(DistributedDataParallel(model(norm=True)), X[rank::size], Y[rank::size], 3, donate=True)
     if rank == 0:
         np.savez(path, **net.module.state_dict(), outputs=net.module.eval()(X).numpy())

@@ -30,12 +30,12 @@ say("split inside:", net.module.layers[0].weight.local_shape, net.module.layers[
 check_same(net, alone, 10)
 say("split inside: equal bits", len(set(on_all(digest(net.parameters())))) == 1)
 net = train(DistributedDataParallel(split, device_ids=devices), *mine, 10, donate=True)
-weights = net.module.layers[0].weight.numpy() if rank == 0 else None  # a process has all of it
+weights = net.module.layers[0].weight.numpy() if rank == 0 else None  # whole on each process
 dist.barrier()
 check_same(net, alone, 10)
 say("one rank reads alone")
 
-# In micro-steps gradients stay this process's, and are those of its own batch.
+# In micro-steps gradients are not reduced: they are those of this process' batch.
 net = DistributedDataParallel(model(), device_ids=devices)
 gradient = ts.jit(ts.grad(lambda net, x, y: loss(net, x, y)))
 with net.no_sync():
@@ -45,7 +45,7 @@ for (name, a), (_, b) in zip(sorted(own.module.named_parameters()), sorted(expec
     assert np.allclose(a.numpy(), b.numpy(), rtol=1e-4, atol=1e-6), name
 say("own gradients")
 
-# Any program may have several devices a process.
+# Any program may have several devices per process.
 whole = ProcessMesh(range(4), ["x"])
 sums = ts.jit(lambda x: (ts.sum(x * x, 0), x + 1), backend="tcp", devices=2)
 x = np.arange(14, dtype=np.float32).reshape(7, 2)

@@ -14,13 +14,13 @@ say("equal bits:", len(set(on_all(digest(net.parameters())))) == 1)
 check_same(net, train(model(seed=0), X, Y, 10), 10)
 say("equal to one process")
 
-# A loss that is no mean over the batch: the gradient is still the mean of the ranks' gradients.
+# A loss that is not a mean over the batch: the gradient is still the mean of the ranks' gradients.
 net = train(DistributedDataParallel(model()), X[rank::size], Y[rank::size], 1, optim.SGD(0.01), loss=lambda net, x, y: ts.sum(ts.square(net(x) - y)))
 plain = train(model(), X, Y, 1, optim.SGD(0.01 / size), loss=lambda net, x, y: ts.sum(ts.square(net(x) - y)))
 check_same(net, plain)
 say("mean of sums")
 
-# The last layer of rank 1 is another one: all ranks say so.
+# The last layer of rank 1 differs: all ranks raise an error.
 other = nn.Sequential(nn.Linear(8, 16), nn.gelu, nn.Linear(16, 5 if rank == 1 else 4))
 try:
     DistributedDataParallel(other)
@@ -28,7 +28,7 @@ except ts.ArgumentError as error:
     said = on_all(str(error).split("error: ")[1])
     say(len(said), *set(said))
 
-# Batches of different shapes are refused, on all ranks.
+# All ranks reject batches of different shapes.
 try:
     train(DistributedDataParallel(model()), X[:4 + rank], Y[:4 + rank])
 except ts.ArgumentError as error:

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-11, D2-2, D2-3: what wrapping broadcasts, whose statistics there are, `.module`, the order of a script."""
+"""D0-11, D2-2, D2-3: broadcasts of the constructor, statistics per rank, `.module`, the order of a script."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ dist.init_process_group()
 rank, size = dist.get_rank(), dist.get_world_size()
 plain = model(seed=rank, norm=True)
 path = os.path.join(sys.argv[1], "loaded.npz")
-if rank == 0:  # a checkpoint is loaded by one rank
+if rank == 0:  # only one rank loads the checkpoint
     np.savez(path, **model(seed=7, norm=True).state_dict())
     plain.load_state_dict(dict(np.load(path)))
     plain[1].running_mean = ts.asarray(np.full(16, 3, np.float32))
@@ -30,7 +30,7 @@ except ts.ArgumentError as error:
 x, y = X[rank::size] + rank, Y[rank::size]
 for mode in (True, False):
     made = train(DistributedDataParallel(model(norm=True), broadcast_buffers=mode), x, y, 3)
-    # Without: the statistics that this rank's batches give, with the parameters of all.
+    # Without: the statistics of this rank's batches, with the common parameters.
     say(f"broadcast_buffers={mode}:", "parameters", len(set(on_all(digest(made.parameters())))),
         "means", len(set(on_all(digest([made.module[1].running_mean])))))
 own = train(DistributedDataParallel(model(norm=True), broadcast_buffers=False), x, y, 1, optim.SGD(0.0))

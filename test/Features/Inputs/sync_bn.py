@@ -33,7 +33,7 @@ say("scope 1 is the joined batch; without it differ:", len(differ(alone, joined)
 
 @ts.jit
 def by_nodes(module, state, x, y):
-    """Each node's half of the batch is normalised by itself: the reference of scope 0."""
+    """Each node's half of the batch is normalised separately: the reference of scope 0."""
     def halves(module, x, y):
         first = loss(module, x[:4], y[:4])
         return (first + loss(module, x[4:], y[4:])) / 2
@@ -53,7 +53,7 @@ converted = nn.SyncBatchNorm.convert(net(nn.BatchNorm), comm_scope=1)
 check_same(run(DistributedDataParallel(converted)), joined, 4)
 say("converted")
 
-# One element in all: the variance is 0, and nothing is NaN.
+# One element in total: the variance is 0, and no result is NaN.
 single = nn.Sequential(nn.SyncBatchNorm(3, comm_scope=0))
 out = ts.jit(lambda module, x: (module(x), module))(single, np.ones((1, 3), np.float32))
 say("a batch of", size // 2, "finite:", all(np.isfinite(t.numpy()).all() for t in (out[0], out[1][0].running_var)))

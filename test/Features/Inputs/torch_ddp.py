@@ -54,7 +54,7 @@ def refused(says, call):
         raise AssertionError(f"rank {rank} was not refused; expected: {says}")
 
 
-# Parameters are equal bit by bit on all ranks, and those of the joined batch.
+# Parameters are bitwise equal on all ranks, and equal those of the joined batch.
 alone = train(net(), X, Y)
 for options in ({}, {"bucket_cap_mb": 0}, {"find_unused_parameters": True}, {"device_ids": [0], "output_device": 0}):
     model = train(DistributedDataParallel(net(seed=rank), **options), X[mine], Y[mine])
@@ -75,7 +75,7 @@ dist.all_reduce = all_reduce
 say("buckets", model.buckets)
 say("overlap", events.index("all_reduce") < events.index("backward 0"), events.count("all_reduce"))
 
-# no_sync: nothing moves at the first steps; nested, and with an exception inside.
+# no_sync: the first steps send nothing; nested, and with an exception inside.
 model, whole = DistributedDataParallel(net()), net()
 events.clear()
 dist.all_reduce = lambda tensor, *args, **options: (events.append("all_reduce"), all_reduce(tensor, *args, **options))[1]
@@ -104,7 +104,7 @@ class Two(nn.Module):
         return self.a(x) + (self.b(x) if both else 0)
 
 
-# A parameter that a rank does not use is an error on all, and no hang; then training goes on.
+# A parameter that a rank does not use is an error on all ranks, without a hang; then training continues.
 x = X[mine].float()
 for options in ({}, {"bucket_cap_mb": 0}):
     model = DistributedDataParallel(Two(), **options)
@@ -136,7 +136,7 @@ other = net(seed=9)
 other.load_state_dict(model.module.state_dict())
 assert all((a == b).all() for a, b in zip(other.state_dict().values(), state.values()))
 
-# A copy trains by itself, in the same group.
+# A copy trains independently, in the same group.
 model = DistributedDataParallel(net())
 twin = train(copy.deepcopy(model), X[mine], Y[mine])
 bits = on_all([p.detach().numpy().tobytes() for p in twin.parameters()])

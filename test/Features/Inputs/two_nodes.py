@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Starts a script as two nodes of two ranks on this host, and prints what node 0 says."""
+"""Starts a script as two nodes of two ranks on this host, and prints the output of node 0."""
 
 import socket
 import subprocess

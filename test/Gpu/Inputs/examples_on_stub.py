@@ -4,9 +4,9 @@
     examples_on_stub.py EXAMPLES [--devices 1,2,4,8] [--seeds N] [--only NAME] [--kernels]
 
 Each program is compiled once for each number of devices, run on `threads`, and on `stub` with every seed. All results
-must be those of `threads` bit for bit: the stub combines contributions in the same order. A hazard between streams is an
-error of its own. With --kernels it is the kernels of GPUs that run, emulated: their results must be those of one device of
-the CPU within the tolerance of every check, and the same bits with every seed.
+must be those of `threads` bit for bit: the stub combines contributions in the same order. A hazard between streams is a
+separate error. With --kernels the GPU's kernels run emulated: their results must equal those of one device of
+the CPU within the tolerance of all checks, and be bitwise equal for every seed.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def shape_for(shape, devices):
 
 
 def variants(text, counts):
-    """The program with its mesh for each number of devices; as it is where it has several meshes."""
+    """The program with its mesh for each number of devices; unchanged if it has several meshes."""
     meshes = re.findall(r"dist\.process_mesh @\w+\(shape = \[([\d, ]+)\]", text)
     if len(meshes) != 1:
         yield "as it is", text

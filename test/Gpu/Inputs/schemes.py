@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiles training steps of true sizes for a GPU and prints how many launches have which scheme, and what has none.
+"""Compiles training steps of realistic sizes for a GPU and prints the number of launches per scheme, and those without one.
 
     schemes.py NAME...    names of PROGRAMS
 """

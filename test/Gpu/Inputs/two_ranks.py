@@ -1,4 +1,4 @@
-"""Starts two ranks that share a GPU: two_ranks.py LIBRARIES ARTIFACT0 ARTIFACT1 [OPTION...]; prints what each said last.
+"""Starts two ranks that share a GPU: two_ranks.py LIBRARIES ARTIFACT0 ARTIFACT1 [OPTION...]; prints the last line of each.
 LOCAL_RANKS=0,2 in the environment are their local ranks (0,0)."""
 
 import os

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""devices_fault.py SIGNAL VICTIM FOLDER: two processes with two devices each train; one gets the signal. Prints what the other says."""
+"""devices_fault.py SIGNAL VICTIM FOLDER: two processes with two devices each train; one gets the signal. Prints the output of the other."""
 
 import os
 import signal

@@ -1,8 +1,8 @@
-"""faults.py [OPTIONS] LAUNCHER...: breaks a rank of a running job, again and again, and says what became of the others.
+"""faults.py [OPTIONS] LAUNCHER...: repeatedly breaks a rank of a running job, and reports how the others end.
 
-Every run starts `LAUNCHER... rank` with four ranks, waits until steps run, and breaks one of them. The job must end, what its ranks
-and its launcher say must name the broken rank and no other, and nothing that it started may go on (with --times: live three seconds later). Prints a line
-a fault, with the longest time from the fault to the end of the last rank with --times; fails when a run is not as it must be."""
+Every run starts `LAUNCHER... rank` with four ranks, waits until steps run, and breaks one of them. The job must end, the messages
+of its ranks and its launcher must name only the broken rank, and none of its processes may survive (with --times: three seconds later). Prints one line per
+fault, with --times with the longest time from the fault to the end of the last rank; fails if a run violates these rules."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ import tempfile
 import time
 import uuid
 
-LONG = 120  # seconds until a run counts as one that hangs
+LONG = 120  # seconds until a run counts as hanging
 FAULTS = ("kill", "stop", "exit", "sysexit")
 MARK = "TESSERA_FAULT_MARK"
 RANK = """
@@ -73,7 +73,7 @@ while True:
 
 
 def living(mark):
-    """Processes that the job has started, zombies aside."""
+    """Processes that the job has started, except zombies."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -111,7 +111,7 @@ def text(path):
 
 
 def once(launcher, program, backend, fault, deadline, choose, settles):
-    """(seconds until the last rank had ended, what is wrong)"""
+    """(seconds until the last rank had ended, error)"""
     folder, mark = tempfile.mkdtemp(prefix="tessera-faults-"), uuid.uuid4().hex
     script, victim = f"{folder}/rank.py", choose.randrange(4)
     with open(script, "w", encoding="utf-8") as file:
@@ -146,7 +146,7 @@ def once(launcher, program, backend, fault, deadline, choose, settles):
             wrong.append(f"{len(left)} processes are left")
         named = set()
         for rank in range(4):
-            # The rank that a message begins with is the one that it blames.
+            # A message begins with the rank that it blames.
             for line in re.findall(r"(?:error|Error): (.*)", text(f"{folder}/said-{rank}")):
                 found = re.search(r"rank (\d+) \(", line)
                 if found and rank != victim:
@@ -154,7 +154,7 @@ def once(launcher, program, backend, fault, deadline, choose, settles):
         launched = text(f"{folder}/launcher")
         if re.search(rf"\],{victim}\]|rank {victim}\b|pid {pids[victim]}|PID {pids[victim]}|process {pids[victim]}", launched):
             named.add(victim)
-        # MPICH's launcher kills the others before they notice, and names nobody.
+        # MPICH's launcher kills the others before they notice, and names no rank.
         mute = fault in ("kill", "exit") and not any(text(f"{folder}/said-{rank}") for rank in range(4))
         if named != {victim} and not (mute and not named):
             wrong.append(f"rank {victim} was broken, and {sorted(named)} are named: " + " | ".join(

@@ -1,4 +1,4 @@
-"""Ranks of a process group of which one makes another call. Each rank prints what it is told; the group stays usable.
+"""One rank of a process group makes a different call. Each rank prints its error; the group stays usable.
 
 group_mismatch.py [BACKEND [threads]]: with `threads`, three threads of this process are the ranks."""
 
@@ -15,7 +15,7 @@ lock = threading.Lock()
 
 
 def case(name, first, other):
-    """What the ranks are told when the last one makes the other call."""
+    """The errors on the ranks when the last one makes the other call."""
     rank = dist.get_rank()
     try:
         (other if rank == dist.get_world_size() - 1 else first)(np.zeros(4, np.float32))

@@ -1,4 +1,4 @@
-"""A rank waits for a message of one that has left the group and lives on: BACKEND FOLDER. The timeout is far away."""
+"""A rank waits for a message of one that has left the group and stays alive: BACKEND FOLDER. The timeout is long."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ if rank == 1:
         dist.send(x + number, 2)
     dist.destroy_process_group()
 elif rank == 2:
-    time.sleep(0.5)  # rank 1 may have left, and what it sent comes all the same
+    time.sleep(0.5)  # rank 1 may have left, but its message still arrives
     for number in (1, 2):
         dist.recv(x, 1)
         assert x[0] == number, x

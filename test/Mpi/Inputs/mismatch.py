@@ -1,5 +1,5 @@
-"""mismatch.py CASE FOLDER RANKS COMMAND...: ranks of one compiled program, of which the last reads another flag and therefore calls
-something else in the middle of a step. Prints what each rank says.
+"""mismatch.py CASE FOLDER RANKS COMMAND...: the last rank of one compiled program reads a different flag and therefore makes a
+different call in the middle of a step. Prints the output of each rank.
 
 Without a launcher in COMMAND, ranks meet through a file; `COMMAND` is then tessera-exec with its options, otherwise the launcher."""
 
@@ -59,7 +59,7 @@ for flag in (0, 1):  # NumPy's format, version 1.0
     header += " " * (-(10 + len(header) + 1) % 64) + "\n"
     with open(f"{folder}/flag-{flag}.npy", "wb") as file:
         file.write(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header.encode() + flag.to_bytes(4, "little"))
-# What a launcher starts says its rank itself.
+# Ranks started by a launcher print their rank themselves.
 script = f"{folder}/rank.sh"
 with open(script, "w", encoding="utf-8") as file:
     file.write('rank=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-$TESSERA_RANK}}\nfolder=$1; artifact=$2; last=$3; shift 3\n'

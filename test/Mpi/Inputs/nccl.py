@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Processes whose arrays are in memory of a GPU that is the host's: nccl.py CASE. Rank r prints what it got or was told."""
+"""Processes with arrays in memory of an emulated GPU: nccl.py CASE. Rank r prints its results or its error."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def default():
 
 
 def groups():
-    """Groups have communicators of their own, and messages go by way of the host."""
+    """Each group has its communicator, and messages go through the host."""
     rank, size = dist.get_rank(), dist.get_world_size()
     pairs = [dist.new_group([first, first + 1]) for first in range(0, size, 2)]
     mine, whole = np.full(3, float(rank)), np.full(3, 1.0)
@@ -48,7 +48,7 @@ def groups():
 
 
 def refused():
-    """What one rank cannot do fails on all of them, and the group stays usable."""
+    """A call that one rank cannot execute fails on all, and the group stays usable."""
     rank, data = dist.get_rank(), np.ones(2, np.float32)
     for call in (lambda: dist.all_reduce(OnDevice(np.ones(2 + rank, np.float32))),
                  lambda: dist.all_reduce(data if rank else OnDevice(data)),
@@ -68,7 +68,7 @@ def refused():
 
 
 def killed(number=signal.SIGKILL):
-    """A rank that ends while others are in a call of the device."""
+    """A rank ends while others are in a call of the device."""
     data = np.ones(1 << 16, np.float32)
     dist.all_reduce(OnDevice(data))
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the launcher ends the others

@@ -1,4 +1,4 @@
-"""same.py N ARTIFACTS -- LAUNCHER...: N processes print, compute and count what threads do."""
+"""same.py N ARTIFACTS -- LAUNCHER...: N processes print, compute and count the same as threads."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ def run(artifact, words, backend):
     with open(report, encoding="utf-8") as file:
         found = json.load(file)
     del found["timing"], found["backend"]
-    for each in found["collectives"]:  # how processes send it, which threads do not
+    for each in found["collectives"]:  # only processes have an algorithm
         if (each.pop("algorithms", None) is None or each.pop("sent", None) is None) and backend != "threads" and each["kind"] != "transfer":
             sys.exit(f"{artifact}: on {backend} {each['kind']} has no algorithm")
     return {"printed": done.stdout, **found}

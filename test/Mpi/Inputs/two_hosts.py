@@ -1,7 +1,7 @@
-"""Two hosts on this machine: network namespaces with a cable between them, names and mounts of their own. Needs root.
+"""Two hosts on this machine: network namespaces with a virtual cable, and separate host names and mounts. Needs root.
 
-two_hosts.py bytes|cut: `bytes` compares what collectives between the hosts send, by the kernel's counters of the cable, with what is
-predicted; `cut` pulls the cable while a job runs. The ranks are started by two `tessera launch`."""
+two_hosts.py bytes|cut: `bytes` compares the bytes of collectives between the hosts, by the kernel's counters of the cable, with the
+prediction; `cut` pulls the cable while a job runs. The ranks are started by two `tessera launch`."""
 
 import json
 import os
@@ -87,7 +87,7 @@ class Host:
 
 
 def launch(hosts, folder, script, ranks):
-    """A launcher on each host, and what it prints."""
+    """Runs a launcher on each host; returns their output."""
     with open(f"{folder}/token", "w", encoding="utf-8") as file:
         file.write("a secret of both hosts")
     os.chmod(f"{folder}/token", 0o600)
