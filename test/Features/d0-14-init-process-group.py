@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-14: collectives before init_process_group, a second init, and a rank that does not come are errors; the last names the ranks."""
+"""D0-14: collectives before init_process_group, a second init, and a missing rank are errors; the last names the ranks."""
 
 import os
 import subprocess
@@ -36,5 +36,5 @@ with tempfile.TemporaryDirectory() as folder:
     for child in children:
         out = child.communicate(timeout=60)[0]
         assert child.returncode == 3, out
-        # Rank 2 hears it from rank 0, which is named where it ends first.
+        # Rank 2 gets the error from rank 0, or names rank 0 if that ends first.
         assert "waited 2 s for ranks 1 of 3" in out or child is children[1] and "rank 0" in out, out

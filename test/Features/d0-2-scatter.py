@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-2: part i of the source's tensor goes to rank i, also where parts are uneven; a list that is not one part a rank is an error on all."""
+"""D0-2: part i of the source's tensor goes to rank i, also if parts are uneven; a list without one part per rank is an error on all."""
 
 import numpy as np
 

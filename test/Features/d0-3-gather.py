@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-3: the destination gets the parts in the order of ranks, others keep what they have; gather(scatter(x)) is x."""
+"""D0-3: the destination gets the parts in the order of ranks, the others' arrays do not change; gather(scatter(x)) is x."""
 
 import numpy as np
 

@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-7: rank i has chunk i of the reduction; all_gather of it is the all_reduce, bit for bit; what does not divide is an error."""
+"""D0-7: rank i has chunk i of the reduction; its all_gather is bitwise equal to the all_reduce; an indivisible size is an error."""
 
 import numpy as np
 

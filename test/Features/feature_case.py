@@ -1,12 +1,12 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the tests of features share."""
+"""Shared by the tests of features."""
 
 import os
 
 
 def refused(says, call):
-    """That a call fails, and with what words."""
+    """Checks that a call fails with a message."""
     try:
         call()
     except Exception as error:

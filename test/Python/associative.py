@@ -2,7 +2,7 @@
 # REQUIRES: jax
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""lax.associative_scan of functions of elements is one scan, and so are its derivatives; other functions are spelled out."""
+"""lax.associative_scan of functions of elements is one scan, and so are its derivatives; other functions are unrolled."""
 
 import unittest
 
@@ -31,7 +31,7 @@ class AssociativeScan(JaxCase):
     x, n = array(10, 3), array(10, 3, dtype=I)
 
     def test_one_scan(self):
-        # The spelling is another than what JAX keeps of the function from an earlier trace.
+        # Another spelling than the cached one of an earlier trace of the function.
         jax.eval_shape(states, self.x, self.x)
         text = str(tessera.from_jax(states, (self.x, self.x)))
         self.assertEqual(text.count("ext.scan"), 1)
@@ -52,7 +52,7 @@ class AssociativeScan(JaxCase):
         self.check(lambda a: jax.jvp(states, (a, a), (a + 1, a * 2))[1], self.x)
 
     def test_bytes(self):
-        """Two elements a line and round, in three rounds of eight devices."""
+        """Two elements per line and round, in three rounds of eight devices."""
         a = array(1024, 64)
         plan = tessera.from_jax(states, (a, a), (P("x"), P("x")), P("x"), mesh=mesh_of(x=8)).explain()
         self.assertEqual(plan["wire_bytes_total"], 2 * 3 * 64 * 4)

@@ -14,7 +14,7 @@ import tessera
 
 
 def attention(visible, masked=-jnp.inf):
-    """visible: of the numbers of query and key."""
+    """visible: a function of the indices of query and key."""
     def attend(q, k, v):
         scores = jnp.einsum("bhsd,bhtd->bhst", q, k) * q.shape[-1] ** -0.5
         if visible is not None:

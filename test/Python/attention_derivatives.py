@@ -14,7 +14,7 @@ import attention_spellings as spelled
 import tessera
 
 B, S, H, D = spelled.B, spelled.S, spelled.H, spelled.D
-# Small scores are kept otherwise.
+# Otherwise small scores are kept.
 PASSES = "dist-normalize,dist-recognize-attention-backward{recomputed-scores=0}"
 
 
@@ -75,7 +75,7 @@ class Derivatives(JaxCase):
                 np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=3e-5, err_msg=f"{leaf.name} cut by turn {turn}")
 
     def test_a_block(self):
-        """Whose weights are differentiated: what comes from the gradients by query, key and value is read by products, too."""
+        """Differentiates the weights: products also read the gradients of query, key and value."""
         def loss(p, x):
             q, k, v = ((x @ p[name]).reshape(B, S, H, D) for name in "qkv")
             return jnp.mean((x + spelled.mask_by_where(q, k, v).reshape(B, S, H * D) @ p["o"]) ** 2)
@@ -113,7 +113,7 @@ class Derivatives(JaxCase):
         self.assertNotIn("ext.attention", imported(fn, self.arguments).lower("normalized"))
 
     def test_gradients_that_a_program_scales_stay(self):
-        """What the products read is not the derivative."""
+        """The products do not read the derivative itself."""
         @jax.custom_vjp
         def softmax(a):
             return jax.nn.softmax(a, -1)

@@ -2,7 +2,7 @@
 # REQUIRES: jax
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention is recognised in whatever spelling, and equals JAX's."""
+"""Attention is recognised in many forms, and equals JAX's."""
 
 import unittest
 
@@ -87,7 +87,7 @@ def library_grouped(q, k, v):
     return jax.nn.dot_product_attention(q, k[:, :, :2], v[:, :, :2])
 
 
-def merged_heads(q, k, v):  # what PyTorch exports: products over batch and heads in one
+def merged_heads(q, k, v):  # as exported by PyTorch: products over merged batch and heads
     q, k, v = (x.reshape(B * H, S, D) for x in heads_first(q, k, v))
     a = lax.batch_matmul(q, k.swapaxes(1, 2)).reshape(B, H, S, S) * D ** -0.5 + jnp.where(causal(), 0, LEAST)
     o = lax.batch_matmul(jax.nn.softmax(a, -1).reshape(B * H, S, S), v)
@@ -143,7 +143,7 @@ SPELLINGS = [scale_behind, scale_before, matmul_heads_first, mask_by_where, mask
 
 
 def recognised(fn, *avals):
-    """The program behind recognition."""
+    """The program after recognition."""
     return tessera.from_jax(fn, avals).lower("normalized")
 
 
@@ -169,7 +169,7 @@ class Spellings(JaxCase):
                 self.assertEqual(line.count(f"tensor<{B}x{S}x2x{D}xf32>"), 2, line)
 
     def test_of_modules(self):
-        """As tessera.nn and tessera.ops spell it."""
+        """In the form of tessera.nn and tessera.ops."""
         def by_hand(q, k, v):
             a = ops.einsum("bqhe,bkhe->bhqk", q * D ** -0.5, k)
             return ops.einsum("bhqk,bkhe->bqhe", ops.exp(ops.log_softmax(a, -1)), v)

@@ -13,12 +13,12 @@ from jax_case import JaxCase, PartitionSpec, array, jnp, mesh_of
 import tessera
 
 D = 4
-# Small scores are kept otherwise.
+# Otherwise small scores are kept.
 PASSES = "dist-normalize,dist-recognize-attention-backward{recomputed-scores=0},dist-recognize-attention"
 
 
 def attention(sees, least=-1e30):
-    """Of queries that see the keys for which `sees` holds. Heads share keys where there are more of them."""
+    """Attention of queries to the keys for which `sees` holds. Several heads may share keys."""
     def fn(q, k, v):
         k, v = (jnp.repeat(x, q.shape[2] // k.shape[2], 2) for x in (k, v))
         m, n = jnp.arange(q.shape[1])[:, None], jnp.arange(k.shape[1])[None]
@@ -36,7 +36,7 @@ def around(reach):
 
 
 def masked_by(mask):
-    """`mask` makes scores of scores of S x S."""
+    """`mask` maps the S x S scores to masked ones."""
     def fn(q, k, v):
         a = mask(jnp.einsum("bqhe,bkhe->bhqk", q, k) * D ** -0.5, q.shape[1])
         return jnp.einsum("bhqk,bkhe->bqhe", jax.nn.softmax(a, -1), v)
@@ -61,7 +61,7 @@ def with_gradients(fn):
 
 class Windows(JaxCase):
     def compare(self, fn, halo, *, length, heads=3, kv_heads=3, devices=4, cut=PartitionSpec(None, "s"), **mesh):
-        """Values, and bytes: forward the halo of key and value, backward as much of their gradients."""
+        """Compares values, and bytes: forward the halo of key and value, backward as many of their gradients."""
         q, k = array(2, length, heads, D), array(2, length, kv_heads, D)
         mesh = mesh_of(**(mesh or dict(s=devices)))
         parts = np.prod([n for axis, n in mesh.shape.items() if axis != "s" and axis in jax.tree.leaves(tuple(cut))], dtype=int)
@@ -98,7 +98,7 @@ class Windows(JaxCase):
         self.compare(attention(behind(4)), 3, length=30, cut=PartitionSpec("b", "s"), b=2, s=4)
 
     def test_heads_that_divide(self):
-        """The halo where it is less than what it takes to move the sequence to heads, four times 3/4 of a part of 8."""
+        """Uses the halo if it is smaller than four moves of the sequence to heads, of 3/4 of a part of 8 each."""
         self.compare(attention(behind(4)), 3, length=32, heads=4, kv_heads=4)
         self.compare(attention(behind(17)), 12, length=32, heads=4, kv_heads=4)
 

@@ -2,7 +2,7 @@
 # REQUIRES: python
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The builder of programs: what it prints, what it makes once, what it reads through. Needs nothing but Python."""
+"""The builder of programs: printing, deduplication, folding through ops. Needs only Python."""
 
 import unittest
 

@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Processes that train and save are killed at random moments: no acknowledged step is lost, and what goes on is equal bit for bit.
+"""Processes that train and save are killed at random moments: no acknowledged step is lost, and resumed training is bitwise equal.
 
     checkpoint_kills.py --kills N [--seed N]
 
@@ -34,7 +34,7 @@ def begin():
 
 
 def train(state, generator):
-    """One step: all that follows depends on every bit of what was before."""
+    """One step, which depends on every bit of the state."""
     w = state["w"] * np.float32(0.99) + generator.standard_normal(SHAPE, np.float32)
     return {"w": w, "steps": state["steps"] + 1}
 
@@ -44,7 +44,7 @@ def digest(state, generator):
 
 
 def work(folder, asynchronous):
-    """Trains and saves each step, and prints what is acknowledged; of two ranks each has half of the rows on the disk."""
+    """Trains and saves each step, and prints acknowledged steps; with two ranks each saves half of the rows."""
     me, (state, generator) = ranks.read(), begin()
     rows = Sharding(ProcessMesh(range(me.size), ["x"]), (Shard(0),))
     if os.path.isdir(folder) and os.listdir(folder):
@@ -106,7 +106,7 @@ def main():
             for process in chance.sample(processes, chance.randint(1, len(processes))):
                 process.send_signal(signal.SIGKILL)
             time.sleep(0.02)
-            for process in processes:  # the ranks that are left alone wait for the killed one
+            for process in processes:  # the remaining ranks wait for the killed one
                 process.kill()
             lines += processes[0].stdout.read().splitlines(keepends=True)
             for process in processes:

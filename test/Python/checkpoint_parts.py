@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ranks of a program between processes save and load their own parts: nothing is gathered, and no rank reads what it does not hold."""
+"""Ranks of a program between processes save and load their own parts: nothing is gathered, and each rank reads only its part."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ class Parts(LaunchCase):
         code, out, err = self.launch("--nproc_per_node=3", "--master_port=0", SCRIPT, folder, **environment)
         self.assertEqual(code, 0, err)
         self.assertEqual(out, sorted(f"[rank {rank}] {line}" for rank in range(3) for line in SAID))
-        # What the ranks have written is what one process computes.
+        # The ranks have written the values that one process computes.
         random = np.random.default_rng(0)
         rows, columns = (random.standard_normal(shape).astype(np.float32) for shape in ((7, 5), (5, 4)))
         state = ts.load_checkpoint(folder, step=2).state

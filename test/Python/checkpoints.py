@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D2-10, D3-11: checkpoints are bit-equal after a round trip between any meshes, and what is wrong with one is named."""
+"""D2-10, D3-11: checkpoints are bit-equal after a round trip between any meshes, and errors name the damage."""
 
 import argparse
 import contextlib
@@ -115,7 +115,7 @@ class RoundTrips(Case):
                         self.assertLess(loaded.bytes_read, part.nbytes + 2000)
 
     def test_training(self):
-        """Tied weights stay tied; random numbers and the loader go on."""
+        """Tied weights stay tied; random numbers and the loader resume."""
         w, generator = np.ones((2, 2), np.float32), np.random.default_rng(1)
         save_checkpoint(self.folder, {"a": w, "b": w}, random=generator, loader={"epoch": 3}, program="module {}")
         expected, state = generator.random(), {"a": np.zeros((2, 2), np.float32), "b": np.zeros((2, 2), np.float32)}
@@ -176,7 +176,7 @@ class RoundTrips(Case):
             np.testing.assert_allclose(np.asarray(ts.jit(lambda net, x: net(x))(placed, x)), expected, rtol=1e-5)
 
     def test_of_a_wrapped_model(self):
-        """D2-10: what rank 0 saves of a data-parallel training loads into a plain model, which computes the same."""
+        """D2-10: a checkpoint of rank 0 of a data-parallel training loads into a plain model, which computes the same."""
         nn.init.seed(0)
         x, y = np.ones((8, 6), np.float32), np.zeros((8, 3), np.float32)
         model, optimizer = ts.DistributedDataParallel(nn.Linear(6, 3), ProcessMesh(range(4), ["dp"])), optim.SGD(0.1)
@@ -201,7 +201,7 @@ class RoundTrips(Case):
     def test_keep(self):
         for step in range(5):
             save_checkpoint(self.folder, {"w": np.zeros(1)}, step, keep=3)
-        save_checkpoint(self.folder, {"w": np.zeros(1)}, 0, keep=3)  # what was saved last stays
+        save_checkpoint(self.folder, {"w": np.zeros(1)}, 0, keep=3)  # the last checkpoint stays
         self.assertEqual(sorted(name for name in os.listdir(self.folder) if name[0] != "."), ["step-0000000000", "step-0000000003", "step-0000000004"])
         self.refused("keep 1", save_checkpoint, self.folder, {}, keep=1)
 
@@ -283,7 +283,7 @@ class Refusals(Case):
                      {"v": np.ones(1), "w": np.ones(2, np.float32), "b": np.ones(3, np.int8)})
 
     def test_manifests(self):
-        """Signed again after each change, so that the checks behind the checksum are met."""
+        """Manifests get a new checksum after each change, so that later checks are reached."""
         path, _ = self.save(0)
         with open(os.path.join(path, "manifest.json"), "rb") as file:
             good = file.read()
@@ -330,7 +330,7 @@ class Refusals(Case):
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".writing")], [])
 
     def test_full_disk(self):
-        """A file system of 2 MiB: one process, and two ranks of which one has no room."""
+        """A file system of 2 MiB: one process, and two ranks of which one has no space."""
         own = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=2m none "$0" && exec "$@"', self.folder]
         if subprocess.run([*own, "true"], capture_output=True).returncode:
             self.skipTest("no namespace with a file system of its own can be made here")

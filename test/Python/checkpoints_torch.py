@@ -34,7 +34,7 @@ class StateDict(unittest.TestCase):
                 self.assertTrue(torch.equal(value, other.state_dict()[name]), name)
 
     def test_one_file(self):
-        """Each package reads what the other one has written."""
+        """Each package reads files of the other."""
         try:
             from safetensors.torch import load_file, save_file
         except ImportError:

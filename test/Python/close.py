@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Executable.close frees what a program has on a GPU (here host memory): memory, streams, events, graphs, code."""
+"""Executable.close frees the resources of a program on a GPU (here host memory): memory, streams, events, graphs, code."""
 
 import ctypes
 import os

@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Loops, recomputation and derivatives of one's own, with gradients, on one device and cut; options of jit."""
+"""Loops, rematerialization and custom derivatives, with gradients, on one device and cut; options of jit."""
 
 import unittest
 
@@ -66,12 +66,12 @@ class Control(unittest.TestCase):
         self.check(lambda w, x: doubled(x, w[0]).sum(), lambda w, x: (lambda y: (2 * y - ts.stop_gradient(y)).sum())(ts.tanh(x @ w[0])))
 
     def test_custom_gradient_alone(self):
-        """Where nobody asks for the derivative."""
+        """Without a derivative."""
         doubled = ts.custom_gradient(lambda x: 2 * x, lambda args, out, g: (g[0],))
         np.testing.assert_array_equal(ts.jit(lambda x: doubled(x) + 1)(X).numpy(), 2 * X + 1)
 
     def test_mesh(self):
-        """Values that nothing says anything of lie on the mesh of jit."""
+        """Values without annotations are on the mesh of jit."""
         step = ts.jit(lambda x: x * 2, mesh=MESH)
         self.assertEqual(step(X).mesh, MESH)
         self.assertIsNone(ts.jit(lambda x: x * 2)(X).mesh)
@@ -83,7 +83,7 @@ class Control(unittest.TestCase):
         self.assertLess(min(int(np.prod(a["local_shape"])) for a in product.explain(X, W[0])["results"]), 24)
 
     def test_recurrent(self):
-        """A recurrent cell over sequences of an uneven batch: nothing is sent in the loop, gradients, which nobody placed,
+        """A recurrent cell over sequences of an uneven batch: the loop sends nothing, and gradients, without annotations,
         are scattered once."""
         def loss(w, xs):
             def cell(h, x):
@@ -101,7 +101,7 @@ class Control(unittest.TestCase):
         self.assertEqual([(c["kind"], c["trips"]) for c in step.explain(*placed)["collectives"]], [("all_reduce", 1), ("reduce_scatter", 1)])
 
     def test_memory(self):
-        """Under a budget the plan fits; the least memory is no more than any other's; what does not fit is named."""
+        """Under a budget the plan fits; the least memory is at most that of any other plan; the error names values that do not fit."""
         shapes = [ts.spec(s) for s in ((512, 512), (512, 2048), (2048, 512))]
         function = lambda x, w, v: nn.relu(x @ w) @ v
         peak = lambda **more: ts.jit(function, mesh=ProcessMesh(range(8), ["d"]), search="dynamic_programming", **more).explain(*shapes)["peak_memory_bytes"]

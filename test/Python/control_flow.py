@@ -73,7 +73,7 @@ class Calls(JaxCase):
 
 
 class Checkpoints(JaxCase):
-    """jax.checkpoint imports with one warning where a derivative would compute again; names pass through."""
+    """jax.checkpoint imports with one warning if a derivative would rematerialize; names are preserved."""
 
     def warned(self, fn, *args):
         with warnings.catch_warnings(record=True) as caught:

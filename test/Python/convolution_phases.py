@@ -2,7 +2,7 @@
 # REQUIRES: jax
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Transposed convolutions and derivatives of strided ones, a contraction a phase, equal JAX's: 1-D to 3-D, grouped, dilated."""
+"""Transposed convolutions and derivatives of strided ones, one contraction per phase, equal JAX's: 1-D to 3-D, grouped, dilated."""
 
 import unittest
 
@@ -44,7 +44,7 @@ class ConvolutionPhases(unittest.TestCase):
 
                 wanted, = pull(g)
                 close(ts.jit(ts.grad(loss, argnums=0))(x, w, g), wanted)
-                # The same by its name; what the stride does not reach is beyond the padding.
+                # The same as conv_transpose; elements that the stride skips are beyond the padding.
                 more = [n - ((m - 1) * stride + dilation * (window - 1) + 1 - 2 * padding) for n, m in zip(space, y.shape[2:])]
                 transposed = ts.jit(lambda g, w: ops.conv_transpose(g, w, stride=stride, padding=padding, output_padding=more,
                                                                     dilation=dilation, groups=groups))

@@ -21,7 +21,7 @@ def product(x, w):
 
 
 class Other:
-    """An array of another library: notes which stream it is asked for."""
+    """An array of another library that records the requested streams."""
 
     def __init__(self, tensor):
         self._tensor, self.shape, self.dtype, self.streams = tensor, tensor.shape, np.dtype("float32"), []

@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Values of programs for GPUs stay on the devices, on `stub`: a step copies fresh inputs in, and what is read out, and nothing else."""
+"""Values of programs for GPUs stay on the devices, on `stub`: a step copies only fresh inputs in and read values out."""
 
 import gc
 import os
@@ -41,7 +41,7 @@ class DeviceValues(unittest.TestCase):
         return result, {name: count - before[name] for name, count in session.counters.items()}
 
     def steps(self, donate):
-        """Four steps, each loss is read at the end; the counts of all but the first."""
+        """Four steps, with losses read at the end; returns the counts of all but the first."""
         step = ts.jit(train, backend="stub", donate=donate)
         state, wanted, losses, counts = tuple(map(ts.asarray, self.state)), self.state, [], []
         for x in self.inputs:

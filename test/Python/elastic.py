@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""A job that loses a rank goes on with fewer ranks from the last checkpoint; SIGTERM saves and ends with 143."""
+"""A job that loses a rank continues with fewer ranks from the last checkpoint; SIGTERM saves and ends with 143."""
 
 import os
 import re
@@ -22,7 +22,7 @@ class Training(LaunchCase):
     STEPS = 12
 
     def train(self, ranks, folder, *acts, steps=STEPS, options=()):
-        """(exit code, losses by step, lines that say where a start begins, standard error)"""
+        """(exit code, losses by step, lines with the first step of each start, standard error)"""
         code, out, err = self.launch(f"--nproc_per_node={ranks}", "--master_port=0", *options, SCRIPT, folder, steps, *acts)
         losses = {int(step): float(loss) for step, loss in re.findall(r"\[rank 0\] loss (\d+) (\S+)", "\n".join(out))}
         return code, losses, sorted(line for line in out if "begin" in line), err
@@ -36,7 +36,7 @@ class Training(LaunchCase):
         return losses
 
     def test_a_killed_rank(self):
-        """From 4 ranks to 3, 2 and 1; a rank dies behind step 7, and the last checkpoint is that of step 6."""
+        """From 4 ranks to 3, 2 and 1; a rank dies after step 7, and the last checkpoint is that of step 6."""
         expected = self.expected()
         for ranks in (4, 3, 2):
             code, losses, begins, err = self.train(ranks, f"from-{ranks}", f"kill:{ranks - 1}:6", options=("--max_restarts=1", "--min_ranks=1"))
@@ -46,7 +46,7 @@ class Training(LaunchCase):
             self.assertSame(losses, expected)
 
     def test_any_mesh_to_any_other(self):
-        """A job goes on with more ranks, too."""
+        """A job may also continue with more ranks."""
         expected = self.expected()
         for begin, ranks in ((0, 2), (4, 3), (8, 1)):
             code, losses, begins, err = self.train(ranks, "run", steps=begin + 4)
@@ -54,7 +54,7 @@ class Training(LaunchCase):
             self.assertSame(losses, expected)
 
     def test_sigterm_of_a_rank(self):
-        """All ranks save behind the same step, whoever got the signal, and end with 143."""
+        """All ranks save after the same step, whichever got the signal, and end with 143."""
         for ranks in (1, 3):
             for rank in {0, ranks - 1}:
                 folder = f"term-{ranks}-{rank}"

@@ -56,7 +56,7 @@ class Elementwise(JaxCase):
         self.assertNotIn("arith.select", text)
 
     def test_progressions_that_are_closed_over(self):
-        """Constants that are a function of an index are not kept as numbers."""
+        """Constants that are a function of an index are not stored as numbers."""
         rows, columns = 5 - 3 * np.arange(66, dtype="i").reshape(66, 1), np.arange(80, dtype="i") * np.ones((66, 1), "i")
         other = rows * columns
         fn = lambda x: x + rows, lambda x: x + columns, lambda x: x + other

@@ -44,7 +44,7 @@ class Examples(unittest.TestCase):
             self.assertEqual([kind for kind, _ in plan], ["all_reduce"] if devices != "1" else [])
 
     def test_stages(self):
-        """The activation goes, its gradient comes back (and the optimizer's count goes)."""
+        """Sends the activation (and the optimizer's count) forward, and its gradient back."""
         for devices in ("1", "2", "3", "2x4", "8"):
             self.assertEqual([kind for kind, _ in self.plan(self.mlp("stages", devices))], ["send"] * 3 if devices != "1" else [])
 
@@ -63,7 +63,7 @@ class Examples(unittest.TestCase):
         self.assertGreater(int(text.split("test: ")[1].split()[0]), 290)
 
     def test_gpt(self):
-        """Two reductions a block forward and two backward over "tp", the gradients over "dp"."""
+        """Two reductions per block forward and two backward over "tp", the gradients over "dp"."""
         for devices in ("1", "2", "3", "2x4", "8"):
             text = self.run_example("gpt", "--devices", devices, "--features", "16", "--length", "8", "--batch", "8", "--layers", "1")
             if devices == "2x4":

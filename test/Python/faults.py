@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Faults of the package leave it as InternalError with the user's line; what the user's function raises passes as it is."""
+"""Faults of the package are raised as InternalError with the user's line; exceptions of the user's function are unchanged."""
 
 import unittest
 import warnings

@@ -7,9 +7,9 @@ ranks, against NumPy. A sample with a fixed seed, or all of it:
 
     group_conformance.py [--whole] [--backend NAME] [--library PATH] [--ranks N] [--cuda]
 
-With --cuda arrays are in memory that the CUDA array interface describes, as of the libraries made for tests, where it is the host's.
+With --cuda arrays have the CUDA array interface; the memory is the host's, as in the fake libraries for tests.
 
-Without a launcher, ranks are threads where the backend is `threads` or one of a library, otherwise processes of `spawn`; under mpirun
+Without a launcher, ranks are threads if the backend is `threads` or from a library, otherwise processes of `spawn`; under mpirun
 or tessera launch this process is one rank."""
 
 import argparse
@@ -54,7 +54,7 @@ def data(rank, count, dtype):
 
 
 class OnDevice:
-    """An array in memory of a GPU that is the host's."""
+    """An array in host memory that claims to be in memory of a GPU."""
 
     def __init__(self, array):
         self.array = array
@@ -68,7 +68,7 @@ class OnDevice:
 
 
 def placed(arrays, is_cuda):
-    """An array, or a list of some, as a call gets it."""
+    """An array, or a list of arrays, as the argument of a call."""
     if arrays is None or not is_cuda:
         return arrays
     return [OnDevice(each) for each in arrays] if isinstance(arrays, list) else OnDevice(arrays)
@@ -95,7 +95,7 @@ def combine(op, parts):
 
 
 def check(case, rank, size, is_cuda=False):
-    """Makes the call, and compares what this rank has; an algorithm that does not apply is refused on all ranks."""
+    """Makes the call, and compares the result of this rank; all ranks reject an algorithm that does not apply."""
     kind, dtype, op, algorithm, count, uneven = case
     sizes = [count + (other % 3 if uneven else 0) for other in range(size)]
     root = (count + size) % size

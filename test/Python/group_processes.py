@@ -67,7 +67,7 @@ def dies(rank, size, path):
 
 
 def survives(rank, size, path):
-    """What the others are told when one is killed."""
+    """The error on the others when one is killed."""
     initialize(rank, size, path)
     if rank == 1:
         time.sleep(0.5)
@@ -132,7 +132,7 @@ class Processes(unittest.TestCase):
         dist.spawn(survives, (3, self.path), 3)
         host = os.uname().nodename
         for said in self.said([0, 2]):
-            # The call notices a connection that ends, or the watchdog does; who hears it second may hear it of the first one.
+            # The call or the watchdog notices that a connection ends; the second rank may get the error from the first.
             self.assertRegex(said, rf"^(all_reduce of 3 f64 by sum, at .*: )?rank [012] \({host}\) (has ended|has left the job|is lost: .*)")
         self.assertTrue(any(f"rank 1 ({host})" in said for said in self.said([0, 2])))
 

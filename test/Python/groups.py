@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Process groups, with ranks that are threads: every collective against NumPy, what is refused, and with what words."""
+"""Process groups, with ranks that are threads: every collective against NumPy, and error messages."""
 
 import re
 import threading
@@ -18,7 +18,7 @@ NAMES = iter(range(10**6))
 
 
 def run(ranks, body, timeout=60):
-    """What body(rank) returned, or raised, on each rank of a job of its own."""
+    """The result or exception of body(rank) on each rank of a new job."""
     name, results = f"job {next(NAMES)}", [None] * ranks
 
     def main(rank):

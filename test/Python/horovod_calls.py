@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D1-6: the calls of tessera.horovod between processes, against NumPy; what is refused, and with what words."""
+"""D1-6: the calls of tessera.horovod between processes, against NumPy, and error messages."""
 
 import os
 import tempfile
@@ -151,7 +151,7 @@ def refusals(rank, path):
         "tensor is a tensor of tessera, which is immutable": lambda: hvd.allreduce_(tessera.asarray(x)),
     }.items():
         refused(call, words)
-    same(hvd.allreduce(x, op=hvd.Sum), x * SIZE)  # the job goes on
+    same(hvd.allreduce(x, op=hvd.Sum), x * SIZE)  # the job continues
     refused(lambda: hvd.allreduce(x, process_set=[0]), "process_set [0] is not a ProcessSet", ValueError)
     refused(lambda: hvd.synchronize(3), "handle 3 is not the result of an _async call", ValueError)
     refused(lambda: hvd.broadcast_object(object(), 1), "rank 1 cannot send" if rank != 1 else "an object of type object cannot be sent", ValueError)

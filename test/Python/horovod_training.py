@@ -39,7 +39,7 @@ def start(seed=1):
 
 
 def alone(passes=1, make=lambda: optim.SGD(0.1, momentum=0.9)):
-    """The parameters after steps on whole batches, of which `passes` make a step."""
+    """The parameters after training on whole batches, with `passes` batches per step."""
     parameters, optimizer = start(), make()
     state, data = optimizer.init(parameters), batches()
     for i in range(0, STEPS * passes, passes):
@@ -83,7 +83,7 @@ def trains(rank, path):
             raise AssertionError(words)
 
 
-# As a script for Horovod is written; the import alone is of this package.
+# A script for Horovod; only the import is of this package.
 SCRIPT = """
 import numpy as np
 import tessera.horovod as hvd

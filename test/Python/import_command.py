@@ -16,7 +16,7 @@ STEP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs", "step.
 
 class Command(unittest.TestCase):
     def run_command(self, *arguments, code=0):
-        """What it prints, to standard output and to standard error."""
+        """Its standard output and standard error."""
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             self.assertEqual(import_jax.main(list(arguments)), code)

@@ -1,10 +1,10 @@
 # RUN: %python %s
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Modules of the package import each other without circles, at the top of their files.
+"""Modules of the package import each other without cycles, at the top of their files.
 
-The graph is read off the syntax, imports inside of functions included. To import `a.b` is to import the package `a` too,
-but for modules of `a` itself.
+The graph is derived from the syntax, including imports inside functions. Importing `a.b` also imports the package `a`,
+except in modules of `a` itself.
 """
 
 import ast
@@ -13,7 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2] / "python" / "tessera"
 
-# (module, what it imports inside of a function): why.
+# (module, its import inside a function): reason.
 LAZY = {
     ("tessera.dtypes", "ml_dtypes"): "an optional package; without it bfloat16 is read as its bits",
     ("tessera.data", "tqdm"): "an optional package; without it there is no progress bar",
@@ -43,7 +43,7 @@ def modules():
 
 
 def imports(tree, name, package):
-    """(line, what is imported, its name there or None, whether that stands in a function) of each import."""
+    """(line, imported module, its name there or None, whether it is in a function) of each import."""
     def visit(node, inside):
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Import):
@@ -61,7 +61,7 @@ def imports(tree, name, package):
 
 
 def graph(found):
-    """Module -> the modules it imports; and what is wrong with single imports, with file and line."""
+    """Module -> the modules it imports; and errors of single imports, with file and line."""
     edges, wrong = {name: set() for name in found}, []
     for name, (tree, package) in found.items():
         for line, base, member, inside in imports(tree, name, package):
@@ -111,19 +111,19 @@ class ImportGraph(unittest.TestCase):
         cls.edges, cls.wrong = graph(cls.modules)
 
     def test_circles(self):
-        """A circle is found in a graph that has one, and there is none in the package."""
+        """Finds a cycle in a graph that has one, and none in the package."""
         self.assertEqual(circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}), [["b", "c"]])
         self.assertEqual(circles(self.edges), [])
 
     def test_places(self):
-        """Imports stand at the top; those inside of functions are listed with a reason, and none is listed that is gone."""
+        """Imports are at the top; those inside functions are listed with a reason, and the list has no stale entries."""
         self.assertEqual(self.wrong, [])
         used = {(name, f"{base}.{member}" if f"{base}.{member}" in self.modules else base)
                 for name, (tree, package) in self.modules.items() for _, base, member, inside in imports(tree, name, package) if inside}
         self.assertEqual(sorted(set(LAZY) - used), [])
 
     def test_layers(self):
-        """Imports lead to lower layers. Modules in no layer are on top of all."""
+        """Imports lead to lower layers. Modules without a layer are above all others."""
         layer = {name: i for i, names in enumerate(LAYERS) for name in names.split()}
         self.assertEqual([name for name in layer if f"{ROOT.name}.{name}" not in self.modules], [])
         wrong = []

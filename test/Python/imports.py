@@ -29,13 +29,13 @@ class Imports(unittest.TestCase):
             self.assertEqual(done.returncode, 0, f"{', '.join(order)}: {done.stderr}")
 
     def test_operators(self):
-        """Whoever has operations has operators of tensors."""
+        """Importing operations also provides operators of tensors."""
         code = "from tessera import ops\nassert (ops.arange(3) + 1)[::-1].tolist() == [3, 2, 1]"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_missing(self):
-        """What is not installed is named, with how to get it."""
+        """The error names a missing package and the command that installs it."""
         for name, call in (("jax", "tessera.from_jax(None, ())"), ("torch", "tessera.from_torch(None)")):
             code = f"import sys; sys.modules['{name}'] = None\nimport tessera\ntry:\n  {call}\nexcept ImportError as error:\n  print(error)"
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

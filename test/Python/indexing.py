@@ -2,7 +2,7 @@
 # REQUIRES: jax
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Gathers, scatters and slices at computed places equal JAX's, with indices out of bounds."""
+"""Gathers, scatters and slices at computed indices, also out of bounds, equal JAX's."""
 
 import unittest
 
@@ -29,7 +29,7 @@ class Gathers(JaxCase):
         self.check(lambda a, i: (a[i, i], a[i, 1:3], a[i[:, None], i[None]]), self.a, self.i)
 
     def test_short_and_long_dimensions(self):
-        """Dimensions of few rows are compared, those of many are read at their index; also where one tensor has both."""
+        """Short dimensions use comparisons with the index, long ones a read at the index; also if one tensor has both."""
         i = array(9, dtype=I)
         for shape in ((4, 16), (16, 4), (3, 12, 5), (12, 3, 20), (16, 16)):
             self.check(lambda a, i: (a[i, i], a[i, i].sum(-1), a[i[:4], 1]), array(*shape), i, below=3)
@@ -47,7 +47,7 @@ class Gathers(JaxCase):
                 np.testing.assert_allclose(np.asarray(made(*values)), np.asarray(f(*values)), rtol=1e-6, atol=1e-6)
 
     def test_updates_of_rows_of_a_cut_dimension_have_gradients(self):
-        """The dispatch of a mixture of experts: rows are added at (expert, place), experts are cut."""
+        """The dispatch of a mixture of experts: rows are added at (expert, slot), experts are cut."""
         mesh = jax.sharding.AbstractMesh((4,), ("d",))
         f = jax.grad(lambda b, i, j, w: jnp.sum(jnp.zeros((8, 16, 6)).at[i, j].add(b) * w))
         values = (*self.values((array(32, 6),), 5), *self.values((array(32, dtype=I),), 8), *self.values((array(32, dtype=I),), 16),
@@ -94,7 +94,7 @@ class Slices(JaxCase):
 
 
     def test_apply(self):
-        """`.at[].apply(f)`: f as often as a place is named, nothing where an index lies outside."""
+        """`.at[].apply(f)`: applies f once per occurrence of an index, and not for indices out of range."""
         x, i = array(5, 4), array(3, dtype=I)
         repeated = np.array([2, 0, 2], np.int32)
         for f in (jnp.sin, lambda v: 2 * v + 1, lambda v: jnp.where(v > 0, v, -v) ** 0.5):

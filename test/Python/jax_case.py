@@ -1,12 +1,12 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What tests of the importer share: a program's results on one device and on many equal those of JAX."""
+"""Shared by tests of the importer: results of a program on one device and on many equal JAX's."""
 
 import os
 import sys
 import unittest
 
-# What XLA compiles is run once: it need not be fast.
+# XLA's code runs once, so compile it without optimizations.
 os.environ["XLA_FLAGS"] = ("--xla_force_host_platform_device_count=8 --xla_backend_optimization_level=0 "
                            "--xla_llvm_disable_expensive_passes=true")
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -19,7 +19,7 @@ from jax.sharding import Mesh, PartitionSpec
 import tessera
 from tessera.testing import difference
 
-# What XLA has compiled is kept in the build folder: the next run of the tests takes it from there.
+# XLA's compilation cache is in the build folder, for the next run of the tests.
 jax.config.update("jax_compilation_cache_dir", os.path.join(os.path.dirname(tessera.__file__), "..", "..", "jax-cache"))
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
@@ -37,7 +37,7 @@ def mesh_of(**axes):
 
 
 def cut(rank, turn):
-    """A spec that cuts up to two dimensions of a tensor over "x" and "y", others at every turn."""
+    """A spec that cuts up to two dimensions of a tensor over "x" and "y", different ones on each call."""
     spec = [None] * rank
     if rank:
         spec[turn % rank] = "x"

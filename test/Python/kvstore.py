@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D1-1, D1-3, D1-4: stores in one process and over collectives; what they refuse."""
+"""D1-1, D1-3, D1-4: stores in one process and over collectives, and error messages."""
 
 import os
 import tempfile

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What tests of jobs with servers share. Nothing is timed: waits have generous ends."""
+"""Shared by tests of jobs with servers. Nothing is timed: waits have generous timeouts."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from launch_case import free_ports  # clears the environment, too
 
 LONG = 100  # seconds until a test gives up
 
-# Pushes 1 + rank at each step until the file `stop` is there, which the workers agree on by a maximum.
+# Pushes 1 + rank at each step until the file `stop` exists, on which the workers agree by a maximum.
 STEPS = """
 import os, sys, time
 import numpy as np
@@ -36,7 +36,7 @@ while True:
 
 
 class JobCase(unittest.TestCase):
-    """Processes of one job. All that are left are killed at the end."""
+    """Processes of one job. Remaining ones are killed at the end."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -77,7 +77,7 @@ class JobCase(unittest.TestCase):
         return self.role("worker", self.path("script.py"), *arguments)
 
     def done(self, process, code=0):
-        """Output and error of a process that ends so."""
+        """Output and error of a process that ends with this exit code."""
         out, err = process.communicate(timeout=LONG)
         self.assertEqual(process.returncode, code, err)
         return out, err
@@ -86,7 +86,7 @@ class JobCase(unittest.TestCase):
         return [self.done(process)[0] for group in groups for process in (group if isinstance(group, list) else [group])]
 
     def lines_until(self, process, condition):
-        """Reads steps (rank, workers, servers, version, value) until one is so; returns it."""
+        """Reads steps (rank, workers, servers, version, value) until one satisfies the condition; returns it."""
         for line in process.stdout:
             step = [float(word) for word in line.split()]
             if condition(step):

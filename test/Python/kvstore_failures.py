@@ -15,7 +15,7 @@ class Failures(StepsCase):
         scheduler, servers, workers = self.begin(3, 2)
         workers[1].kill()
         self.lines_until(workers[0], lambda step: step[1] == 2)
-        # From now on two push: 1 + rank of each.
+        # From now on two workers push 1 + rank.
         first = self.lines_until(workers[0], lambda step: True)
         second = self.lines_until(workers[0], lambda step: True)
         self.assertIn(second[4] - first[4], (1 + 2, 1 + 3, 2 + 3))

@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core, zmq
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-8, D1-2, D1-3, D1-4, D3-7: what jobs with servers compute and refuse, between processes."""
+"""D0-8, D1-2, D1-3, D1-4, D3-7: results and errors of jobs with servers, between processes."""
 
 import os
 import subprocess
@@ -95,7 +95,7 @@ class Jobs(JobCase):
         self.all_done(*self.job(ASYNC, 2, 2))
 
     def test_token(self):
-        """With a token all connections prove it; a worker with another one does not get in."""
+        """With a token all connections prove it; a worker with another token is rejected."""
         token = {"TESSERA_JOB_TOKEN": "0123456789abcdef"}
         script = "from tessera import kvstore\nkv = kvstore.create('dist_sync', timeout=float(__import__('sys').argv[1]))\n" \
                  "kv.init('w', [1.0])\nprint(kv.pushpull('w', [2.0]))"

@@ -10,7 +10,7 @@ import unittest
 from kvstore_case import StepsCase
 
 
-# Pulls many keys as the first calls behind a barrier, at which servers may have come: values are there without a push.
+# Pulls many keys directly after a barrier, at which servers may have joined: values are available without a push.
 READS = """
 import os, sys, time
 import numpy as np

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What tests of the launcher share. Nothing is timed: waits have generous ends."""
+"""Shared by tests of the launcher. Nothing is timed: waits have generous timeouts."""
 
 import contextlib
 import io
@@ -17,7 +17,7 @@ from tessera.launch import main
 
 LONG = 300  # seconds until a test gives up
 
-# What this test's own launcher may have set is not of the jobs below.
+# Removes variables of this test's own launcher from the jobs below.
 for name in list(os.environ):
     if name.startswith(("OMPI_", "PMI_", "PMIX_", "SLURM_", "TESSERA_", "TORCHELASTIC_")) or name in (
             "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES"):
@@ -53,7 +53,7 @@ while True:
 
 
 def free_ports(count):
-    """Ports that nobody listens at, all different."""
+    """Distinct ports on which no process listens."""
     sockets = [socket.socket() for _ in range(count)]
     for each in sockets:
         each.bind(("", 0))
@@ -64,7 +64,7 @@ def free_ports(count):
 
 
 def marked(mark):
-    """Processes that have NAME=VALUE in their environment, zombies aside."""
+    """Processes that have NAME=VALUE in their environment, except zombies."""
     found = []
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -128,7 +128,7 @@ class LaunchCase(unittest.TestCase):
         self.assertIn(says, err.getvalue())
 
     def read_ready(self, process, count):
-        """Until so many ranks have printed that they are there."""
+        """Reads until so many ranks have printed that they are ready."""
         for _ in range(count):
             line = process.stdout.readline()
             self.assertIn("ready", line, process.stderr.read() if not line else line)

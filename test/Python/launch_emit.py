@@ -49,7 +49,7 @@ def check_swagger(value, kind, models, where=""):
         assert not unknown, f"{where}: {unknown}"
         for key, each in value.items():
             check_swagger(each, types[key][1], models, f"{where}.{key}")
-        model(**{types[key][0]: each for key, each in value.items()})  # refuses what is required and absent
+        model(**{types[key][0]: each for key, each in value.items()})  # raises an error for missing required fields
 
 
 class Schemas(unittest.TestCase):
@@ -70,7 +70,7 @@ class Schemas(unittest.TestCase):
         for kind, model in (("trainjob", models.TrainerV1alpha1TrainJob), ("jobset", models.JobsetV1alpha2JobSet)):
             for words in ([], ["--cpus_per_node=8", "--max_restarts=3", "--log_dir=/logs"]):
                 made = manifest(kind, *words)
-                self.assertEqual(model.from_dict(made).to_dict(), made)  # what the model does not know is lost
+                self.assertEqual(model.from_dict(made).to_dict(), made)  # the model drops unknown fields
             made["spec"]["unknown"] = 1
             self.assertNotEqual(model.from_dict(made).to_dict(), made)
 
@@ -92,7 +92,7 @@ class Manifests(unittest.TestCase):
                                 ("jobset", lambda made: made["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]),
                                 ("mpijob", lambda made: made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0])):
             command = container(manifest(kind))["command"]
-            self.assertEqual(command[-3:], ["train.py", "--lr", "$$(HOME) 'a' \"b\""])  # Kubernetes makes $( of it
+            self.assertEqual(command[-3:], ["train.py", "--lr", "$$(HOME) 'a' \"b\""])  # Kubernetes turns $$( into $(
 
     def test_the_token_is_a_secret(self):
         for kind in ("trainjob", "jobset"):

@@ -2,7 +2,7 @@
 # REQUIRES: python
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D1-7, D1-8: jobs that mpirun starts. What needs Open MPI is skipped where it is not installed."""
+"""D1-7, D1-8: jobs that mpirun starts. Tests that need Open MPI are skipped if it is not installed."""
 
 import os
 import shutil
@@ -113,7 +113,7 @@ class RankProcess(LaunchCase):
 @unittest.skipUnless(OPEN_MPI, "Open MPI is not installed")
 class OpenMpi(LaunchCase):
     def test_two_host_names(self):
-        """Two addresses of this host, reached by an agent in place of ssh."""
+        """Two addresses of this host, reached by an agent instead of ssh."""
         agent = self.script('#!/bin/sh\nshift\nexec sh -c "$*"\n', "agent")
         os.chmod(agent, os.stat(agent).st_mode | stat.S_IXUSR)
         code, out, err = self.launch("-np", 4, "--npernode", 2, "-H", "127.0.0.2:2,127.0.0.3:2", *AS_ROOT, self.script(SHOW), "a",
@@ -143,7 +143,7 @@ class OpenMpi(LaunchCase):
         process.communicate(timeout=LONG)
 
     def test_a_launcher_under_mpirun(self):
-        """The ranks are those of the inner launcher; nobody reads mpirun's variables beside them."""
+        """The ranks are those of the inner launcher; mpirun's variables are ignored."""
         import sys
         done = subprocess.run(["mpirun", *(["--allow-run-as-root"] if AS_ROOT else []), "-np", "1", sys.executable, "-m", "tessera.launch",
                                "--nproc_per_node=2", "--master_port=0", sys.executable, "-m", "tessera.ranks"],

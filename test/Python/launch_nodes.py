@@ -2,7 +2,7 @@
 # REQUIRES: python
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-17: one launcher a node. Two on this host: a failure on one ends both; other tokens, counts and bytes are refused."""
+"""D0-17: one launcher per node. Two on this host: a failure on one ends both; other tokens, counts and bytes are rejected."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ class NodeCase(LaunchCase):
 class Nodes(NodeCase):
     def test_ranks_over_two_nodes(self):
         script = self.script(SHOW)
-        second, first = self.finish(self.node(1, script), self.node(0, script))  # the second may come first
+        second, first = self.finish(self.node(1, script), self.node(0, script))  # the second may join first
         self.assertEqual(first, (0, [f"[rank {i}] {i} 4 {i} 2 127.0.0.1 0 0" for i in (0, 1)], ""))
         self.assertEqual(second, (0, [f"[rank {2 + i}] {2 + i} 4 {i} 2 127.0.0.1 0 1" for i in (0, 1)], ""))
 
@@ -99,7 +99,7 @@ class Nodes(NodeCase):
             process = self.node(rank, self.script(SHOW))
             wait_until(lambda: len(marked(self.mark)) >= 2, "the worker is there")
             process.terminate()
-            self.assertIn(self.finish(process)[0][0], (143, -15))  # -15: it came before Python did
+            self.assertIn(self.finish(process)[0][0], (143, -15))  # -15: the signal came before Python started
 
 
 class Strangers(NodeCase):
@@ -220,7 +220,7 @@ class Decisions(unittest.TestCase):
         self.assertEqual(self.take(), [(0, "leave"), (1, "leave")])
 
     def test_fewer_ranks(self):
-        """A node without ranks is told all, and nobody waits for it; a lost one is not told."""
+        """A node without ranks gets all messages, and no rank waits for it; a lost one gets none."""
         job = self.of(3, restarts=5, least=2)  # 1, 2 and 3 ranks
         job.failed(0, {"rank": 0, "code": 4, "place": 0})
         for node in range(3):

@@ -2,7 +2,7 @@
 # REQUIRES: python
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-17, D2-8, D1-11: options of the launcher, what ranks find in their environment, and what is refused before anything starts."""
+"""D0-17, D2-8, D1-11: options of the launcher, the environment of ranks, and errors before any rank starts."""
 
 import os
 import socket

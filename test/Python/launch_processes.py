@@ -2,7 +2,7 @@
 # REQUIRES: python
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-17: a rank that fails ends all and is named; signals, orphans, restarts and what ranks print."""
+"""D0-17: a failing rank ends all and is named; signals, orphans, restarts and the output of ranks."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import unittest
 from launch_case import DIES, LONG, LaunchCase, marked, wait_until
 from tessera.launch.logs import LONGEST_LINE, Lines
 
-# Ranks with children, in their session and out of it; argument "deaf": nothing but SIGKILL ends them.
+# Ranks with children, in their session and out of it; argument "deaf": only SIGKILL ends them.
 FAMILY = """
 import os, signal, subprocess, sys, time
 if sys.argv[1:] == ["deaf"]:
@@ -61,7 +61,7 @@ class Failures(LaunchCase):
         self.assertEqual((code, err.count("ended with exit code 3")), (3, 2))
 
     def test_without_the_rank_that_failed(self):
-        """The others are numbered anew, each with the device that it had, down to --min_ranks."""
+        """The others are renumbered and keep their devices, down to --min_ranks."""
         script = self.script("import os, signal, sys\n"
                              "if os.environ['TESSERA_RESTART'] == '0' and os.environ['RANK'] == '1':\n    os.kill(os.getpid(), signal.SIGKILL)\n"
                              "if os.environ['TESSERA_RESTART'] == '0':\n    signal.pause()\n"

@@ -2,7 +2,7 @@
 # REQUIRES: python
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D1-8: which process this is, from the variables of every launcher (Inputs/ranks.json is the rule as a table), and where all meet."""
+"""D1-8: the rank of a process, from the variables of every launcher (Inputs/ranks.json has the rules), and the rendezvous address."""
 
 import json
 import os

@@ -40,7 +40,7 @@ class Values(unittest.TestCase):
         np.testing.assert_allclose(made[7].numpy(), made[3].numpy(), atol=2e-3)
 
     def test_convolution(self):
-        """Against a sum over places, with stride, padding, dilation, groups; on an image that is cut, too."""
+        """Against an explicit sum, with stride, padding, dilation, groups; also on a cut image."""
         x, w, bias = floats(2, 4, 9, 8), floats(6, 2, 3, 2), floats(6)
         padded = np.pad(x, [(0, 0), (0, 0), (1, 2), (1, 1)])
         out = np.zeros((2, 6, 5, 8), np.float32)
@@ -83,7 +83,7 @@ class Values(unittest.TestCase):
         self.close(nn.cross_entropy(classes, t), -logs[np.arange(6), t].mean())
 
     def test_ignored_labels(self):
-        """They add nothing to the loss or a gradient, and the mean is over the others, on whole logits and on cut ones."""
+        """They do not contribute to the loss, its mean or a gradient, on whole logits and on cut ones."""
         x, t = floats(6, 4), np.array([1, -100, 3, 0, -100, 2])
         logs, kept = x - np.log(np.exp(x).sum(-1, keepdims=True)), t >= 0
         losses = np.where(kept, -logs[np.arange(6), np.where(kept, t, 0)], 0)
@@ -100,7 +100,7 @@ class Values(unittest.TestCase):
         self.assertTrue(np.isnan(nn.cross_entropy(x, np.full(6, -100)).numpy()))
 
     def test_labels_outside(self):
-        """Refused where they are known before the program runs, NaN in the loss and the gradient where the program computes them."""
+        """Rejected if known before the program runs; NaN in the loss and the gradient if the program computes them."""
         x, t = ts.Tensor(floats(3, 4)), np.array([1, 4, 0])
         step = ts.jit(lambda x, t: ts.value_and_grad(lambda x: nn.cross_entropy(x, t))(x))
         for function in (lambda: nn.cross_entropy(x, t), lambda: nn.nll_loss(x, t), lambda: step(x, t), lambda: nn.Embedding(4, 2)(t),
@@ -123,7 +123,7 @@ class Values(unittest.TestCase):
         np.testing.assert_array_equal(np.isnan(rows).all(-1), [False, True, False])
 
     def test_batch_norm(self):
-        """The batch is the whole one, cut or not; the running statistics move in the module that is called."""
+        """Normalises over the whole batch, cut or not; the running statistics change in the called module."""
         x = floats(8, 3, 4, 4)
         for data in (x, shard_tensor(x, ProcessMesh(range(4), ["dp"]), [Shard(0)])):
             norm = nn.BatchNorm(3)
@@ -206,7 +206,7 @@ class Modules(unittest.TestCase):
             np.testing.assert_array_equal(value, state[name])
 
     def test_lazy(self):
-        """No memory before initialize(); values as made at once; a use before is an error."""
+        """No memory before initialize(); values equal eager ones; a use before is an error."""
         nn.init.seed(7)
         now = nn.Linear(3, 4)
         nn.init.seed(7)
@@ -217,7 +217,7 @@ class Modules(unittest.TestCase):
         np.testing.assert_array_equal(later.initialize().weight.numpy(), now.weight.numpy())
 
     def test_lazy_and_placed(self):
-        """shard_tensor leaves a parameter lazy: initialize() gives it its value where it lies, without a warning."""
+        """shard_tensor leaves a parameter lazy: initialize() computes its value in place, without a warning."""
         nn.init.seed(7)
         now = nn.Linear(3, 4)
         nn.init.seed(7)

@@ -30,7 +30,7 @@ def model(lazy):
 
 class Lazy(LaunchCase):
     def test_values(self):
-        """Those that the parameters would have had at once, whether they are placed or not, computed with or read."""
+        """Equal to eagerly created parameters, whether placed or not, computed with or read."""
         x, expected = np.ones((2, 4), np.float32), model(False)
         for place in (False, True):
             made = model(True)
@@ -62,7 +62,7 @@ class Lazy(LaunchCase):
             self.assertEqual(drawn, [1])
 
     def test_memory_of_ranks(self):
-        """The peak of each of 4 ranks stays under the size of the model, and the loss is that of parameters made at once."""
+        """The peak of each of 4 ranks stays under the size of the model, and the loss is that of eagerly created parameters."""
         found = {}
         for how in ("eager", "lazy"):
             code, out, err = self.launch("--nproc_per_node=4", "--master_port=0", SCRIPT, "tcp", how)

@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Samplers, loaders, and where batches lie."""
+"""Samplers, loaders, and the placement of batches."""
 
 import unittest
 
@@ -36,7 +36,7 @@ class Case(unittest.TestCase):
 
 class Samplers(Case):
     def test_parts(self):
-        """All ranks have one permutation and equal lengths; together they have everything, and little twice."""
+        """All ranks have one permutation and equal lengths; together they cover the dataset with few duplicates."""
         for n in (12, 13, 3):
             parts = [list(data.DistributedSampler(range(n), 4, r)) for r in range(4)]
             self.assertEqual({len(p) for p in parts}, {-(-n // 4)})

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Arithmetic of pairs of element types, weak ones included, equals JAX's at the edges of their ranges.
 
-Of the 169 pairs of types each function gets thirteen, other ones than the function before it, with every type on either side;
+Of the 169 pairs of types each function gets thirteen, different from those of the function before, with every type on either side;
 `mixed_types.py --all` tries every pair (12 minutes).
 """
 
@@ -42,7 +42,7 @@ def edges(dtype, large):
 
 @np.errstate(invalid="ignore")
 def apart(actual, expected):
-    """Where two arrays differ, each element by itself; None if they agree."""
+    """The elements in which two arrays differ; None if they agree."""
     a, b = np.asarray(actual), np.asarray(expected)
     if a.shape != b.shape or a.dtype != b.dtype:
         return f"{a.dtype}{a.shape} instead of {b.dtype}{b.shape}"
@@ -150,7 +150,7 @@ class MixedTypes(JaxCase):
                  square=False)
 
     def test_refusals(self):
-        """What JAX traces and cannot compile."""
+        """Programs that JAX traces and cannot compile."""
         with self.assertRaisesRegex(tessera.Error, r"mixed_types.py:\d+:\d+: error: 'cumlogsumexp' of int32 is not supported; use astype"):
             tessera.from_jax(lambda x: lax.cumlogsumexp(x), (np.arange(4, dtype=np.int32),))
 

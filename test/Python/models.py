@@ -52,7 +52,7 @@ class Models(JaxCase):
         self.train(loss, p, array(3, seq, d), array(3, seq, d))
 
     def test_multi_query_decoding(self):
-        """One step with a cache of keys and values that is written at a computed place."""
+        """One step with a cache of keys and values that is written at a computed index."""
         def decode(p, x, keys, values, at):
             q = (x @ p["wq"]).reshape(3, 4, 2)
             keys = lax.dynamic_update_slice(keys, (x @ p["wk"])[:, None], (0, at, 0))

@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""tessera._core behind Program and Session: text in, report, artifact and arrays out, refusals as tessera.Error."""
+"""tessera._core behind Program and Session: text in, report, artifact and arrays out, errors as tessera.Error."""
 
 import os
 import tempfile

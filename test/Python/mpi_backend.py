@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core, openmpi
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""jit(backend="mpi"): every rank runs this script and holds one device; results are whole on all of them, state stays where it is."""
+"""jit(backend="mpi"): every rank runs this script and holds one device; results are whole on all of them, state stays on the devices."""
 
 import os
 import unittest

@@ -84,7 +84,7 @@ class Operations(unittest.TestCase):
                       "by zero": (lambda x, y: x // (y * 0), lambda x, y: x * 0)}, x, y)
 
     def test_unsigned(self):
-        """Compared, divided, widened and ordered without a sign; kept in their bits otherwise."""
+        """Unsigned in comparisons, divisions, extensions and sorts; other operations keep the bits."""
         x, y = R.integers(0, 256, (5, 7)).astype(np.uint8), R.integers(1, 256, (5, 7)).astype(np.uint8)
         names = ("add", "subtract", "multiply", "floor_divide", "remainder", "maximum", "minimum", "less", "greater_equal", "bitwise_and", "bitwise_xor")
         cases = {n: (getattr(ts, n), getattr(np, n)) for n in names}
@@ -165,7 +165,7 @@ class Operations(unittest.TestCase):
         }, x, i)
 
     def test_writes(self):
-        """Of several values for one place the last one stays; added they are all."""
+        """Of several values for one index the last is written; `add` adds all."""
         x, i, y = floats(7, 5), np.array([2, 0, 2, -1]), floats(4, 5)
 
         def put(x, at, y, add=False):
@@ -193,14 +193,14 @@ class Operations(unittest.TestCase):
         np.testing.assert_array_equal(ts.linspace(0, 1, 5).numpy(), np.linspace(0, 1, 5, dtype=np.float32))
 
     def test_bits_of_floats(self):
-        """Floats have no bits to combine, as tensors and as numbers."""
+        """Bitwise operations reject floats, as tensors and as numbers."""
         x = R.integers(0, 9, 4)
         for other in (2.5, np.float32(2.5), floats(4)):
             with self.assertRaisesRegex(ts.DTypeError, "'bitwise_and' takes integer or bool, not float"):
                 ts.jit(lambda x, other=other: ts.bitwise_and(x, other)).lower(x)
 
     def test_eager(self):
-        """Outside of jit the same operations have values at once."""
+        """Outside jit the same operations have values immediately."""
         x = floats(3, 4)
         np.testing.assert_allclose((ts.asarray(x) @ ts.asarray(x).T + 1).numpy(), x @ x.T + 1, rtol=1e-5)
         self.assertEqual((ts.asarray([1, 2, 3]) * 2).tolist(), [2, 4, 6])
@@ -214,7 +214,7 @@ class Operations(unittest.TestCase):
 
     def test_bfloat16(self):
         """With the package ml_dtypes, and without it, where arrays hold the bits."""
-        core.module()  # what is imported inside of a patch is forgotten behind it
+        core.module()  # modules imported inside a patch are removed after it
         x = floats(5, 7)
         upper = lambda a: (np.asarray(a, np.float32).view(np.uint32) >> 16 << 16).view(np.float32)
         for blocked in (False, True):

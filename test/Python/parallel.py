@@ -66,7 +66,7 @@ class DataParallel(Case):
         model().load_state_dict(wrapped.module.state_dict())
 
     def test_devices(self):
-        """device_ids in place of a mesh; broadcast_buffers=False leaves the statistics of the batch to each process."""
+        """device_ids instead of a mesh; broadcast_buffers=False leaves the statistics of the batch to each process."""
         wrapped = DistributedDataParallel(model(), device_ids=[3, 1], output_device=1)
         self.assertEqual(wrapped.mesh.process_ids, [3, 1])
         self.assertEqual(wrapped(X).local_shape, (8, 4))
@@ -251,8 +251,8 @@ def math_of_parameters(net):
 
 class Memory(Case):
     def test_measured(self):
-        """What the runtime finds while the documents' perceptron trains under AdamW: within 10 % of the planned peak, and of the estimate;
-        over four processes each has a quarter of the weights. What is gone is not counted any more, and still in the peak."""
+        """Measured memory while the documents' perceptron trains under AdamW: within 10 % of the planned peak, and of the estimate;
+        over four processes each has a quarter of the weights. Freed memory counts only in the peak."""
         hidden, inner, batch = 1024, 4096, (4, 128)
         x, y = R.standard_normal((2, *batch, hidden)).astype(np.float32)
         allocated = {}
@@ -291,7 +291,7 @@ class Memory(Case):
 
     def test_planned(self):
         """Weights, gradients and two moments (134.2 MB of the documents' perceptron under AdamW) and activations: the planned peak is
-        within 10 %. Cut over four processes weights take a quarter. Nothing of it has memory here."""
+        within 10 %. Cut over four processes weights take a quarter. No memory is allocated."""
         hidden, inner, batch = 1024, 4096, (4, 128)
 
         class MLP(nn.Module):
@@ -326,8 +326,8 @@ class Memory(Case):
 
 class Strategies(Case):
     def test_operation(self):
-        """Cuts a dimension: what both operands run over in one loop is cut alike, so that one reduction does. Its
-        result, which nobody placed, stays cut."""
+        """Cuts a dimension: dimensions of both operands in one loop get the same cut, so that one reduction suffices. The
+        result, without a placement, stays cut."""
         w = R.standard_normal((8, 4)).astype(np.float32)
         product = ts.matmul.shard(((2, 4), (4, 1)))
         np.testing.assert_allclose(product(X, w).numpy(), X @ w, rtol=1e-4, atol=1e-5)
@@ -395,7 +395,7 @@ class Pictures(Case):
         self.refused(ts.ArgumentError, "not shape (2, 2, 4)", lambda: parallel.visualize_sharding(ts.zeros((2, 2, 4))))
 
     def test_picture_of_partial_values(self):
-        """Terms are told apart from copies."""
+        """Terms are distinguished from copies."""
         line, grid = ProcessMesh(range(3), ["x"]), ProcessMesh([[0, 1], [2, 3]], ["x", "y"])
         cell = lambda *placements, mesh=line: self.picture(X, mesh, *placements)[2].split("|")[1].strip()
         self.assertEqual(cell(Replicate()), "0,1,2")
@@ -408,7 +408,7 @@ class Pictures(Case):
             " 0:8 |            sum(0; 1)            |", "8:16 |            sum(2; 3)            |"])
 
     def test_picture_of_uneven_parts(self):
-        """Parts are drawn as large as they are; who has none is named."""
+        """Parts are drawn to scale; processes without a part are named."""
         line = ProcessMesh(range(4), ["x"])
         self.assertEqual(self.picture(np.ones((10, 4)), line, Shard(0), width=12), [
             "       0:4",
@@ -442,7 +442,7 @@ class Pictures(Case):
         self.refused(ts.ShapeError, "Linear takes 8 features", lambda: parallel.infer_layout(lambda net, x: net(x), model(), Y))
 
     def test_predict_layout(self):
-        """Of every parameter, as the call uses it; compiles only. Inputs that do not fit are refused."""
+        """Of every parameter, as the call uses it; compiles only. Invalid inputs are errors."""
         mesh = ProcessMesh(range(4), ["tp"])
         net = optim.shard_parameters(model(), mesh, lambda name, p: [Shard(1)] if name == "layers.0.weight" else [Shard(0)] if p.ndim == 2 else None)
         found = net.infer_predict_layout(X)

@@ -40,7 +40,7 @@ class Twice(nn.Module):
 
 
 class Pair(nn.Module):
-    """Of two values, as networks with a skip around several layers hand on."""
+    """A layer with two values, as in networks with a skip around several layers."""
 
     def __init__(self):
         super().__init__()

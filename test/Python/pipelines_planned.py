@@ -30,7 +30,7 @@ def loss(pipe, x, y):
 
 
 def topology(flops, rate):
-    """The file of a machine with so many operations and bytes on links a second."""
+    """The file of a machine with these rates of operations and of bytes on links."""
     path = pathlib.Path(tempfile.mkdtemp()) / "machine.json"
     path.write_text(json.dumps({"version": 1, "name": "machine", "source": "of a test", "links": [
         {"name": "all", "devices": 64, "alpha": 1e-7, "rate": rate}], "device": {
@@ -64,7 +64,7 @@ class Planned(unittest.TestCase):
             self.assertIsNone(difference(np.asarray(mine), np.asarray(one), 8))
 
     def test_budget(self):
-        """The fastest plan that fits; where none does, an error names the least."""
+        """The fastest plan that fits; if none does, an error names the least memory."""
         free = self.plans(2, flops=1e10, rate=2e8, optimizer=optim.AdamW(0.1))
         most, least = max(plan.memory for plan in free), min(plan.memory for plan in free)
         self.assertLess(least, most)

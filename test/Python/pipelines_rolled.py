@@ -46,11 +46,11 @@ class Rolled(JaxCase):
     avals = array(STAGES, LAYERS, WIDTH, WIDTH), *[array(MICRO_BATCHES, ROWS, WIDTH)] * 2
 
     def hops(self, program):
-        """(bytes, executions) of what stages send each other."""
+        """(bytes, executions) of transfers between stages."""
         return [(each["wire_bytes"], each["trips"]) for each in program.explain()["collectives"] if each["kind"] == "exchange"]
 
     def results(self, program):
-        """(bytes, executions) of what the last stage sends to others than the next."""
+        """(bytes, executions) of transfers from the last stage to other stages than the next."""
         return [(each["wire_bytes"], each["trips"]) for each in program.explain()["collectives"] if each["kind"] != "exchange"]
 
     def test_forward(self):
@@ -59,14 +59,14 @@ class Rolled(JaxCase):
         self.assertEqual(self.results(program), [(MICRO_BATCHES * ROWS * WIDTH * 4, 1)])
 
     def test_report(self):
-        """The loop, and that of its derivative, compute STAGES - 1 times what nobody reads."""
+        """The loop, and that of its derivative, have STAGES - 1 iterations with unused results."""
         report = tessera.from_jax(train, self.avals, (P("stage"), P(), P()), (P("stage"), P()), mesh=MESH).explain()
         found = [{key: each[key] for key in each if key != "loc"} for each in report["rolled_pipelines"]]
         iterations = MICRO_BATCHES + STAGES - 1
         self.assertEqual(found, [{"stages": STAGES, "micro_batches": MICRO_BATCHES, "iterations": iterations, "bubble": (STAGES - 1) / iterations}] * 2)
 
     def test_rings_are_no_pipelines(self):
-        """Nothing enters where keys go round."""
+        """A ring of keys has no new inputs."""
         def ring(queries, keys):
             def turn(state, _):
                 keys, out = state
@@ -84,7 +84,7 @@ class Rolled(JaxCase):
             self.assertIsNone(difference(np.asarray(mine), theirs, 16))
 
     def test_batch_cut_inside_stages(self):
-        """Rows are cut over another axis: the program only sends what a stage computes, to the next."""
+        """Rows are cut over another axis: the program only sends results of a stage to the next."""
         mesh, stages = mesh_of(data=2, stage=2), 2
 
         def inside(state):

@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Parameters that stages of a pipeline share: one update, the bits of one schedule in all, the gradient of one device, each sent once a step."""
+"""Parameters that stages of a pipeline share: one update, bitwise equal in all schedules, the gradient of one device, each sent once per step."""
 
 import unittest
 

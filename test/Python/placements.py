@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Meshes, placements, what each process holds, moves between placements; and what of it is refused, with the user's line."""
+"""Meshes, placements, what each process holds, moves between placements; and errors with the user's line."""
 
 import copy
 import itertools
@@ -140,7 +140,7 @@ class Placements(Refusals):
         self.assertEqual((view.shape, view.format, view.tolist()), ((2, 3), "f", x.tolist()))
 
     def test_copies(self):
-        """Copies lie as what they are copied of, and their types are the same."""
+        """Copies have the placements and types of the originals."""
         x = shard_tensor(np.arange(6.0, dtype=np.float32), self.line, [Shard(0)])
         for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
             self.assertEqual((made.placements, made.tolist()), (x.placements, x.tolist()))
@@ -203,7 +203,7 @@ class Shapes(Refusals):
         self.refused(ts.DTypeError, "indices of 'take' are float32", lambda: ts.take(x, x))
 
     def test_traced(self):
-        """In a recorded function an error stands at the line that made it, not at the call."""
+        """In a recorded function an error has the line of the operation, not of the call."""
         def program(x):
             return x @ x
         with self.assertRaises(ts.ShapeError) as caught:

@@ -2,7 +2,7 @@
 # REQUIRES: jax
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What cannot be imported is refused with the user's line, all unknown primitives at once."""
+"""Unsupported programs are errors with the user's line, one for all unknown primitives."""
 
 import unittest
 from unittest import mock
@@ -44,7 +44,7 @@ class Refusals(unittest.TestCase):
         self.refused(fn, (jax.random.key(0, impl="rbg"),), line_of(fn, 1), "primitive 'rng_bit_generator' is not supported")
 
     def test_primitives_without_a_rule(self):
-        """What later versions may import is refused by name until then."""
+        """Unsupported primitives are named in the error."""
         x, square = array(4), array(4, 4)
         for fn, args, name in ((jax.scipy.special.gammaln, (x,), "lgamma"), (jnp.linalg.cholesky, (square,), "cholesky"),
                                (lambda x: jnp.abs(jnp.fft.fft(x)), (x,), "fft"), (jnp.linalg.svd, (square,), "svd"),

@@ -20,7 +20,7 @@ RING = {"attention_sequence": "ring"}
 
 
 def attention(sees=None, least=-1e30):
-    """Queries see the keys for which `sees` holds. Heads share keys where there are more of them. `bias` is added to all scores."""
+    """Queries see the keys for which `sees` holds. Several heads may share keys. `bias` is added to all scores."""
     def fn(q, k, v, *bias):
         k, v = (jnp.repeat(x, q.shape[2] // k.shape[2], 2) for x in (k, v))
         a = jnp.einsum("bqhe,bkhe->bhqk", q, k).astype(jnp.float32) * q.shape[3] ** -0.5
@@ -156,7 +156,7 @@ class Rings(JaxCase):
             self.assertLess(ring["peak_memory_bytes"], gather["peak_memory_bytes"])
 
     def test_chosen_for_memory(self):
-        """Where keys and values gathered do not fit into the budget, the ring is taken, and the report says so."""
+        """If gathered keys and values exceed the budget, the ring is chosen, and the report has the reason."""
         q = array(1, 1024, 3, 64)
         for _, _, program in self.programs(attention(), q, q, PartitionSpec(None, "s"), (), mesh_of(s=8)):
             ring, gather = (program.explain(attention_sequence=way)["peak_memory_bytes"] for way in ("ring", "gather"))

@@ -2,7 +2,7 @@
 # REQUIRES: python
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The rules of scalars: which operation a type gets, and that values need no sign of their own. Needs nothing but Python."""
+"""The rules of scalars: which operation a type gets, for signless values. Needs only Python."""
 
 import unittest
 
@@ -33,13 +33,13 @@ def text(element, given, body):
 
 class Scalars(unittest.TestCase):
     def test_signs(self):
-        """Values without a sign give the program of values with one."""
+        """Signless values give the same program as signed ones."""
         for element in (*INTEGERS, *FLOATS):
             for name, body in {**BOTH, **(WHOLE if element in INTEGERS else {})}.items():
                 self.assertEqual(text(element, element, body), text(element, signless(element), body), f"{name} of {element}")
 
     def test_conversions(self):
-        """Also where types are converted, but for a cast that only names the sign."""
+        """The same with conversions of types, except for casts that only change the sign."""
         for source in (*INTEGERS, *FLOATS, "i1"):
             for target in (*INTEGERS, *FLOATS, "i1"):
                 typed = text(source, source, lambda b, e, x, y: scalars.convert(b, x, source, target))

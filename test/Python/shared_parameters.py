@@ -84,7 +84,7 @@ class SharedParameters(unittest.TestCase):
         self.assertIsNone(difference(np.asarray(one.a), np.asarray(apart.a) + np.asarray(apart.b), 4))
 
     def test_buffers_of_two_modules(self):
-        """Modules whose buffers begin with one tensor change it each for themselves."""
+        """Modules whose buffers begin with one tensor update it separately."""
         first, second = nn.BatchNorm(4), nn.BatchNorm(4)
         second.running_mean = first.running_mean
         model = nn.Sequential(first, lambda x: x + 1, second)
@@ -93,7 +93,7 @@ class SharedParameters(unittest.TestCase):
         self.assertFalse(np.array_equal(first.running_mean.numpy(), second.running_mean.numpy()))
 
     def test_arguments_are_apart(self):
-        """A model and its average begin with the same tensors; they are two arguments."""
+        """A model and its average share initial tensors, but are two arguments."""
         model = nn.Linear(4, 4)
         average = tree.rebuild(model, [leaf.value for leaf in tree.flatten(model)[0]])
         gradient = ts.grad(lambda model, average, x: ((model(x) - average(x) * 2) ** 2).sum())(model, average, np.ones((2, 4), "float32"))

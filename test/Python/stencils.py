@@ -2,7 +2,7 @@
 # REQUIRES: jax
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Steps on grids, written with pads, slices and updates of the interior, equal JAX's; a cut grid sends its borders alone."""
+"""Steps on grids, written with pads, slices and updates of the interior, equal JAX's; a cut grid sends only its borders."""
 
 import unittest
 

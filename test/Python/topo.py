@@ -2,7 +2,7 @@
 # REQUIRES: python
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D0-16: rings and sets against brute force, what the formats are read as, and files that are refused with line and column."""
+"""D0-16: rings and sets against brute force, parsing of the formats, and errors of files with line and column."""
 
 import itertools
 import os

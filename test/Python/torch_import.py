@@ -75,7 +75,7 @@ class Imports(unittest.TestCase):
         self.check(convnet(), torch.randn(4, 3, 16, 16))
 
     def test_one_program(self):
-        """A call outside of jit is one program, not one an operation; buffers move as in jit."""
+        """A call outside jit is one program, not one per operation; buffers change as in jit."""
         x = torch.randn(4, 6)
         module = nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6), nn.Tanh())
         model = ts.from_torch(copy.deepcopy(module), (x,))
@@ -86,7 +86,7 @@ class Imports(unittest.TestCase):
         self.assertIsNone(difference(model.state_dict()["1.running_mean"], module[1].running_mean.numpy()))
 
     def test_copies(self):
-        """A copy has values of its own, and the graph in common."""
+        """A copy has separate values, and shares the graph."""
         x = torch.randn(4, 6)
         model = ts.from_torch(nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6)), (x,))
         before = model.state_dict()["1.running_mean"].copy()

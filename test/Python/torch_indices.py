@@ -64,7 +64,7 @@ class Indices(unittest.TestCase):
             self.assertIsNone(difference(self.imported(function, x, i)(x.numpy(), i.numpy()).numpy(), function(x, i).numpy()), name)
 
     def test_outside(self):
-        """Arguments of the compiled function are looked at before each call."""
+        """Arguments of the compiled function are checked before each call."""
         good = torch.tensor([4, 0, 2])
         for name, function in (READS | WRITES).items():
             run = ts.jit(lambda model, x, i: model(x, i))
@@ -96,7 +96,7 @@ class Indices(unittest.TestCase):
                 model(x.numpy(), np.array([1, bad, 2]))
 
     def test_poison(self):
-        """Of indices that the program computes nothing is known before: floats are NaN, integers their least number."""
+        """Indices that the program computes cannot be checked before: out of range, floats are NaN, integers their least number."""
         run = ts.jit(lambda model, x, i: model(x, i))
         mesh = ProcessMesh(range(2), ["x"])
         shifted = torch.tensor([2, 0, 1])  # plus 2: 4, 2, 3
@@ -119,7 +119,7 @@ class Indices(unittest.TestCase):
         self.assertTrue((run(model, whole.numpy(), np.array([1, 3, 2])).numpy()[1] == np.iinfo(np.int64).min).all())
 
     def test_constants(self):
-        """An index that belongs to the module is looked at, too."""
+        """An index that belongs to the module is checked, too."""
         class Net(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -172,7 +172,7 @@ class Pools(unittest.TestCase):
 
 
 class Attention(unittest.TestCase):
-    """scaled_dot_product_attention has a rule of its own."""
+    """scaled_dot_product_attention has a separate rule."""
 
     def check(self, *shapes, mask=None, **options):
         q, k, v = [torch.randn(shape) for shape in shapes]
@@ -206,7 +206,7 @@ class Attention(unittest.TestCase):
             self.check(*shapes, mask=torch.randn(shape))
 
     def test_nothing_to_look_at(self):
-        """Left padding: rows of which everything is masked are 0."""
+        """Left padding: completely masked rows are 0."""
         mask = torch.ones(2, 1, 5, 7, dtype=torch.bool)
         mask[0, :, 2] = False
         self.check((2, 3, 5, 4), (2, 3, 7, 4), (2, 3, 7, 4), mask=mask)

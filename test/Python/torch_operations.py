@@ -143,7 +143,7 @@ class Imports(unittest.TestCase):
             torch.randn(4, 3, 8, 8))
 
     def test_batch_normalisation(self):
-        """While training: the running statistics of the module move as PyTorch's."""
+        """While training: the running statistics of the module change as PyTorch's."""
         module, x = Layers(nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU()), nn.InstanceNorm2d(3)), torch.randn(4, 3, 6, 6)
         imported = ts.from_torch(module, (x,))
         _, imported = ts.jit(lambda m, x: (m(x), m))(imported, x.numpy())

@@ -2,7 +2,7 @@
 # REQUIRES: torch
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What training a module of PyTorch means after its import: frozen parameters, constants, modes."""
+"""Training of an imported PyTorch module: frozen parameters, constants, modes."""
 
 import copy
 import tempfile
@@ -83,7 +83,7 @@ class Frozen(Training):
         self.assertIsNone(difference(by_x.numpy(), np.broadcast_to(whole.weight.numpy().sum(0), (4, 6))))
 
     def test_placed(self):
-        """Frozen parameters are cut as others are, and stay frozen."""
+        """Frozen parameters are cut like others, and stay frozen."""
         module, x = self.module(), torch.randn(4, 6)
         mesh = ProcessMesh(range(2), ["tp"])
         model = optim.shard_parameters(ts.from_torch(copy.deepcopy(module), (x,)), mesh, lambda name, p: [Shard(0)] if p.ndim == 2 else None)
@@ -96,7 +96,7 @@ class Frozen(Training):
 
 
 class Constants(Training):
-    """What detach() and no_grad() make a constant stays one."""
+    """Constants by detach() and no_grad() stay constants."""
 
     def check(self, function):
         class Net(nn.Module):
@@ -141,7 +141,7 @@ class Modes(Training):
         return nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6))
 
     def test_batch_normalisation(self):
-        """eval() and train() change what is computed; values are those that were trained."""
+        """eval() and train() change the computation and keep the trained values."""
         module, x = self.norm(), torch.randn(8, 6)
         model = ts.from_torch(copy.deepcopy(module), (x,))
         run = ts.jit(lambda m, x: m(x))
@@ -176,7 +176,7 @@ class Modes(Training):
         model = ts.from_torch(module, (x,))
         self.assertIsNone(difference(model(x.numpy()).numpy(), module(x).detach().numpy()))
         model.train()
-        self.assertFalse(module[1].training)  # PyTorch's module is as it was
+        self.assertFalse(module[1].training)  # PyTorch's module is unchanged
         self.assertIsNone(difference(model(x.numpy()).numpy(), copy.deepcopy(module).train()(x).detach().numpy()))
 
     def test_refused(self):
@@ -227,7 +227,7 @@ class States(unittest.TestCase):
             model.load_state_dict({})
 
     def test_old_names(self):
-        """By place, as states were saved before."""
+        """By position, as in older checkpoints."""
         module, model, _ = self.pair()
         _, other, _ = self.pair()
         old = {name: value.numpy() for name, value in (*model.named_parameters(), *model.named_buffers())}
@@ -288,7 +288,7 @@ class Exports(unittest.TestCase):
                 return torch.tanh(x)
         model = ts.from_torch(Net(), (torch.randn(3),))
         with mock.patch.dict("tessera.torch.registry.RULES", {"tanh.default": lambda x: Exports.fault()}):
-            with self.assertRaisesRegex(KeyError, "user"):  # of a rule that is not ours
+            with self.assertRaisesRegex(KeyError, "user"):  # in a rule of the user
                 model(np.ones(3, np.float32))
         with mock.patch.dict("tessera.torch.registry.RULES", {"tanh.default": ts.ops.linear.einsum}):
             with self.assertRaisesRegex(ts.Error, rf"torch_training.py:{Net.forward.__code__.co_firstlineno + 1}:1: error: "):

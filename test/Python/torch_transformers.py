@@ -2,7 +2,7 @@
 # REQUIRES: transformers
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Models of the package transformers as they come, small: imported, trained some steps, and compared with PyTorch."""
+"""Unmodified small models of the package transformers: imported, trained some steps, and compared with PyTorch."""
 
 import copy
 import unittest
@@ -77,7 +77,7 @@ class Models(unittest.TestCase):
                          intermediate_size=24, max_position_embeddings=12))
 
     def test_bert(self):
-        """With a mask that leaves out what is padded."""
+        """With a mask that excludes padding."""
         torch.manual_seed(0)
         config = transformers.BertConfig(vocab_size=SYMBOLS, num_hidden_layers=2, num_attention_heads=2, hidden_size=16, intermediate_size=24,
                                          max_position_embeddings=12, num_labels=3)
@@ -117,7 +117,7 @@ class Models(unittest.TestCase):
         self.forward(transformers.FNetForMaskedLM, num_hidden_layers=1, hidden_size=16, intermediate_size=24, max_position_embeddings=12)
 
     def test_dropout_of_the_default(self):
-        """In training mode a default model has dropout, which is refused by name."""
+        """In training mode a default model has dropout, which is an error that names it."""
         module = small(transformers.GPT2LMHeadModel, n_layer=1, n_head=2, n_embd=16, n_positions=12).train()
         with self.assertRaisesRegex(ts.Error, "native_dropout.* is not supported.*call eval"):
             ts.from_torch(module, (self.tokens,))

@@ -66,7 +66,7 @@ class Training(unittest.TestCase):
         self.assertEqual(trained[0]["w0"].placements, (Replicate(), Shard(1)))
 
     def test_donation(self):
-        """Parameters stay on the devices from step to step: the same weights; what a step has overwritten is an error."""
+        """Parameters stay on the devices from step to step: the same weights; reading an overwritten value is an error."""
         params, x, y = start()
         reference = self.train(params, x, y)
         mesh = ProcessMesh(range(4), ["dp"])
@@ -77,7 +77,7 @@ class Training(unittest.TestCase):
             before = now
             now, value = kept(now, x, y, 0.1)
             if i == 10:
-                eleventh = now["w0"].numpy().copy()  # read while it lies there
+                eleventh = now["w0"].numpy().copy()  # read while it is on the device
                 held = now
         self.same(now, value, reference)
         np.testing.assert_array_equal(held["w0"].numpy(), eleventh)
@@ -124,7 +124,7 @@ class Training(unittest.TestCase):
                 self.assertIn("partial sums reduced", said)
 
     def test_locations(self):
-        """Operations stand at the user's line, those of a derivative too."""
+        """Operations have the user's line, also in a derivative."""
         params, x, y = start()
         program = step.lower(params, x, y, 0.1)
         line = mlp.__code__.co_firstlineno + 1
@@ -163,13 +163,13 @@ class Training(unittest.TestCase):
         self.assertEqual(ts.grad(lambda x: (ts.stop_gradient(x) * x).sum())(c).tolist(), [1, 2])
 
     def test_captured_values(self):
-        """What a function closes over becomes an argument of the program, also in a differentiated one."""
+        """Captured values become arguments of the program, also in a differentiated one."""
         w = shard_tensor(np.arange(40, dtype=np.float32).reshape(10, 4), ProcessMesh(range(4), ["x"]), [Shard(0)])
         gradient = ts.grad(lambda x: (x @ w).sum())(np.ones((2, 10), np.float32))
         np.testing.assert_array_equal(gradient.numpy(), np.tile(w.numpy().sum(1), (2, 1)))
 
     def test_two_meshes(self):
-        """The layers of a perceptron on two meshes: the activation and its gradient cross, nothing else."""
+        """The layers of a perceptron on two meshes: only the activation and its gradient are transferred."""
         first, second = ProcessMesh(range(4), ["x"], "first"), ProcessMesh(range(4, 8), ["x"], "second")
 
         def loss(params, x, y):

@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Dictionaries of classes of their own go through jit: what they have beside their entries stays, and nothing constructs them."""
+"""Subclasses of dict go through jit: their other attributes stay, and no constructor is called."""
 
 import collections
 import unittest
@@ -13,7 +13,7 @@ import tessera as ts
 
 
 class Output(collections.OrderedDict):
-    """As those of the package transformers: entries are attributes, too, and the constructor reads its first value."""
+    """Like those of the package transformers: entries are also attributes, and the constructor reads its first value."""
 
     def __init__(self, state):
         super().__init__()

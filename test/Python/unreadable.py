@@ -2,7 +2,7 @@
 # REQUIRES: tessera-core
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Text that MLIR's parser crashes on is an error of Python: the interpreter goes on."""
+"""Text on which MLIR's parser crashes raises an error, and the interpreter continues."""
 
 import threading
 import unittest

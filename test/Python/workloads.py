@@ -15,7 +15,7 @@ import workloads
 from tessera.testing import difference
 from workloads import common
 
-common.LEARNING_RATE = 1e4  # what is returned as parameters are gradients then
+common.LEARNING_RATE = 1e4  # the returned parameters are then gradients
 
 
 class Workloads(JaxCase):

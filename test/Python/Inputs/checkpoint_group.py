@@ -26,12 +26,12 @@ try:
         state = {"w": part(whole + step, rows), "all": np.full(3, float(step)), "step": step}
         save_checkpoint(folder, state, step, asynchronous=step == 2).wait()
         total = np.array([me + 1.0])
-        dist.all_reduce(total)  # the group goes on
+        dist.all_reduce(total)  # the group stays usable
         assert total[0] == size * (size + 1) / 2
     loaded = load_checkpoint(folder, {"w": part(np.zeros_like(whole), columns), "all": np.zeros(3), "step": 0})
     np.testing.assert_array_equal(loaded.state["w"].array, part(whole + 2, columns).array)
     assert (loaded.step, loaded.state["step"], loaded.state["all"][0]) == (2, 2, 2.0)
-    # Different states: every rank hears it.
+    # Different states: every rank gets the error.
     for state in ({"w": np.ones(2 + me)}, {"w": np.ones(2)} if me else {"v": np.ones(2)}):
         try:
             save_checkpoint(folder, state, 3)
@@ -39,7 +39,7 @@ try:
         except CheckpointError as error:
             print("refused", me, error, flush=True)
     dist.barrier()
-    if me == 0:  # rank 0 alone
+    if me == 0:  # only rank 0
         save_checkpoint(folder, {"b": whole}, 4, alone=True)
     dist.barrier()
     print("good", load_checkpoint(folder).step, flush=True)

@@ -1,4 +1,4 @@
-"""A rank of a job that trains between processes, saves and goes on from what it loads: FOLDER. Each rank prints what it did by parts."""
+"""A rank of a job that trains between processes, saves, loads and continues: FOLDER. Each rank prints its saved and loaded parts."""
 
 import os
 import sys
@@ -45,7 +45,7 @@ state, value = step(state, x)
 reads.clear()
 ts.save_checkpoint(folder, state, 2, chunk=64, asynchronous=os.environ.get("ASYNCHRONOUS") == "1").wait()
 print("saving reads", len(reads), "whole values")
-judged = judge(state["rows"]).item()  # its part goes from one program to the other
+judged = judge(state["rows"]).item()  # only its part is passed to the other program
 print("judging reads", reads)
 
 loaded = ts.load_checkpoint(folder, state)

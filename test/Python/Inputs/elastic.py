@@ -1,6 +1,6 @@
 """A training loop with checkpoints over all ranks of a job: FOLDER STEPS [ACT...]; ACT is kill:RANK:STEP or term:RANK:STEP.
 
-Prints the losses of its steps. On the first start a rank that ACT names sends itself, or (term) its launcher, a signal behind that step.
+Prints the losses of its steps. On the first start a rank that ACT names sends itself, or (term) its launcher, a signal after that step.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A model of 16 matrices of 8 MiB cut over all ranks of a job: prints MiB that one step takes of this rank, above what it has for a small model."""
+"""A model of 16 matrices of 8 MiB cut over all ranks of a job: prints the MiB of one step on this rank in excess of those of a small model."""
 
 import sys
 
@@ -51,9 +51,9 @@ def run(features, lazy):
     return steps(model.initialize() if lazy else model, features, 2)
 
 
-run(8, False)  # what a compilation takes is not of the model
+run(8, False)  # excludes the memory of compilation
 before = status("VmRSS")
 with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-    file.write("5")  # the peak begins anew
+    file.write("5")  # resets the peak
 value = run(FEATURES, sys.argv[2] == "lazy")
 print(f"{value:.9g} {status('VmHWM') - before:.0f} of {LAYERS * FEATURES * FEATURES * 4 / 2**20:.0f} MiB")
