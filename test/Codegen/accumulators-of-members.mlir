@@ -1,4 +1,4 @@
-// A sum that starts from what another op of its kernel makes.
+// The initial value of a sum is computed by another op of its kernel.
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 
 // CHECK: k3: {{.*}} equal

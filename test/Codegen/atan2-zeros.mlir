@@ -1,7 +1,7 @@
 // RUN: tessera run %s --check=interpreter | FileCheck %s
 // RUN: tessera run %s --check=interpreter --backend stub | FileCheck %s
 
-// Signs of zeros say on which side of the axis an angle lies; powers of infinities and of -1 are C's.
+// Signs of zeros select the side of the axis of an angle; powers of infinities and of -1 follow C.
 // CHECK: check  angle  ok
 // CHECK: check  power  ok
 // CHECK: check  area  ok

@@ -1,6 +1,6 @@
 // RUN: tessera run %s --check=interpreter --no-cache | FileCheck %s
 
-// Every fourth element of bf16: shuffles of a vector type that LLVM cannot make on CPUs without it.
+// Every fourth element of bf16: LLVM cannot lower shuffles of this vector type on CPUs without bf16.
 // CHECK: check  result0  ok
 #map = affine_map<(i, j, k) -> (i, j, k)>
 #row = affine_map<(i, j, k) -> (i, j)>

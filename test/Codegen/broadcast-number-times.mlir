@@ -1,4 +1,4 @@
-// A product of a broadcast number whose summed loop has one iteration: both operands keep that loop.
+// A product with a broadcast scalar and a summed loop of one iteration: both operands keep that loop.
 // RUN: tessera-opt %s --tessera-pipeline --codegen | FileCheck %s
 
 // CHECK: rt.gemm

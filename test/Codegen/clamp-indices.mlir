@@ -1,4 +1,4 @@
-// Indices far outside of a tensor, on both sides, name its first and last places (docs/numerics.md): on a CPU and a GPU, sharded or not.
+// Indices far out of bounds, on both sides, are clamped to the first and last element (docs/numerics.md): on CPU and GPU, sharded or not.
 // RUN: tessera run %s --check=interpreter | FileCheck %s
 // RUN: tessera run %s --check=interpreter --backend stub | FileCheck %s
 // RUN: tessera-opt %s --tessera-pipeline --interpret=elements=0 -o /dev/null

@@ -1,4 +1,4 @@
-// An index that is inside by what computes it is not clamped.
+// An index that is provably in bounds is not clamped.
 // RUN: tessera-opt %s --tessera-compile-kernels=print-loops -o /dev/null | FileCheck %s
 
 // CHECK-LABEL: inside:

@@ -1,4 +1,4 @@
-// math.clampf is the lower of the upper bound and what is raised to the lower one; NaN stays. MLIR's expansion exchanges the two.
+// math.clampf is min(upper bound, max(lower bound, x)); NaN is propagated. MLIR's expansion exchanges the two.
 // RUN: tessera-opt %s --interpret -o /dev/null
 // RUN: sed '/check[.]/d' %s > %t.mlir
 // RUN: tessera run %t.mlir --check=interpreter | FileCheck %s

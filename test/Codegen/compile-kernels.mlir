@@ -22,7 +22,7 @@ func.func @softmax(%x: tensor<512x256xf32>, %o: tensor<512x256xf32>) -> tensor<5
   return %r : tensor<512x256xf32>
 }
 
-// A body with control flow keeps scalar loops, and says so.
+// A body with control flow keeps scalar loops, with a remark.
 // CHECK: branch: vectorised, tasks 1, {{.*}} (scalar loops: no vector form of 'scf.if')
 func.func @branch(%x: tensor<40xf32>, %o: tensor<40xf32>) -> tensor<40xf32> attributes {kernel.reads = 1 : i64} {
   %zero = arith.constant 0.0 : f32

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --tessera-pipeline --codegen | FileCheck %s
 
-// Scores that the text computes a second time, behind what needs the first ones, are computed there: their kernel takes
-// only a number of each row from the first, which is no reason to run with it.
+// Scores that the program computes a second time, after ops that need the first ones, stay there:
+// their kernel reads only one number per row from the first kernel, which does not justify fusion.
 // CHECK: rt.gemm %q, %k
 // CHECK: rt.gemm {{.*}}, %v
 // CHECK: rt.gemm {{.*}}, %w

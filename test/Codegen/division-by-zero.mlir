@@ -1,5 +1,5 @@
-// Divisors are 0 and -1 as well, and dividends the least integer: there is a result (docs/numerics.md), and no signal. In bodies, on
-// scalars between steps, and where a loop's bound is a quotient.
+// Divisors 0 and -1 and the least integer as dividend have a result (docs/numerics.md), and raise
+// no signal. In bodies, on scalars between steps, and in a quotient as a loop bound.
 // RUN: tessera-opt %s --interpret -o /dev/null
 // RUN: sed '/check[.]/d' %s > %t.mlir
 // RUN: tessera run %t.mlir --check=interpreter | FileCheck %s

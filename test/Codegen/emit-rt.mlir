@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --codegen --split-input-file | FileCheck %s
 
-// The parameter's new value is computed where the old one was; nothing is copied.
+// The parameter's new value is computed in place; nothing is copied.
 
 // CHECK-LABEL: rt.program @main
 // CHECK: rt.part "main" over @devices
@@ -17,7 +17,7 @@ func.func @main(%w: tensor<4x8xf32> {dist.name = "w"}, %g: tensor<4x8xf32>) -> (
 
 // -----
 
-// The old value is a result, too: it moves out of the way first.
+// The old value is also a result: it is copied before.
 
 // CHECK-LABEL: rt.program @old_and_new
 // CHECK: rt.launch @k0_sub(%[[W:.*]], %{{.*}}) to (%[[N:.*]]) :
@@ -31,7 +31,7 @@ func.func @old_and_new(%w: tensor<4x8xf32>, %g: tensor<4x8xf32>) -> (tensor<4x8x
 
 // -----
 
-// A reshape and rows of a tensor are other slots over the same bytes.
+// A reshape and a slice of rows are other slots over the same bytes.
 
 // CHECK-LABEL: rt.program @views
 // CHECK: %[[ROWS:.*]] = rt.slot "arg0.64" at {{[0-9]+}} : !rt.slot<2x8xf32>
@@ -52,7 +52,7 @@ func.func @views(%x: tensor<4x8xf32>, %y: tensor<32x2xf32>) -> (tensor<2x8xf32>,
 
 // -----
 
-// A carry that is dead when its new value is made is written over; the counter has a slot.
+// A carry that is dead when its new value is computed is overwritten; the counter has a slot.
 
 // CHECK-LABEL: rt.program @loop
 // CHECK: rt.copy %{{.*}} to %[[A:.*]] :

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --codegen-form-contractions --split-input-file | FileCheck %s
 //
-// Convolutions and their derivatives are read at strides.
+// Convolutions and their derivatives are accessed with strides.
 
 // CHECK-LABEL: func.func @forward(
 // CHECK-SAME: %[[X:.*]]: tensor<2x16x11x9xf32>, %[[W:.*]]: tensor<24x16x3x3xf32>, %[[Z:.*]]: tensor<2x24x5x7xf32>
@@ -25,7 +25,7 @@ func.func @forward(%x: tensor<2x16x11x9xf32>, %w: tensor<24x16x3x3xf32>, %zero: 
 
 // -----
 
-// A kernel that is flipped and transposed first is read backwards; 16-bit floats are extended inside.
+// A kernel that is flipped and transposed first is accessed with negative strides; 16-bit floats are extended inside.
 
 // CHECK-LABEL: func.func @flipped(
 // CHECK-SAME: %[[G:.*]]: tensor<8x24x13xbf16>, %[[W:.*]]: tensor<24x16x3xbf16>, %[[Z:.*]]: tensor<8x16x11xf32>
@@ -59,7 +59,7 @@ func.func @flipped(%g: tensor<8x24x13xbf16>, %w: tensor<24x16x3xbf16>, %zero: te
 
 // -----
 
-// Depthwise: one row. A kernel is faster.
+// Depthwise: one row, for which a kernel is faster.
 
 // CHECK-LABEL: func.func @depthwise(
 // CHECK-NOT: rt.contraction
@@ -80,7 +80,7 @@ func.func @depthwise(%x: tensor<2x512x66xf32>, %w: tensor<512x3xf32>, %zero: ten
 
 // -----
 
-// A 1 x 1 convolution of small images is one product of all images, that of larger ones one for each image.
+// A 1 x 1 convolution of small images is one product of all images, of larger ones one per image.
 
 // CHECK-LABEL: func.func @small_images(
 // CHECK: rt.contraction %{{.*}} extents [8, 96, 4, 64] strides [256, 0, 1, 4], [0, 64, 0, 1], [384, 4, 1, 0]

@@ -30,7 +30,7 @@ func.func @type(%a: tensor<4x8xi32>, %b: tensor<8x6xi32>, %c: tensor<4x6xi32>) -
 #b = affine_map<(i, j, k) -> (k, j)>
 #c = affine_map<(i, j, k) -> (i, j)>
 
-// The extents of a loop agree.
+// The extents of a loop must agree.
 func.func @extents(%a: tensor<4x8xf32>, %b: tensor<9x6xf32>, %c: tensor<4x6xf32>) -> tensor<4x6xf32> {
   // expected-error @below {{loop 2 has the extents 8 and 9}}
   %0 = rt.product %a, %b into %c maps [#a, #b, #c] : tensor<4x8xf32>, tensor<9x6xf32> into tensor<4x6xf32>

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --codegen-prepare --codegen-form-gemms --codegen-form-epilogues --split-input-file | FileCheck %s
 
-// A bias along the rows and a relu, over ops of their own.
+// A bias along the rows and a relu, as separate ops.
 
 // CHECK-LABEL: func.func @bias_relu(
 // CHECK-SAME: %[[A:.*]]: tensor<4x8xf32>, %[[B:.*]]: tensor<8x6xf32>, %[[BIAS:.*]]: tensor<6xf32>
@@ -21,7 +21,7 @@ func.func @bias_relu(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %bias: tensor<6xf
 
 // -----
 
-// What others read is the product's result; the activation is their own.
+// If the sum has other readers, it is the result of the product, and the activation stays separate.
 
 // CHECK-LABEL: func.func @sum_is_read(
 func.func @sum_is_read(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %bias: tensor<6xf32>) -> (tensor<4x6xf32>, tensor<4x6xf32>) attributes {dist.view = "local"} {
@@ -41,8 +41,8 @@ func.func @sum_is_read(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %bias: tensor<6
 
 // -----
 
-// gelu by tanh, written in another way than the library's, of 16-bit results. The accumulator of 32 bits is the
-// library's business.
+// gelu by tanh, in another form than the library's, with 16-bit results. The library chooses its
+// f32 accumulator.
 
 #rows = affine_map<(i, j) -> (i, j)>
 #columns = affine_map<(i, j) -> (j)>
@@ -83,8 +83,8 @@ func.func @gelu(%a: tensor<4x8xbf16>, %b: tensor<8x6xbf16>, %bias: tensor<6xbf16
 
 // -----
 
-// Not what the library computes: gelu of 32 bits (its tanh is not known to be that exact), another coefficient, a bias
-// along the columns, a maximum with one. Biases among these are still taken.
+// Not supported by the library: gelu of f32 (its tanh is not documented to be accurate enough),
+// another coefficient, a bias along the columns, a maximum with one. Biases of these are still fused.
 
 #rows = affine_map<(i, j) -> (i, j)>
 #down = affine_map<(i, j) -> (i)>
@@ -128,7 +128,7 @@ func.func @others(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %bias: tensor<4xf32>
 
 // -----
 
-// The init of an accumulation stays: the bias is added behind it.
+// The init of an accumulation stays: the bias is added after it.
 
 // CHECK-LABEL: func.func @accumulates(
 // CHECK-SAME: %[[INIT:[a-z0-9]*]]: tensor<4x6xf32>

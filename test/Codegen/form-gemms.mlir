@@ -54,7 +54,7 @@ func.func @attention(%q: tensor<2x16x32xf32>, %k: tensor<2x16x32xf32>, %v: tenso
 
 // -----
 
-// Two summed dimensions that do not lie one in the other: the smaller operand is copied into rows.
+// Two summed dimensions that cannot be merged: the smaller operand is copied into rows.
 
 // CHECK-LABEL: func.func @packed(
 // CHECK-SAME: %[[A:.*]]: tensor<16x8x8xf32>, %[[B:.*]]: tensor<8x8x4xf32>
@@ -71,7 +71,7 @@ func.func @packed(%a: tensor<16x8x8xf32>, %b: tensor<8x8x4xf32>) -> tensor<16x4x
 
 // -----
 
-// A product of different floats: libraries have those of one type, so the narrow operand is extended. A small one is a kernel.
+// A product of different float types: libraries support one type, so the narrow operand is extended. A small one is a kernel.
 
 #tn_a = affine_map<(k, m, n) -> (k, m)>
 #tn_b = affine_map<(k, m, n) -> (k, n)>

@@ -1,9 +1,9 @@
 // RUN: tessera-opt %s --codegen-form-phases --cse --split-input-file | FileCheck %s
 //
-// A contraction of a padded kernel or a dilated tensor multiplies none of their zeros: a contraction a phase.
+// A contraction of a padded kernel or a dilated tensor skips their zeros: one contraction per phase.
 
-// The derivative by the input of a convolution of 3 taps with stride 2, as --dist-autodiff writes it. Phase 0 has two
-// taps, phase 1 has one; what is cut off is not computed.
+// The derivative with respect to the input of a convolution of 3 taps with stride 2, as --dist-autodiff
+// emits it. Phase 0 has two taps, phase 1 has one; elements that are cut off are not computed.
 
 // CHECK-LABEL: func.func @stride_two(
 // CHECK-SAME: %[[W:.*]]: tensor<24x16x3xf32>, %[[G:.*]]: tensor<8x24x16xf32>
@@ -49,8 +49,8 @@ func.func @stride_two(%w: tensor<24x16x3xf32>, %g: tensor<8x24x16xf32>) -> tenso
 
 // -----
 
-// A transposed convolution of stride 2: the input is dilated, then padded. It is read where it was, with as many zeros
-// around it as its windows reach.
+// A transposed convolution of stride 2: the input is dilated, then padded. It is read in place,
+// with as many zeros around it as its windows reach.
 
 // CHECK-LABEL: func.func @transposed(
 // CHECK-SAME: %[[X:.*]]: tensor<8x16x7xf32>, %[[W:.*]]: tensor<24x16x4xf32>
@@ -88,7 +88,7 @@ func.func @transposed(%x: tensor<8x16x7xf32>, %w: tensor<24x16x4xf32>) -> tensor
 
 // -----
 
-// One tap with stride 2: three of four results are zero, and nothing is multiplied for them.
+// One tap with stride 2: three of four results are zero, and need no multiplication.
 
 // CHECK-LABEL: func.func @one_tap(
 // CHECK-SAME: %[[W:.*]]: tensor<24x16x1xf32>, %[[G:.*]]: tensor<8x24x14xf32>

@@ -1,11 +1,11 @@
-// For GPUs, sums over many rows join the kernel that goes over these rows.
+// For GPUs, sums over many rows join the kernel that visits these rows.
 // RUN: tessera-opt %s --pass-pipeline="builtin.module(func.func(codegen-prepare,codegen-fuse{sums=true}))" --split-input-file | FileCheck %s
 // RUN: tessera-opt %s --codegen-prepare --codegen-fuse --split-input-file | FileCheck %s --check-prefix=APART
 
 #id = affine_map<(d0, d1) -> (d0, d1)>
 #row = affine_map<(d0, d1) -> (d0)>
 #col = affine_map<(d0, d1) -> (d1)>
-// One sum is of what the kernel makes, the other of what it reads.
+// One sum reads a value computed by the kernel, the other an operand of it.
 // CHECK-LABEL: func.func @made_and_read(
 // CHECK: rt.group
 // CHECK: } : tensor<1024x64xf32>, tensor<1024xf32>, tensor<64xf32>, tensor<64xf32>
@@ -28,7 +28,7 @@ func.func @made_and_read(%x: tensor<1024x64xf32>) -> (tensor<1024x64xf32>, tenso
 
 // -----
 
-// Of fewer rows a sum stays a kernel.
+// A sum over fewer rows stays a separate kernel.
 // CHECK-LABEL: func.func @few_rows(
 // CHECK-COUNT-2: rt.group
 func.func @few_rows(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64xf32>) attributes {dist.view = "local"} {
@@ -42,7 +42,7 @@ func.func @few_rows(%x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<64xf32>
 
 // -----
 
-// What needs the sum and makes what is summed up next cannot be one with the first kernel: it would wait for itself.
+// An op that needs the sum and computes the next summand cannot join the first kernel: they would depend on each other.
 // CHECK-LABEL: func.func @one_after_another(
 // CHECK-COUNT-2: rt.group
 // CHECK-NOT: rt.group

@@ -50,8 +50,8 @@ func.func @rows_and_columns(%x: tensor<64x128xf32>) -> (tensor<64xf32>, tensor<1
 
 // -----
 
-// No kernel waits for a step that waits for it: the addition cannot join the exponential, of
-// which the collective between them is made.
+// Kernels do not depend on each other in cycles: the addition cannot join the exponential, since
+// the collective between them depends on it.
 
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 // CHECK-LABEL: func.func @around_a_collective(
@@ -67,7 +67,7 @@ func.func @around_a_collective(%x: tensor<64x128xf32>) -> tensor<64x128xf32> att
 
 // -----
 
-// A slice that only kernels read is cut inside them.
+// A slice that only kernels read is taken inside them.
 
 // CHECK-LABEL: func.func @slice(
 // CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>
@@ -82,7 +82,7 @@ func.func @slice(%x: tensor<4x8xf32>) -> tensor<4x3xf32> attributes {dist.view =
 
 // -----
 
-// A fill that a gemm starts from is no kernel; one that is returned is.
+// A fill that initializes a gemm is not a kernel; one that is returned is.
 
 // CHECK-LABEL: func.func @fills(
 func.func @fills(%a: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) attributes {dist.view = "local"} {

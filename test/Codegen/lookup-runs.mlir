@@ -1,5 +1,5 @@
-// A look-up of rows loads runs of a row, and its rows are tasks: the table stays whole, whichever rows a task takes. What lies
-// apart in the table is loaded an element a lane.
+// A look-up of rows loads runs of a row, and its rows are tasks: the table stays whole for every
+// task. Elements that are not contiguous in the table are loaded per lane.
 // RUN: tessera-opt %s --tessera-compile-kernels="print-loops cpu=haswell" -o /dev/null | FileCheck %s
 
 // CHECK: rows: vectorised, tasks 128, stack 0, heap 0
@@ -37,7 +37,7 @@ func.func private @backwards(%x: tensor<64xf32>, %y: tensor<64xf32>) -> tensor<6
   return %flipped : tensor<64xf32>
 }
 
-// What a body reads at indices of its own is complete before the body's loop begins.
+// Values that a body reads at separate indices are complete before the body's loop begins.
 // CHECK: twice: vectorised
 // CHECK: scf.for {{.*}} step %c
 // CHECK: arith.addf

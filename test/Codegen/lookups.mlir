@@ -1,7 +1,7 @@
-// A reduction of which one iteration counts reads that one: an element that the body extracts, at a place inside the table.
+// A reduction with one nonzero iteration becomes a read of that element, at an index clamped to the table.
 // RUN: tessera-opt %s --codegen-prepare --split-input-file | FileCheck %s
 
-// A device's part of the rows: its number times 128 is added to the loop.
+// A device's part of the rows: its index times 128 is added to the loop.
 // CHECK-LABEL: func.func @rows(
 // CHECK-SAME: %[[TABLE:.*]]: tensor<128x64xf32>, %[[INDICES:.*]]: tensor<16xi32>, %[[FIRST:.*]]: tensor<index>)
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%[[INDICES]] :
@@ -34,7 +34,7 @@ func.func @rows(%table: tensor<128x64xf32>, %indices: tensor<16xi32>, %first: te
 
 // -----
 
-// Another conjunct beside, an accumulator that is kept; the other reduction stays.
+// With another conjunct and a kept accumulator; the other reduction stays.
 // CHECK-LABEL: func.func @kept(
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]}
 // CHECK: tensor.extract
@@ -56,7 +56,7 @@ func.func @kept(%table: tensor<32xi64>, %indices: tensor<4x3xi64>, %valid: tenso
 
 // -----
 
-// What else is added counts in every iteration.
+// Another summand counts in every iteration.
 // CHECK-LABEL: func.func @counts(
 // CHECK: iterator_types = ["parallel", "reduction"]
 // CHECK-NOT: tensor.extract %arg0
@@ -78,7 +78,7 @@ func.func @counts(%table: tensor<32xf32>, %indices: tensor<4xi64>) -> tensor<4xf
 
 // -----
 
-// 8 bits: 300 rows have the same numbers twice.
+// 8 bits: 300 rows have repeated indices.
 // CHECK-LABEL: func.func @narrow(
 // CHECK: iterator_types = ["parallel", "reduction"]
 func.func @narrow(%table: tensor<300xf32>, %indices: tensor<4xi8>) -> tensor<4xf32> attributes {dist.view = "local"} {
@@ -99,7 +99,7 @@ func.func @narrow(%table: tensor<300xf32>, %indices: tensor<4xi8>) -> tensor<4xf
 
 // -----
 
-// A dimension of few rows is compared, and only the table said how long it is.
+// A short dimension uses comparisons; only the table determined its length.
 // CHECK-LABEL: func.func @two_indices(
 // CHECK: %[[LENGTH:.*]] = tensor.empty() : tensor<4xi8>
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins({{.*}}, %[[LENGTH]] :

@@ -1,5 +1,5 @@
-// Contractions of 16-bit floats, named or generic, cut or whole, add in f32 and round once: 256 + 7 * 1 is 264 in bf16, where 256 + 1
-// would be 256 seven times. So do sums of one and two elements.
+// Contractions of 16-bit floats, named or generic, cut or whole, add in f32 and round once: 256 + 7 * 1
+// is 264 in bf16, where seven additions of 1 to 256 give 256. The same for sums of one and two elements.
 // RUN: tessera-opt %s --interpret -o /dev/null
 // RUN: tessera-opt %s --tessera-pipeline --interpret=elements=0 -o /dev/null
 // RUN: sed '/check[.]/d' %s > %t.mlir

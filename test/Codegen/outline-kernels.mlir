@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --codegen-prepare --codegen-fuse --codegen-outline-kernels | FileCheck %s
 
-// Equal groups are one kernel; a group on other shapes is another.
+// Equal groups are one kernel; a group with other shapes is another.
 
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>, %[[Y:.*]]: tensor<8xf32>

@@ -4,7 +4,7 @@
 // RUN: tessera run %s --function constant_diagonal --check=interpreter | FileCheck %s
 // RUN: tessera run %s --function no_iteration --check=interpreter | FileCheck %s
 
-// What an op does not write of its output keeps what the init held, though the body does not read it.
+// Elements that an op does not write keep the value of the init, although the body does not read it.
 // CHECK: result0 ok equal
 
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
@@ -37,7 +37,7 @@ func.func @every_second(%b: tensor<5xf32> {dist.sharding = #dist.sharding<@m, [s
   return %0 : tensor<9xf32>
 }
 
-// A body that yields one value everywhere is a fill only where it writes everywhere.
+// A body with a constant yield is a fill only if it writes all elements.
 func.func @constant_diagonal(%a: tensor<6x6xf32>, %b: tensor<6xf32>) -> tensor<6x6xf32> {
   %c = arith.constant 2.0 : f32
   %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i, i)>], iterator_types = ["parallel"]}

@@ -22,7 +22,7 @@ func.func @coordinate(%a: tensor<4xf32>) -> tensor<4xindex> attributes {dist.vie
 
 // -----
 
-// What a loop carries is a tensor, and it counts in index.
+// Loop carries become tensors, and the counter is an index.
 
 // CHECK-LABEL: func.func @scalar_carry(
 func.func @scalar_carry(%n: tensor<i32>) -> tensor<f32> attributes {dist.view = "local"} {
@@ -47,7 +47,7 @@ func.func @scalar_carry(%n: tensor<i32>) -> tensor<f32> attributes {dist.view = 
 
 // -----
 
-// An element of a larger tensor is taken at once; a condition is the content of a tensor.
+// An element of a larger tensor is extracted directly; a condition is the element of a tensor.
 
 // CHECK-LABEL: func.func @condition(
 // CHECK-SAME: %[[X:.*]]: tensor<4xf32>
@@ -74,7 +74,7 @@ func.func @condition(%x: tensor<4xf32>) -> tensor<4xf32> attributes {dist.view =
 
 // -----
 
-// Structural ops become slices in a buffer; named ops generics, contractions stay.
+// Structural ops become slices of a buffer; named ops become generics, contractions stay.
 
 // CHECK-LABEL: func.func @structural(
 func.func @structural(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>) -> (tensor<4x3xf32>, tensor<4x4xf32>, tensor<3x2xf32>, tensor<2x4xf32>) attributes {dist.view = "local"} {

@@ -1,8 +1,8 @@
-// Kernels compute large elementwise values again from what they are made of, instead of reading them.
+// Kernels rematerialize large elementwise values from their operands instead of reading them.
 // RUN: tessera-opt %s --codegen-fuse="recompute=true" --split-input-file | FileCheck %s
 // RUN: tessera-opt %s --codegen-fuse --split-input-file | FileCheck %s --check-prefix=KEPT
 
-// The exponentials of a softmax are summed up by one kernel and scaled by another, behind a step between.
+// One kernel sums the exponentials of a softmax and another scales them, with a step between.
 
 #ij = affine_map<(i, j) -> (i, j)>
 #i = affine_map<(i, j) -> (i)>

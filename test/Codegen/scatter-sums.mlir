@@ -1,6 +1,6 @@
-// The derivative of a look-up: a row for each of the table, to which those terms are added whose index says so. A kernel goes
-// through the terms once, in order; on a GPU threads share the columns. 16-bit floats are added up in f32, and an index
-// outside of the table adds nothing.
+// The derivative of a look-up: each row of the table adds up the terms with its index. One kernel
+// visits the terms once, in order; on a GPU threads share the columns. 16-bit floats are added in
+// f32, and indices out of bounds add nothing.
 // RUN: tessera compile %s --target=stub --kernels -o %t.tsra | FileCheck %s --check-prefix=GPU
 // RUN: tessera run %s --no-cache --check=interpreter | FileCheck %s
 // RUN: tessera run %s --no-cache --backend stub --check=interpreter | FileCheck %s

@@ -1,7 +1,7 @@
 // RUN: tessera run %s --check --no-cache | FileCheck %s
 // RUN: tessera-opt %s --tessera-pipeline --codegen-prepare --codegen-fuse --codegen-outline-kernels | FileCheck %s --check-prefix=KERNEL
 
-// The loop of a scatter has constant bounds inside its kernel: steps pass tensors only.
+// The loop of a scatter has constant bounds inside its kernel: steps pass only tensors.
 // CHECK: check  result0  ok
 // KERNEL: func.func private @k0_scatter(%{{.*}}: tensor<3x1xindex>, %{{.*}}: tensor<3x1x2xf32>, %{{.*}}: tensor<8x2xf32>) -> tensor<8x2xf32>
 dist.process_mesh @m(shape = [2], dim_names = ["x"])

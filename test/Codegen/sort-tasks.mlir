@@ -1,5 +1,5 @@
-// Lines are sorted, and their first elements selected, by any worker: they are a kernel's tasks, whichever dimension they lie
-// along. A line alone is one task.
+// Any worker sorts lines and selects their first elements: they are the tasks of a kernel, for any
+// dimension. A single line is one task.
 // RUN: tessera-opt %s --codegen-prepare --codegen-fuse --codegen-outline-kernels --split-input-file -o %t.mlir
 // RUN: FileCheck %s --check-prefix=LOOPS < %t.mlir
 

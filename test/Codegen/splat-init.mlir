@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --tessera-pipeline --codegen | FileCheck %s
 // RUN: tessera run %s --check=interpreter --no-cache | FileCheck %s --check-prefix=EXEC
 
-// An accumulator that starts from a constant of one value is a fill: of zero, it is nothing at all.
+// A splat as the init of an accumulator is a fill; a zero needs none.
 // EXEC: check  result0  ok
 // EXEC: check  result1  ok
 // CHECK: rt.part

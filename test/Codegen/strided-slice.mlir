@@ -1,6 +1,6 @@
 // RUN: tessera run %s --check=interpreter --no-cache | FileCheck %s
 
-// Rank-reducing slices with strides: along dimensions of one, where the stride is never taken, and
+// Rank-reducing slices with strides: along dimensions of extent 1, where the stride is unused, and
 // along others.
 // CHECK: check  result0  ok
 // CHECK: check  result1  ok

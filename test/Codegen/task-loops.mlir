@@ -1,4 +1,4 @@
-// A loop that says so is a kernel's tasks, and what it carries are its results and a buffer of each call.
+// A loop marked as parallel becomes the tasks of a kernel; its carries are results, or a buffer per call.
 // RUN: tessera-opt %s --tessera-compile-kernels -o /dev/null | FileCheck %s
 
 // CHECK: marked: vectorised, tasks 16,

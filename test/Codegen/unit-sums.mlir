@@ -1,4 +1,4 @@
-// A sum of one term, as the derivative of one look-up a row, becomes a part of the op that uses it: no tensor has the terms.
+// A sum of one term, such as the derivative of one look-up per row, is fused into its user: no tensor holds the terms.
 // RUN: tessera-opt %s --tessera-compile-kernels -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=GPU
 

@@ -1,5 +1,5 @@
-// Sums of many 16-bit floats are formed in f32 and rounded once: rounded after every addition, bf16 would stop growing at 256,
-// and the sum would depend on how it is cut.
+// Sums of many 16-bit floats are computed in f32 and rounded once: rounded after every addition,
+// bf16 would stop growing at 256, and the sum would depend on how it is cut.
 // RUN: tessera-opt %s --tessera-compile-kernels=print-loops -o /dev/null | FileCheck %s --check-prefix=LOOPS
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 
@@ -16,7 +16,7 @@ func.func private @columns(%x: tensor<4096x64xbf16>, %y: tensor<64xbf16>) -> ten
   return %sum : tensor<64xbf16>
 }
 
-// What is added to something else begins with that, and products are not rounded before they are added.
+// An addend is the initial value, and products are not rounded before they are added.
 // CHECK: products: {{.*}} equal
 func.func private @products(%a: tensor<64x300xf16>, %b: tensor<64x300xf16>, %c: tensor<64xf16>, %y: tensor<64xf16>) -> tensor<64xf16> attributes {kernel.reads = 3 : i64} {
   %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
@@ -29,7 +29,7 @@ func.func private @products(%a: tensor<64x300xf16>, %b: tensor<64x300xf16>, %c: 
   return %sum : tensor<64xf16>
 }
 
-// A norm whose sum of squares stands beside what is written.
+// A norm, with its sum of squares beside the written values.
 // CHECK: norm: rows equal
 func.func private @norm(%x: tensor<256x1024xbf16>, %y: tensor<256x1024xbf16>) -> tensor<256x1024xbf16> attributes {kernel.reads = 1 : i64} {
   %zero = arith.constant 0.0 : bf16

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --codegen --codegen-write-artifact -o %t | FileCheck %s
 
-// Both sides of a transfer are adjacent in the one total order, whatever else the parts do.
+// Both sides of a transfer are adjacent in the total order of steps.
 
 // CHECK: "parts": [
 // CHECK: "name": "first"

@@ -1,5 +1,5 @@
-// A causal ring is balanced where that takes less time: the chunks of 2048 positions that a device computes in place of blocks of 4096
-// are half the work. Without overlap a ring is tried where it is balanced.
+// A causal ring is balanced if that takes less time: the chunks of 2048 positions that a device
+// computes instead of blocks of 4096 halve the work. Without overlap only balanced rings are tried.
 // RUN: tessera explain %s | FileCheck %s
 // RUN: tessera explain %s --overlap | FileCheck %s
 // RUN: tessera explain %s --objective bytes | FileCheck %s --check-prefix=GATHER

@@ -1,5 +1,5 @@
-// Each kind of attention has its own choice: long self attention is a ring, where blocks are sent while others are computed; short keys
-// of cross attention are gathered in one message.
+// Each kind of attention has a separate choice: long self attention uses a ring, whose blocks are
+// sent during computation; the short keys of cross attention are gathered in one message.
 // RUN: tessera explain %s --overlap | FileCheck %s
 // RUN: tessera-opt %s --dist-ring-attention=kinds=1 | FileCheck %s --check-prefix=KINDS
 

@@ -1,5 +1,5 @@
-// Without overlap or a budget keys and values are gathered; with them the program is compiled both ways, and the report says why the
-// ring was taken. Bytes are the same.
+// Without overlap and a budget, keys and values are gathered; with them the program is compiled
+// both ways, and the report has the reason for a ring. The bytes are equal.
 // RUN: tessera explain %s | FileCheck %s --check-prefix=GATHER
 // RUN: tessera explain %s --overlap | FileCheck %s --check-prefix=OVERLAP
 // RUN: tessera explain %s --memory-budget 60M | FileCheck %s --check-prefix=BUDGET

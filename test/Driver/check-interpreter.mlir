@@ -1,5 +1,5 @@
-// --check asks the interpreter, too, if that is a small matter: two compiled runs may be wrong alike. Work is iterations times the ops
-// of a body, times the trips of loops.
+// --check also runs the interpreter if that is cheap: two compiled runs may have the same error.
+// The cost is iterations times the ops of a body, times the trip counts of loops.
 // RUN: tessera run %s --function small --check | FileCheck %s --check-prefix=SMALL
 // RUN: tessera run %s --function large --check | FileCheck %s --check-prefix=LARGE
 // RUN: tessera run %s --function until --check | FileCheck %s --check-prefix=UNTIL

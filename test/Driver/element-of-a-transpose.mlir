@@ -1,4 +1,4 @@
-// What only reorders elements may be read by an op that has no tensor for a result.
+// An op without a tensor result may read a value that is only a permutation of elements.
 // RUN: tessera run %s --check | FileCheck %s
 // CHECK: check y ok
 dist.process_mesh @m(shape = [2], dim_names = ["x"])

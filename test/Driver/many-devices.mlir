@@ -1,4 +1,4 @@
-// Planning does not compare devices pair by pair: 16,384 devices take as long as 8, a million little longer.
+// Planning does not compare pairs of devices: 16,384 devices take as long as 8, a million little longer.
 // RUN: tessera explain %s | FileCheck %s --check-prefix=MANY
 // RUN: sed 's/2048, 8/131072, 8/' %s | tessera explain - | FileCheck %s --check-prefix=MILLION
 // RUN: tessera explain %s --function uneven | FileCheck %s --check-prefix=UNEVEN
@@ -20,7 +20,7 @@ func.func @main(%x: tensor<131072x256xf32> {dist.name = "x", dist.sharding = #di
   return %y : tensor<131072x256xf32>
 }
 
-// Rows to columns and an uneven gather, where each device sends to the 7 others of its row of the mesh.
+// Rows to columns and an uneven gather, in which each device sends to the 7 others of its row of the mesh.
 // UNEVEN: all_to_all {{.*}} of 8
 // UNEVEN: all_gather {{.*}} of 8
 func.func @uneven(%x: tensor<131072x256xf32> {dist.name = "x", dist.sharding = #dist.sharding<@pod, [shard(0), shard(1)]>},

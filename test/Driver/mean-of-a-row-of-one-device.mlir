@@ -1,4 +1,4 @@
-// A row that one of three devices has is no mean over them, though it has one row on each.
+// A row that only one of three devices has is not a mean over them, though each has one row.
 // RUN: tessera run %s --check | FileCheck %s
 // CHECK: check y ok
 dist.process_mesh @m(shape = [3], dim_names = ["a"])

@@ -1,4 +1,4 @@
-// What is whole over an axis is a contribution to a mean over it, also where it is one over another axis already.
+// A value that is whole over an axis is a contribution to a mean over it, also if it is already one over another axis.
 // RUN: tessera run %s --check | FileCheck %s
 // CHECK: check y ok
 dist.process_mesh @m(shape = [6, 2], dim_names = ["a", "b"])

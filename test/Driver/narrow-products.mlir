@@ -1,7 +1,7 @@
 // RUN: tessera explain %s --function narrow | FileCheck %s --check-prefix=NARROW
 // RUN: tessera explain %s --function wide | FileCheck %s --check-prefix=WIDE
 
-// Products of bf16 are modelled at the rate of bf16, though they are summed in f32.
+// Products of bf16 are modelled at the rate of bf16, although they accumulate in f32.
 // NARROW: modelled on 8gpu: 2.17 µs per step
 // WIDE: modelled on 8gpu: 16 µs per step
 dist.process_mesh @m(shape = [2], dim_names = ["x"])

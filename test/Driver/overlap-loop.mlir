@@ -1,7 +1,7 @@
-// A collective in a loop waits once for what was started before the loop over the same axes, not in each execution.
+// A collective in a loop waits once for pending ones over the same axes, not in each execution.
 // RUN: tessera explain %s --compile-from scheduled --json - | FileCheck %s
 
-// Each of the four gathers takes 40.6 us, and the first waits for 79.2 us before it: 60.4 us are exposed in the mean.
+// Each of the four gathers takes 40.6 us, and the first waits 79.2 us for the one before: 60.4 us are exposed on average.
 // CHECK: "exposed_seconds": 6.04{{[0-9]*}}e-05
 // CHECK: "modelled_seconds": 4.06{{[0-9]*}}e-05
 dist.process_mesh @pod(shape = [8], dim_names = ["d"])

@@ -1,4 +1,4 @@
-// What is under way while others compute is reported, and gives the values of one device on threads and on the stub GPU.
+// The report lists overlapped collectives; results equal those of one device on threads and on the stub GPU.
 // RUN: tessera explain %s --topology %source/share/topologies/2core.json | FileCheck %s --check-prefix=PLAIN
 // RUN: tessera explain %s --overlap --topology %source/share/topologies/2core.json | FileCheck %s
 // RUN: tessera run %s --overlap --check --topology %source/share/topologies/2core.json
@@ -16,7 +16,7 @@ dist.process_mesh @line(shape = [4], dim_names = ["d"])
 #result = affine_map<(i, j, k) -> (i, j)>
 #each = affine_map<(i, j) -> (i, j)>
 
-// Two gradients, summed over the batch: the first sum is under way while the second gradient is computed.
+// Two gradients, summed over the batch: the first sum overlaps with the computation of the second gradient.
 func.func @main(%x: tensor<256x640xf32> {dist.name = "x", dist.sharding = #dist.sharding<@line, [shard(0)]>},
                 %y: tensor<256x640xf32> {dist.name = "y", dist.sharding = #dist.sharding<@line, [shard(0)]>},
                 %w: tensor<640x640xf32> {dist.name = "w"})

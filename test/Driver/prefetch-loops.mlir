@@ -1,5 +1,5 @@
-// A loop over layers gathers the next layer's weights, and sums the last one's products, beside its own products. The
-// bits are those without overlap, on threads and on the stub GPU in any order of its streams.
+// A loop over layers gathers the weights of the next layer, and sums the products of the last one, during its own products.
+// Results are bitwise equal to those without overlap, on threads and on the stub GPU in any order of its streams.
 // RUN: tessera explain %s --topology %source/share/topologies/2core.json | FileCheck %s --check-prefix=PLAIN
 // RUN: tessera explain %s --overlap --topology %source/share/topologies/2core.json | FileCheck %s
 // RUN: tessera explain %s --overlap --memory-budget 0.0081 --topology %source/share/topologies/2core.json | FileCheck %s --check-prefix=LITTLE

@@ -1,5 +1,5 @@
-// A product whose weights are gathered goes in parts: one is multiplied while the next one is gathered. Parts may be
-// multiplied by another kernel than the whole, so that bits differ from those without overlap, but not from run to run.
+// A product with gathered weights is decomposed: one part is multiplied while the next is gathered. Parts may
+// use another kernel than the whole, so that bits may differ from those without overlap, but not between runs.
 // RUN: tessera explain %s --overlap --topology %source/share/topologies/2core.json | FileCheck %s
 // RUN: tessera run %s --overlap --check=compiled --topology %source/share/topologies/2core.json | grep checksum > %t.threads
 // RUN: tessera run %s --overlap --backend stub --schedule-seed 1 --topology %source/share/topologies/2core.json | grep checksum > %t.one

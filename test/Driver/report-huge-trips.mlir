@@ -1,6 +1,6 @@
 // RUN: tessera explain %s --json - | FileCheck %s
 
-// Trips that do not fit are the most there are, and not bounded.
+// Trip counts that overflow saturate, and are marked as unbounded.
 // CHECK: "wire_bytes_total": 9223372036854775807
 // CHECK-NOT: "bounded": true
 dist.process_mesh @m(shape = [4], dim_names = ["x"])

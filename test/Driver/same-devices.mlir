@@ -1,8 +1,8 @@
 // RUN: tessera run %s --check --json - | FileCheck %s
 // RUN: tessera explain %s | FileCheck %s --check-prefix=EXPLAIN
 
-// Two arrangements of the same devices: coordinates are of the mesh that they name, and an exchange
-// names both.
+// Two arrangements of the same devices: coordinates name their mesh, and an exchange names
+// both.
 // EXPLAIN: exchange @a -> b
 // CHECK: "equal": true
 dist.process_mesh @a(shape = [4], dim_names = ["x"])

@@ -1,4 +1,4 @@
-// A schedule orders micro-batches; a program without any is refused.
+// A schedule orders micro-batches; a program without micro-batches is rejected.
 // RUN: not tessera explain %s --schedule gpipe 2>&1 | FileCheck %s
 
 // CHECK: error: --schedule 'gpipe': the program has no micro-batches to order; mark their calls with dist.micro_batch, or leave the schedule out

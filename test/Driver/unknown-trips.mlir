@@ -3,7 +3,7 @@
 // RUN: tessera explain %s --function until --json - | FileCheck %s
 // RUN: tessera explain %s --function unknown --json - | FileCheck %s --check-prefix=BYTES
 
-// Times assume four iterations of a loop whose count is data; bytes are those of one, at least.
+// Times assume four iterations of a loop with unknown trip count; bytes are those of one, as a lower bound.
 // CHECK: "modelled_compute_seconds": 6.5105
 // CHECK: "modelled_seconds": 6.0491
 // BYTES: "bounded": false

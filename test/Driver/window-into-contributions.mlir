@@ -1,4 +1,4 @@
-// A few rows are put into a tensor of contributions that is cut: a device chooses between those rows and its own.
+// A few rows are inserted into a cut tensor of contributions: a device selects between those rows and its own.
 // RUN: tessera run %s --check | FileCheck %s
 // CHECK: check y ok
 dist.process_mesh @m(shape = [3, 4], dim_names = ["a", "b"])

@@ -1,4 +1,4 @@
-// A seed chooses which legal order of the streams is run; the results do not depend on it.
+// A seed selects a legal order of the streams; the results do not depend on it.
 // RUN: tessera compile %s -o %t.tsra
 // RUN: tessera-exec %t.tsra > %t.threads
 // RUN: tessera-exec %t.tsra --backend stub --schedule-seed 1 > %t.one

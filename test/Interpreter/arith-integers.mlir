@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// Integers wrap around; the same bits are read as signed or unsigned by the op.
+// Integers wrap around; the op defines whether bits are signed or unsigned.
 // CHECK-LABEL: @wrap
 // CHECK-NEXT: result0 : i8 = -56
 // CHECK-NEXT: result1 : i8 = 16

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// Each element takes its own arm; what is outside of it, and in the other arm, is not computed:
-// the division by zero is not reached.
+// Each element evaluates only its own arm: the division by zero in the other arm is not
+// reached.
 // CHECK-LABEL: @arms
 // CHECK-NEXT: result0 : tensor<4xi32> = [6, 0, 3, 0]
 func.func @arms() -> tensor<4xi32> {
@@ -24,7 +24,7 @@ func.func @arms() -> tensor<4xi32> {
   return %0 : tensor<4xi32>
 }
 
-// Arms in arms, with two results.
+// Nested arms, with two results.
 // CHECK-LABEL: @nested
 // CHECK-NEXT: result0 : tensor<3xi32> = [-1, 0, 1]
 // CHECK-NEXT: result1 : tensor<3xi32> = [5, 0, 7]

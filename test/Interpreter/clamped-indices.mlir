@@ -1,4 +1,4 @@
-// An index outside of a tensor names the nearest place inside.
+// An index out of bounds is clamped to the nearest valid one.
 // RUN: tessera-opt %s --interpret | FileCheck %s
 
 // CHECK-LABEL: @element
@@ -13,7 +13,7 @@ func.func @element() -> (f32, f32) {
   return %0, %1 : f32, f32
 }
 
-// The whole slice is inside: of 4 places, one of 2 elements that are 2 apart may begin at 0 or 1.
+// The whole slice is in bounds: of 4 elements, a slice of 2 elements with stride 2 may begin at 0 or 1.
 // CHECK-LABEL: @slice
 // CHECK: = [2, 4]
 // CHECK: = [9, 2, 8, 4]

@@ -20,14 +20,14 @@ func.func @loop() -> (i32, i32) {
     %s = arith.addi %acc, %t : i32
     scf.yield %s : i32
   }
-  // No trip: the init comes out.
+  // Zero trips: the result is the init.
   %1 = scf.for %i = %c7 to %c0 step %c3 iter_args(%acc = %five) -> (i32) {
     scf.yield %acc : i32
   }
   return %0, %1 : i32, i32
 }
 
-// Nested loops whose carries change places.
+// Nested loops that exchange their carries.
 // CHECK-LABEL: @swap
 // CHECK-NEXT: result0 : i32 = 55
 // CHECK-NEXT: result1 : i32 = 89

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null
 
-// Scans: inclusive, exclusive, from the end, of two tensors at once.
+// Scans: inclusive, exclusive, reversed, of two tensors at once.
 func.func @scans() {
   %x = arith.constant dense<[[1, 2], [3, 4], [5, 6]]> : tensor<3x2xi32>
   %sums = ext.scan dim = 0 ins(%x : tensor<3x2xi32>) {
@@ -32,7 +32,7 @@ func.func @scans() {
   return
 }
 
-// NaN is last, the zeros are equal and stay in their order, true is greater than false.
+// NaN is last, equal zeros keep their order, true is greater than false.
 func.func @orders() {
   %x = arith.constant dense<[0.0, 0x7fc00000, -1.0, -0.0, 0xff800000, 3.0, 0xffc00000]> : tensor<7xf32>
   %n = arith.constant dense<[0, 1, 2, 3, 4, 5, 6]> : tensor<7xi32>

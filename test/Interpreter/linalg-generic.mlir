@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// A gather: the body reads a captured tensor at an index that it computes.
+// A gather: the body reads a captured tensor at a computed index.
 // CHECK-LABEL: @gather
 // CHECK-NEXT: result0 : tensor<3xf32> = [30, 11, 32]
 func.func @gather() -> tensor<3xf32> {
@@ -20,7 +20,7 @@ func.func @gather() -> tensor<3xf32> {
   return %0 : tensor<3xf32>
 }
 
-// Two results, a scalar operand, a constant index, a map that is not linear.
+// Two results, a scalar operand, a constant index, a nonlinear map.
 // CHECK-LABEL: @maps
 // CHECK-NEXT: result0 : tensor<4xi32> = [5, 6, 5, 6]
 // CHECK-NEXT: result1 : i32 = 122

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null
 
-// Named ops are their bodies over their iteration spaces.
+// Named ops execute their bodies over their iteration spaces.
 func.func @matmul() {
   %a = arith.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
   %b = arith.constant dense<[[5.0, 6.0], [7.0, 8.0]]> : tensor<2x2xf32>
@@ -8,7 +8,7 @@ func.func @matmul() {
   %0 = linalg.matmul ins(%a, %b : tensor<2x2xf32>, tensor<2x2xf32>) outs(%c : tensor<2x2xf32>) -> tensor<2x2xf32>
   %e0 = arith.constant dense<[[119.0, 122.0], [143.0, 150.0]]> : tensor<2x2xf32>
   check.expect_eq %0, %e0 : tensor<2x2xf32>
-  // The second operand transposed.
+  // The second operand is transposed.
   %1 = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%a, %b : tensor<2x2xf32>, tensor<2x2xf32>) outs(%c : tensor<2x2xf32>) -> tensor<2x2xf32>
   %e1 = arith.constant dense<[[117.0, 123.0], [139.0, 153.0]]> : tensor<2x2xf32>

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// Contributions of the group combine; the groups of other coordinates do not mix.
+// The contributions of a group are reduced; groups of other coordinates are independent.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 
 // CHECK-LABEL: @sum

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// An exchange gives each device what its new layout holds.
+// An exchange gives each device the elements of its new layout.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 
 // CHECK-LABEL: @main

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// Parts join and separate along a dimension, in the order of the group.
+// Parts are concatenated and split along a dimension, in the order of the group.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 
 // CHECK-LABEL: @all_gather

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// A new partial keeps the value on coordinate 0 and the identity elsewhere; a result annotated partial is reduced when it
-// is put together, and a partial argument is made of its global value.
+// A new partial keeps the value on coordinate 0 and the identity elsewhere; a result annotated
+// partial is reduced when it is assembled, and a partial argument is created from its global value.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 
 // CHECK-LABEL: @make_partial
@@ -42,7 +42,7 @@ func.func @result() -> (tensor<2xindex> {dist.sharding = #dist.sharding<@m, [sha
 func.func @argument(%a: tensor<1xindex> {dist.range = [2, 3], dist.sharding = #dist.sharding<@m, [partial(sum), partial(sum)]>, dist.global_type = tensor<1xindex>})
     -> (tensor<1xindex> {dist.sharding = #dist.sharding<@m, dims = [["x", "y"]]>, dist.global_type = tensor<4xindex>})
     attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1, 2, 3>} {
-  // Rule C6 would not let contributions be returned as parts; what a move makes is not known.
+  // Rule C6 would reject contributions returned as parts; the result of a move is unknown to it.
   %b = dist.permute %a over @m ["x"] permutation = [0, 1] : tensor<1xindex> -> tensor<1xindex>
   return %b : tensor<1xindex>
 }

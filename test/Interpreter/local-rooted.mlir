@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// Every group has its own root; elsewhere the results of gather and reduce are undefined.
+// Every group has a root; on other devices the results of gather and reduce are undefined.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 
 // CHECK-LABEL: @broadcast

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// Two functions on two sets of devices; what one sends in a loop the other receives in a loop.
+// Two functions on two sets of devices; sends in a loop match receives in a loop.
 dist.process_mesh @a(shape = [2], dim_names = ["x"])
 dist.process_mesh @b(shape = [3], dim_names = ["y"], process_ids = [5, 3, 4])
 

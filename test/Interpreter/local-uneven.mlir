@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// Valid elements move, padding does not: five indices over four devices are 2, 2, 1, 0.
+// Collectives move valid elements and no padding: five indices over four devices are 2, 2, 1, 0.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 
 #cut = #dist.sharding<@m, dims = [["x", "y"]]>
@@ -42,7 +42,7 @@ func.func @all_to_all() -> (tensor<5x2xindex> {dist.sharding = #dist.sharding<@m
   return %r : tensor<5x2xindex>
 }
 
-// An input is cut into its parts and padded with what is undefined; a device without a part has padding only.
+// An input is split into parts padded with undefined elements; a device without a part has only padding.
 // CHECK-LABEL: @argument
 // CHECK-NEXT: result0 : tensor<8xf32> = [5, 6, 7, 8, 9, nan, nan, nan]
 func.func @argument(%a: tensor<2xi32> {dist.range = [5, 6], dist.sharding = #cut, dist.global_type = tensor<5xi32>})

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --interpret="seed=7" -o /dev/null | FileCheck %s --check-prefix=SEVEN
 
-// The inputs that every driver makes of a seed: Philox4x32-10 with key = seed and counter = (element, argument).
+// The inputs that every driver derives from a seed: Philox4x32-10 with key = seed and counter = (element, argument).
 // Element 0 of argument 0 under seed 0 is Random123's known answer to zeros, 0x6627e8d5.
 // CHECK-LABEL: @main
 // CHECK-NEXT: result0 : tensor<4xf64> = [-0.20190{{[0-9]*}},

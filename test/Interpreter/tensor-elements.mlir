@@ -49,7 +49,7 @@ func.func @scatter() -> tensor<2x3xi32> {
   return %0 : tensor<2x3xi32>
 }
 
-// What nobody wrote is not a number.
+// Uninitialized elements are NaN.
 // CHECK-LABEL: @undefined
 // CHECK-NEXT: result0 : tensor<2xf32> = [nan, nan]
 func.func @undefined() -> tensor<2xf32> {

@@ -26,7 +26,7 @@ func.func @pad() -> (tensor<2x4xi32>, tensor<4xindex>) {
     tensor.yield %k : i32
   } : tensor<1x2xi32> to tensor<2x4xi32>
   %b = arith.constant dense<[5]> : tensor<1xindex>
-  // The region is given the indices of the result.
+  // The arguments of the region are the indices of the result.
   %1 = tensor.pad %b low[1] high[2] {
   ^bb0(%i: index):
     tensor.yield %i : index

@@ -1,4 +1,4 @@
-// The greatest element and its place, kept by one op, are two reductions of a row that is read once.
+// One op that keeps the maximum and its index becomes two reductions of a row, which is read once.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
@@ -25,7 +25,7 @@ func.func private @first_greatest(%x: tensor<64x1000xf32>, %m: tensor<64xf32>, %
   return %0#0, %0#1 : tensor<64xf32>, tensor<64xi32>
 }
 
-// Of few different values the first place counts; where nothing is less than the beginning, its place stays.
+// Equal maxima: the first index counts; if no element exceeds the initial value, its index is kept.
 // CHECK-LABEL: first_least: launches 1
 // EQUAL: first_least: rows equal
 func.func private @first_least(%x: tensor<40x600xi32>, %m: tensor<40xi32>, %o: tensor<40xi64>) -> (tensor<40xi32>, tensor<40xi64>)
@@ -50,7 +50,7 @@ func.func private @first_least(%x: tensor<40x600xi32>, %m: tensor<40xi32>, %o: t
   return %0#0, %0#1 : tensor<40xi32>, tensor<40xi64>
 }
 
-// With another beginning there are places to find.
+// Another initial value: all indices must be found.
 // EQUAL: first_least_of_all: rows equal
 func.func private @first_least_of_all(%x: tensor<40x600xi32>, %m: tensor<40xi32>, %o: tensor<40xi64>) -> (tensor<40xi32>, tensor<40xi64>)
     attributes {kernel.reads = 1 : i64} {

@@ -1,4 +1,4 @@
-// The library makes of a kernel what ptxas makes of it: no register is spilled.
+// The library assembles kernels like ptxas: without register spills.
 // REQUIRES: nvjitlink
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_80,sm_90a ptxas=%cuda/lib64/libnvJitLink.so" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_80,sm_90a ptxas=%cuda/bin/ptxas" -o /dev/null | FileCheck %s

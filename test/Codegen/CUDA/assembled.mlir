@@ -1,7 +1,7 @@
-// NVIDIA's assembler takes what LLVM writes, and spills no register.
+// NVIDIA's assembler accepts LLVM's output and spills no register.
 // REQUIRES: ptxas
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_80,sm_90a" -o /dev/null | FileCheck %s
-// Text for one of them serves all: also beside one that has instructions of its own.
+// One text serves all architectures, also beside one with architecture-specific instructions.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_90a,sm_100,sm_120" -o /dev/null | FileCheck %s --check-prefix=LATER
 // LATER: sm_90a: {{[0-9]+}} registers, 0 spilled, sm_100: {{[0-9]+}} registers, 0 spilled, sm_120
 

@@ -1,4 +1,4 @@
-// Cubins come from the libnvJitLink of a toolkit, from its ptxas where it has no such library, and from what is named.
+// Cubins come from the libnvJitLink of a toolkit, else from its ptxas, or from the assembler named in an option.
 // RUN: rm -rf %t && mkdir -p %t/old/bin %t/broken/lib64 %t/broken/bin %t/code %t/code1 %t/code2 %t/code3
 // RUN: echo '#!/bin/sh' > %t/old/bin/ptxas
 // RUN: echo 'while [ $# -gt 1 ]; do [ "$1" = -o ] && echo "$0" > "$2"; shift; done' >> %t/old/bin/ptxas
@@ -18,7 +18,7 @@
 // RUN: env CUDA_HOME=%unittests/fake-toolkit tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_80,sm_90a ptxas=%t/old/bin/ptxas save-code=%t/code3" -o /dev/null && cat %t/code3/*.sm_90a | FileCheck %s --check-prefix=OLD
 // RUN: env CUDA_HOME=%t/old tessera-opt %s --tessera-compile-gpu-kernels="arch=sm_80,sm_90a ptxas=%unittests/fake-toolkit/lib64/libnvJitLink.so.13" -o /dev/null | FileCheck %s
 
-// A kernel of one assembler is not that of another: its symbol, by which the cache knows it, is not the same.
+// Kernels of different assemblers have different symbols, the keys of the cache.
 // RUN: ls %t/code > %t/names && ls %t/code1 > %t/names1 && ls %t/code2 > %t/names2 && ls %t/code3 > %t/names3
 // RUN: not cmp %t/names %t/names1 && not cmp %t/names1 %t/names2 && cmp %t/names1 %t/names3
 

@@ -1,4 +1,4 @@
-// The derivative of an attention is two launches, of queries and of keys, without atomics.
+// The derivative of an attention takes two launches, over queries and over keys, without atomics.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 

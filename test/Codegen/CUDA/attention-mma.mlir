@@ -1,4 +1,4 @@
-// Tensor cores multiply 16-bit floats; their fragments come by ldmatrix, transposed where columns are contiguous.
+// Tensor cores multiply 16-bit floats; ldmatrix loads their fragments, transposed if columns are contiguous.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
@@ -102,7 +102,7 @@ func.func private @groups(%q: tensor<2x3x40x32xf16>, %k: tensor<2x40x32xf16>, %v
   return %c0, %c1 : tensor<2x3x40x32xf16>, tensor<2x3x40xf32>
 }
 
-// The sequence outside of the batch.
+// The sequence is the outer dimension of the batch.
 // EQUAL: sequence_first: attention equal
 func.func private @sequence_first(%q: tensor<2x40x2x32xbf16>, %k: tensor<56x2x32xbf16>, %v: tensor<2x56x32xbf16>,
     %out0: tensor<40x2x2x32xbf16>, %out1: tensor<2x2x40xf32>)
@@ -120,7 +120,7 @@ func.func private @sequence_first(%q: tensor<2x40x2x32xbf16>, %k: tensor<56x2x32
   return %c0, %c1 : tensor<40x2x2x32xbf16>, tensor<2x2x40xf32>
 }
 
-// No row begins at a whole address.
+// Rows do not begin at aligned addresses.
 // EQUAL: odd: attention equal
 func.func private @odd(%q: tensor<2x33x33xbf16>, %k: tensor<2x35x33xbf16>, %v: tensor<2x35x17xbf16>,
     %out0: tensor<2x33x17xbf16>, %out1: tensor<2x33xf32>)

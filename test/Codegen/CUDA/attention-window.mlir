@@ -1,4 +1,4 @@
-// Tiles of keys that no query of a block sees are not visited: a loop of computed bounds.
+// Tiles of keys that no query of a block sees are skipped: the bounds of the loop are computed.
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
 #bmf = affine_map<(b, m, n, f, g) -> (b, m, f)>

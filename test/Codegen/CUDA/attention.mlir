@@ -1,4 +1,4 @@
-// An attention is one launch: scores are never in memory. f32 is multiplied by FMA.
+// An attention is one launch: scores are never in memory. f32 uses FMA.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
@@ -41,7 +41,7 @@ func.func private @causal(%q: tensor<2x96x64xf32>, %k: tensor<2x96x64xf32>, %v: 
   return %c0, %c1 : tensor<2x96x64xf32>, tensor<2x96xf32>
 }
 
-// Tiles at the edge, and features that no tile ends with.
+// Partial tiles at the edge, and a number of features that is not a multiple of a tile.
 // EQUAL: uneven: attention equal
 func.func private @uneven(%q: tensor<3x37x20xf32>, %k: tensor<3x53x20xf32>, %v: tensor<3x53x12xf32>,
     %out0: tensor<3x37x12xf32>, %out1: tensor<3x37xf32>)
@@ -96,7 +96,7 @@ func.func private @groups(%q: tensor<2x3x40x32xf32>, %k: tensor<2x40x32xf32>, %v
   return %c0, %c1 : tensor<2x3x40x32xf32>, tensor<2x3x40xf32>
 }
 
-// Heads are rows where there are more of them than queries; one warp.
+// Heads that share keys are rows; one warp.
 // CHECK-LABEL: one_query: launches 1
 // CHECK-NEXT: attention: grid 2, block 32
 // EQUAL: one_query: attention equal

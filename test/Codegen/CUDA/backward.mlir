@@ -1,5 +1,5 @@
-// Value and derivative of a norm, a softmax, a cross-entropy and an activation: what they read and write they read and
-// write once. Sums over columns and over everything are launches of their own.
+// Value and derivative of a norm, a softmax, a cross-entropy and an activation read and write each
+// argument once. Sums over columns and over everything are separate launches.
 // RUN: split-file %s %t
 // RUN: tessera-opt %t/layernorm.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 // RUN: tessera-opt %t/rmsnorm.mlir --dist-autodiff="function=loss wrt=x,g" --tessera-pipeline --codegen --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s

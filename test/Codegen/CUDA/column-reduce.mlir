@@ -1,4 +1,4 @@
-// A sum over columns has few results: it is cut into parts, which a second launch adds in order.
+// A sum over columns has few results: it is split into parts, which a second launch adds in order.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 

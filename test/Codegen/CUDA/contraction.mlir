@@ -1,4 +1,4 @@
-// Convolutions and their derivatives are implicit products of matrices: tiles of windows go to shared memory from where they are.
+// Convolutions and their derivatives are implicit matrix products: tiles of windows are loaded directly to shared memory.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
@@ -46,7 +46,7 @@ func.func private @flipped(%g: tensor<8x24x13xbf16>, %w: tensor<24x16x3xbf16>, %
   return %y : tensor<8x16x11xf32>
 }
 
-// The derivative by the weights has few results and long sums: parts, which a second launch adds up.
+// The derivative with respect to the weights has few results and long sums: a second launch adds parts.
 // CHECK-LABEL: by_weights: launches 2, workspace {{[1-9]}}
 // CHECK-NEXT: contraction: grid 64, block 256
 // CHECK-NEXT: contraction: grid
@@ -59,7 +59,7 @@ func.func private @by_weights(%x: tensor<8x16x18x18xf32>, %g: tensor<8x32x16x16x
   return %y : tensor<32x16x3x3xf32>
 }
 
-// Phases of a derivative by the input write to one result, which is zero elsewhere.
+// Phases of a derivative with respect to the input write to one result, which is zero elsewhere.
 // CHECK-LABEL: phases: launches 3
 // CHECK-NEXT: pointwise: grid
 // EQUAL: phases: pointwise contraction contraction equal

@@ -1,8 +1,8 @@
-// Whatever the CPU compiles runs, by one thread where nothing better is known.
+// Every kernel that the CPU compiles runs on a GPU, by one thread if there is no better scheme.
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels="schemes=false" -o /dev/null | FileCheck %s --check-prefix=ONE
 
-// A division must not be done where it is not asked for: a thread an iteration.
+// A division in a branch must not be speculated: one thread per iteration.
 // CHECK: guarded_division: loops equal
 func.func private @guarded_division(%x: tensor<130x7xi32>, %o: tensor<130x7xi32>) -> tensor<130x7xi32>
     attributes {kernel.reads = 1 : i64} {
@@ -24,7 +24,7 @@ func.func private @guarded_division(%x: tensor<130x7xi32>, %o: tensor<130x7xi32>
   return %0 : tensor<130x7xi32>
 }
 
-// Rows are put in order, their elements beside each other.
+// Rows are sorted, with their elements beside each other.
 // CHECK: scatter: pointwise loops pointwise equal
 // ONE: scatter: serial equal
 func.func private @scatter(%s: tensor<3x4xf32>, %i: tensor<3x1xindex>, %d: tensor<5x4xf32>, %o: tensor<5x4xf32>)
@@ -34,7 +34,7 @@ func.func private @scatter(%s: tensor<3x4xf32>, %i: tensor<3x1xindex>, %d: tenso
   return %0 : tensor<5x4xf32>
 }
 
-// A branch that only computes is a choice.
+// A branch without side effects becomes a select.
 // CHECK: branch: pointwise equal
 // ONE: branch: serial equal
 func.func private @branch(%x: tensor<130x7xf32>, %o: tensor<130x7xf32>) -> tensor<130x7xf32>
@@ -64,7 +64,7 @@ func.func private @scatter_scalars(%s: tensor<3xf32>, %i: tensor<3x1xindex>, %d:
   return %0 : tensor<5xf32>
 }
 
-// The index is between two dimensions that are not indexed: both are threads.
+// The index applies to a dimension between two others: both are threads.
 // CHECK: scatter_between: {{.*}}loops{{.*}} equal
 func.func private @scatter_between(%s: tensor<3x2x6xf32>, %i: tensor<3x1xi32>, %d: tensor<2x2x6xf32>, %o: tensor<2x2x6xf32>)
     -> tensor<2x2x6xf32> attributes {kernel.reads = 3 : i64} {
@@ -80,7 +80,7 @@ func.func private @matmul(%a: tensor<5x9xf32>, %b: tensor<9x12xf32>, %o: tensor<
   return %0 : tensor<5x12xf32>
 }
 
-// Loops that the output's address adds up write the same elements: no two threads may.
+// Loops that the output's address adds up write the same elements: they must not be split over threads.
 // CHECK: diagonals: serial equal
 func.func private @diagonals(%x: tensor<12x2xf32>, %o: tensor<13xf32>) -> tensor<13xf32>
     attributes {kernel.reads = 1 : i64} {

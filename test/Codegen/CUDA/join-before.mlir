@@ -1,5 +1,5 @@
-// The derivative of a cross entropy: the labels' rows and the softmax of the scores have nothing in common until the last op
-// reads both. They are one launch then; what it reads and writes are the arguments, once.
+// The derivative of a cross entropy: only the last op reads both the labels' rows and the softmax
+// of the scores. They are one launch, which reads and writes each argument once.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 
 // CHECK: loss: launches 1, workspace 0, bytes 525312 of 525312

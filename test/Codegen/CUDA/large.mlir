@@ -15,7 +15,7 @@ func.func private @tanh(%x: tensor<65536x50257xbf16>, %o: tensor<65536x50257xbf1
   return %r : tensor<65536x50257xbf16>
 }
 
-// Rows are few enough to be counted in 32 bits.
+// The number of rows fits into 32 bits.
 // CHECK-LABEL: softmax: launches 1,
 // CHECK-NEXT: rows: grid
 // CHECK: arith.remui {{.*}} : i32

@@ -1,4 +1,4 @@
-// Functions without an instruction are written out: what PTX calls would be found by nobody.
+// Functions without an instruction are expanded: PTX has no library to call.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s --implicit-check-not=".extern .func" --implicit-check-not=call
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 

@@ -1,4 +1,4 @@
-// A multiply-add of 16-bit floats is one of 32 bits, rounded: no CPU and no emulation has it otherwise.
+// A multiply-add of 16-bit floats is an f32 one, then rounded, as on CPUs and in the emulator.
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 
 // CHECK: scalar_bf16: {{.*}} equal

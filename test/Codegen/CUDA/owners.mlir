@@ -1,4 +1,4 @@
-// Updates of places that are computed are done by the owners of places, in their order: the bits of one thread.
+// Updates at computed indices are done by the owners of the indices, in order: bitwise equal to one thread.
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-loops" -o /dev/null | FileCheck %s --check-prefix=LOOPS
 
@@ -27,7 +27,7 @@ func.func private @elements(%s: tensor<1000xf32>, %i: tensor<1000x1xindex>, %d: 
   return %0 : tensor<7xf32>
 }
 
-// The derivative of a look-up: sums, in the order of the updates.
+// The derivative of a look-up: sums in the order of the updates.
 // CHECK: sums: pointwise loops {{(pointwise )?}}equal
 func.func private @sums(%i: tensor<500xi32>, %g: tensor<500x6xf32>, %o: tensor<40x6xf32>) -> tensor<40x6xf32>
     attributes {kernel.reads = 2 : i64} {

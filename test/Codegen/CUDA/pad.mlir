@@ -1,4 +1,4 @@
-// A pad is written once: every element is the source's or the padding.
+// A pad is written once: every element is from the source or padding.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
@@ -13,7 +13,7 @@ func.func private @pad(%x: tensor<16x30x32xf32>, %o: tensor<16x33x34xf32>) -> te
   return %0 : tensor<16x33x34xf32>
 }
 
-// What is put into far more is written beside it.
+// A source much smaller than the result is written by a separate launch.
 // CHECK-LABEL: small: launches 1, workspace 0, bytes 8448 of 8320
 // EQUAL: small: {{.*}} equal
 func.func private @small(%x: tensor<1x32xf32>, %o: tensor<64x32xf32>) -> tensor<64x32xf32>

@@ -1,4 +1,4 @@
-// What is read along one loop and written along another goes through a tile in shared memory: 128 bits on both sides.
+// A permutation of the contiguous dimension goes through a tile in shared memory: 128-bit accesses on both sides.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx print-accesses" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %s --tessera-check-gpu-kernels=wide-indices -o /dev/null | FileCheck %s --check-prefix=EQUAL
@@ -18,7 +18,7 @@ func.func private @transpose(%x: tensor<200x96xf32>, %o: tensor<96x200xf32>) -> 
   return %0 : tensor<96x200xf32>
 }
 
-// Work on the elements comes along, and so do operands that lie as the result does.
+// Elementwise ops join, with operands in the layout of the result.
 // CHECK-LABEL: fused: launches 1
 // CHECK-NEXT: permute
 // CHECK: argument 2 by 16 bits: one element for several
@@ -40,7 +40,7 @@ func.func private @fused(%x: tensor<96x64xbf16>, %y: tensor<64x96xbf16>, %b: ten
   return %0 : tensor<64x96xbf16>
 }
 
-// A piece of a reshard: a slice of a tensor with its last dimension moved to the front, into a slice of a buffer.
+// A part of a reshard: a slice of a tensor with its last dimension moved to the front, into a slice of a buffer.
 // CHECK-LABEL: pack: launches
 // CHECK: permute
 // EQUAL: pack: {{.*}}permute{{.*}} equal
@@ -53,7 +53,7 @@ func.func private @pack(%x: tensor<6x40x128xf32>, %d: tensor<2x64x6x40xf32>) -> 
   return %0 : tensor<2x64x6x40xf32>
 }
 
-// Several loops stay, edges are ragged, elements have a byte.
+// Several loops stay, edges are partial tiles, elements have one byte.
 // EQUAL: heads: permute equal
 func.func private @heads(%x: tensor<3x20x2x40xi8>, %o: tensor<40x3x2x20xi8>) -> tensor<40x3x2x20xi8>
     attributes {kernel.reads = 1 : i64} {
@@ -75,7 +75,7 @@ func.func private @flags(%x: tensor<130x48xi1>, %o: tensor<48x130xi1>) -> tensor
   return %0 : tensor<48x130xi1>
 }
 
-// Dimensions of a few elements stay where they are: nothing is gained.
+// Dimensions of a few elements stay in place: a tile would gain nothing.
 // CHECK-LABEL: short: launches 1
 // CHECK-NEXT: pointwise
 // EQUAL: short: pointwise equal

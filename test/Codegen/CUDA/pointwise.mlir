@@ -1,4 +1,4 @@
-// A thread handles 16 bytes of every contiguous operand: one access each, and none is made twice.
+// A thread handles 16 bytes of every contiguous operand: one access each, without duplicates.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %s --tessera-check-gpu-kernels=wide-indices -o /dev/null | FileCheck %s --check-prefix=EQUAL
@@ -10,7 +10,7 @@
 // CHECK: st.global.v4.b32
 // CHECK-NOT: st.global
 // CHECK-LABEL: odd_bias: launches 1
-// The last element fills no vector.
+// The last element does not fill a vector.
 // CHECK: ld.global{{(.nc)?}}.v4.b32
 // EQUAL: tanh_sum: pointwise equal
 func.func private @tanh_sum(%x: tensor<1000x8xf32>, %y: tensor<1000x8xf32>, %o: tensor<1000x8xf32>)

@@ -1,5 +1,5 @@
-// The derivative of a norm has sums over all rows beside its rows: one launch goes over the rows and forms them in parts,
-// which later launches add in order. Everything is read once.
+// The derivative of a norm has rows and sums over all rows: one launch visits the rows and computes
+// partial sums, which later launches add in order. Each argument is read once.
 // RUN: split-file %s %t
 // RUN: tessera-opt %t/norm.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=NORM
 // RUN: tessera-opt %t/odd.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=ODD
@@ -7,7 +7,7 @@
 // RUN: tessera-opt %t/few.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=FEW
 // RUN: tessera-opt %t/activation.mlir --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=ACT
 
-// The rows of two loops are walked as one: 64 parts of 32 rows, a block each. Parts are 4 % of what is moved.
+// The rows of two loops are visited as one loop: 64 parts of 32 rows, one block each. Parts are 4 % of the traffic.
 // NORM: launches 4, workspace {{[0-9]+}}, bytes 13131780 of 12591108
 // NORM-NEXT: rows: grid 64, block 128
 // NORM-NEXT: rows: grid 1
@@ -15,24 +15,24 @@
 // NORM-NEXT: plain
 // NORM: rows rows plain plain equal
 
-// A thread has the same columns of every row, although these begin anywhere.
+// A thread has the same columns of every row, although rows are not aligned.
 // ODD: launches 4, workspace {{[0-9]+}}, bytes {{[0-9]+}} of
 // ODD-NEXT: rows: grid 64
 // ODD: rows rows plain plain equal
 
-// The registers do not hold two sums of a long row: they are kept in shared memory.
+// Two sums of a long row exceed the registers: they are in shared memory.
 // WIDE: launches 4, workspace {{[0-9]+}}, bytes {{[0-9]+}} of
 // WIDE-NEXT: rows: grid 32, block {{[0-9]+}}, shared {{[0-9][0-9][0-9][0-9][0-9]}}, reads 41984000,
 // WIDE: rows rows plain plain equal
 
-// 128 rows would be too few teams: the sums are launches of their own; that of everything is the rows' all the same.
+// 128 rows are too few teams: column sums are separate launches; the sum of everything still joins the rows.
 // FEW: launches 2, {{.*}}bytes 272384 of 264192
 // FEW: launches 2, {{.*}}bytes 1053700 of 1052676
 // FEW-NEXT: rows: grid 128, block 64
 // FEW-NEXT: rows: grid 1
 // FEW: rows rows equal
 
-// The bias behind an activation, of bf16: its parts are f32, and so of 64 rows.
+// The bias before an activation, of bf16: its parts are f32, and each covers 64 rows.
 // ACT: launches 2, workspace {{[0-9]+}}, bytes 12849152 of 12587008
 // ACT-NEXT: rows: grid 32
 // ACT-NEXT: plain

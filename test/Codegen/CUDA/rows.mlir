@@ -1,4 +1,4 @@
-// What runs over rows is one launch: a row is read once, kept in registers, and written once.
+// Row-wise ops are one launch: a row is read once, kept in registers, and written once.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %s --tessera-check-gpu-kernels=wide-indices -o /dev/null | FileCheck %s --check-prefix=EQUAL
@@ -17,7 +17,7 @@ func.func private @softmax(%x: tensor<64x1000xf32>, %o: tensor<64x1000xf32>) -> 
   return %0 : tensor<64x1000xf32>
 }
 
-// Several teams share a warp, and the last block has too many of them.
+// Several teams share a warp, and the last block has superfluous ones.
 // CHECK-LABEL: short_softmax: launches 1, workspace 0, bytes 5280 of 5280
 // CHECK-NOT: bar.sync
 // EQUAL: short_softmax: rows equal
@@ -27,7 +27,7 @@ func.func private @short_softmax(%x: tensor<33x20xf32>, %o: tensor<33x20xf32>) -
   return %0 : tensor<33x20xf32>
 }
 
-// Rows begin at any address: their chunks begin at whole ones, and only a row's first and last go by elements.
+// Rows are not aligned: their chunks are, and only a row's first and last elements are accessed one by one.
 // CHECK-LABEL: odd_softmax: launches 1, workspace 0, bytes 5227520 of 5227520
 // CHECK: ld.global{{(.nc)?}}.v4.b32
 // CHECK: st.global.v4.b32
@@ -55,7 +55,7 @@ func.func private @odd_index(%x: tensor<33x77xi32>, %y: tensor<77xi32>, %o: tens
   return %0 : tensor<33xi32>
 }
 
-// A row that no registers can hold stays in shared memory, where each thread finds what it has put there.
+// A row that exceeds the registers is kept in shared memory, where each thread reads its own elements.
 // CHECK-LABEL: shared_softmax: launches 1, workspace 0, bytes 6144000 of 6144000
 // CHECK-NEXT: rows: grid 32, block 1024, shared 98
 // EQUAL: shared_softmax: rows equal
@@ -75,8 +75,8 @@ func.func private @shared_softmax(%x: tensor<32x48000xbf16>, %o: tensor<32x48000
   return %0 : tensor<32x48000xbf16>
 }
 
-// A longer one is walked by loops: read for the maximum and the sum, and for the result. The exponentials are computed
-// twice rather than written and read.
+// Longer rows use loops: one read for the maximum and the sum, and one for the result. The
+// exponentials are recomputed rather than written and read.
 // CHECK-LABEL: long_softmax: launches 1, workspace 0, bytes 38401152 of 25600768
 // EQUAL: long_softmax: rows equal
 func.func private @long_softmax(%x: tensor<32x100003xf32>, %o: tensor<32x100003xf32>) -> tensor<32x100003xf32>

@@ -1,4 +1,4 @@
-// What the assembler makes of wide accesses are wide accesses, and the command that reads machine code says so.
+// The assembler preserves wide accesses, and the command that reads machine code reports them.
 // REQUIRES: ptxas, nvdisasm
 // RUN: %python %source/bench/gpu/kernels --build %unittests/.. --sass %s | FileCheck %s
 

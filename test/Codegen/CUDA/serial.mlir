@@ -1,11 +1,11 @@
-// What leaves many iterations to one thread is said, and refused beyond 10^8 iterations.
+// Kernels with many iterations per thread are reported, and rejected beyond 10^8 iterations.
 // RUN: split-file %s %t
 // RUN: tessera-opt %t/many.mlir --tessera-compile-gpu-kernels="arch=compute_80" -o /dev/null 2>&1 | FileCheck %t/many.mlir
 // RUN: not tessera-opt %t/most.mlir --tessera-compile-gpu-kernels="arch=compute_80" -o /dev/null 2>&1 | FileCheck %t/most.mlir
 // RUN: tessera-opt %t/few.mlir --tessera-compile-gpu-kernels="arch=compute_80" -o /dev/null 2>&1 | FileCheck %t/few.mlir
 
 //--- many.mlir
-// Of equal places the last one stays, so that elements are put one after the other.
+// Of equal indices the last one is written, so elements are written in order.
 // CHECK: many.mlir:5:1: warning: one thread of the GPU runs 2000000 iterations of this kernel one after the other (a loop of 'scf.for')
 // CHECK: elements: launches
 // CHECK: loops: grid 1, block 32
@@ -26,7 +26,7 @@ func.func private @elements(%s: tensor<200000000xf32>, %i: tensor<200000000x1xin
 }
 
 //--- few.mlir
-// A thread for each column walks the rows.
+// Each thread visits the rows of a column.
 // CHECK-NOT: warning
 // CHECK: rows: launches
 func.func private @rows(%s: tensor<30000x768xf32>, %i: tensor<30000x1xindex>, %d: tensor<50x768xf32>, %o: tensor<50x768xf32>)

@@ -1,5 +1,5 @@
-// Sums over rows leave a kernel whose elements are made by a branch: what the branch reads of the body around it comes
-// along. (It did not, and stood for ops that were gone.)
+// Sums over rows are split from a kernel that computes elements in a branch, with the values that
+// the branch reads from the body. (Bug: these values were missing, and erased ops were referenced.)
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 // CHECK: captured: {{.*}} equal
 

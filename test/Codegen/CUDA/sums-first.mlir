@@ -1,4 +1,4 @@
-// A nest whose first loop is a sum, such as the derivative of a weight: the other loops are shared out among threads.
+// A nest whose first loop is a sum, such as the derivative of a weight: threads split the other loops.
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 // CHECK-NOT: serial
 // CHECK: weight: {{.*}} equal

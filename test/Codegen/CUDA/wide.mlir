@@ -1,9 +1,9 @@
-// Contiguous operands are accessed by 128 bits, whatever their element type and wherever a row is found.
+// Contiguous operands use 128-bit accesses for any element type and any index of a row.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-ptx print-accesses" -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 // RUN: tessera-opt %s --tessera-check-gpu-kernels=wide-indices -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
-// Rows of a table: one index a row, four elements at once.
+// Rows of a table: one index per row, four elements per access.
 // CHECK-LABEL: embedding: launches 1
 // CHECK: reads argument 1 by 32 bits: at one computed place
 // CHECK-NOT: argument 0 by
@@ -28,7 +28,7 @@ func.func private @embedding_f16(%x: tensor<500x64xf16>, %i: tensor<70x1xi32>, %
   return %0 : tensor<70x64xf16>
 }
 
-// A row that fits no whole number of vectors is gathered element by element, and the report says so.
+// The row length is not a multiple of a vector: elements are gathered one by one, and the report says so.
 // CHECK-LABEL: embedding_odd: launches 1
 // CHECK: reads argument 0 by 32 bits: at computed places
 // EQUAL: embedding_odd: pointwise equal
@@ -52,7 +52,7 @@ func.func private @masked(%x: tensor<1000x64xf32>, %m: tensor<1000x64xi1>, %o: t
   return %1 : tensor<1000x64xf32>
 }
 
-// A layer of stacked weights: its place is known at run time only, but it is a whole number of rows.
+// A layer of stacked weights: its offset is known only at run time, but is a multiple of a row.
 // CHECK-LABEL: layer: launches 1
 // CHECK-NOT: argument 0 by
 // CHECK: ld.global{{(.nc)?}}.v4.b32
@@ -66,7 +66,7 @@ func.func private @layer(%x: tensor<2x6x64xf32>, %i: tensor<i32>, %o: tensor<6x6
   return %0 : tensor<6x64xf32>
 }
 
-// A part of a table: rows that others hold are zeros. The look-up is done anyway, within the table.
+// A part of a table: rows of other devices are zero. The look-up is always executed, within the table.
 // CHECK-LABEL: part: launches 1
 // CHECK-NEXT: pointwise
 // CHECK-NOT: argument 0 by

@@ -1,5 +1,5 @@
-// The greatest of a window of 2 x 2 and its place are two reductions of the same elements: each element is read once, by 128
-// bits.
+// The maximum of a window of 2 x 2 and its index are two reductions of the same elements: each
+// element is read once, with 128-bit accesses.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels=print-ptx --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 
 // CHECK: pool: launches 1, workspace 0, bytes 393216 of 393216

@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --dist-guard --dist-normalize | FileCheck %s --check-prefix=GONE
 // RUN: tessera-opt %s --interpret=function=values
 
-// Marks for dist-autodiff: they parse and print, compute what is in them, and dist-normalize removes them.
+// Marks for dist-autodiff: they parse and print, compute their region, and dist-normalize removes them.
 // GONE-NOT: dist.stop_gradient
 // GONE-NOT: dist.checkpoint
 // GONE-NOT: custom_vjp

@@ -29,7 +29,7 @@ func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)
 }
 
 // -----
-// (C6) What a linear op makes of contributions are contributions.
+// (C6) The result of a linear op on contributions is a contribution.
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 func.func @f(%a: tensor<4x2xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}) -> tensor<2x4xf32>
     attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
@@ -54,7 +54,7 @@ func.func @f(%a: tensor<4xf32>)
 }
 
 // -----
-// (C6) A result that is not annotated partial is whole.
+// (C6) A result without an annotation is whole.
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}) -> tensor<4xf32>
     attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
@@ -63,7 +63,7 @@ func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)
 }
 
 // -----
-// (C6) A loop carries what its results are.
+// (C6) A loop carry is partial if its result is.
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}, %n: index) -> tensor<4xf32>
     attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
@@ -77,7 +77,7 @@ func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)
 }
 
 // -----
-// (C6) An element of a contribution is one.
+// (C6) An element of a contribution is a contribution.
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}, %i: index) -> tensor<4xf32>
     attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
@@ -88,7 +88,7 @@ func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)
 }
 
 // -----
-// A user that its own verifier refuses, after that of what it uses.
+// The verifier of the user fails after that of its operand.
 #first = affine_map<(i, j) -> (i)>
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 func.func @f(%a: tensor<8xf32>) -> tensor<8xf32> attributes {dist.view = "local", dist.part_of = "main"} {

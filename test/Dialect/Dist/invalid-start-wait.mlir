@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --split-input-file --verify-diagnostics
 
-// (C7) A start and its wait are pairs of one block.
+// (C7) A start and its wait are paired in one block.
 
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 func.func @without_a_start(%t: !dist.token<tensor<4xf32>>) -> tensor<4xf32> {

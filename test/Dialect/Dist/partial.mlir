@@ -1,10 +1,10 @@
 // RUN: tessera-opt %s | FileCheck %s
 
-// Where rule C6 lets contributions go.
+// Uses of contributions that rule C6 allows.
 #id = affine_map<(i, j) -> (i, j)>
 dist.process_mesh @m(shape = [2, 1], dim_names = ["x", "one"])
 
-// Sums of contributions, moves, accumulators, loops that carry them, results annotated so.
+// Sums of contributions, moves, accumulators, loops that carry them, results annotated partial.
 // CHECK-LABEL: func.func @linear(
 func.func @linear(%a: tensor<2x2xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>},
                   %b: tensor<2x2xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>},
@@ -31,7 +31,7 @@ func.func @linear(%a: tensor<2x2xf32> {dist.sharding = #dist.sharding<@m, [parti
   return %l : tensor<2x2xf32>
 }
 
-// The only contribution over an axis of one device is the value; the global view may do anything.
+// The contribution over an axis of one device is the value; the global view has no restrictions.
 // CHECK-LABEL: func.func @one(
 func.func @one(%a: tensor<2x2xf32> {dist.sharding = #dist.sharding<@m, [replicate, partial(sum)]>}) -> tensor<2x2xf32>
     attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {

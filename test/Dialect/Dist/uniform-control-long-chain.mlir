@@ -1,6 +1,6 @@
 // RUN: tessera explain %s | FileCheck %s
 
-// Each value of a condition is looked at once, not once a way to it.
+// Each value of a condition is visited once, not once per path to it.
 // CHECK: collectives
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @main(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}, %b: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}, %t: tensor<f32>) -> tensor<8x8xf32> {

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --verify-diagnostics --split-input-file
 
-// (C5) A loop's carry that takes up the coordinate.
+// (C5) A loop carry that depends on the coordinate.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 func.func @carried(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m} {
   %c0 = arith.constant 0 : index
@@ -19,7 +19,7 @@ func.func @carried(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh
 }
 
 // -----
-// (C5) What a device holds of a cut tensor is its own.
+// (C5) The part of a cut tensor differs between devices.
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 func.func @shard(%x: tensor<4xf32>, %c: tensor<2xi1> {dist.sharding = #dist.sharding<@m, [shard(0)]>, dist.global_type = tensor<4xi1>})
     attributes {dist.view = "local", dist.mesh = @m} {
@@ -33,7 +33,7 @@ func.func @shard(%x: tensor<4xf32>, %c: tensor<2xi1> {dist.sharding = #dist.shar
 }
 
 // -----
-// (C5) The branch that was taken is a coordinate as well.
+// (C5) The taken branch depends on the coordinate.
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 func.func @branch(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m} {
   %true = arith.constant true
@@ -54,7 +54,7 @@ func.func @branch(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh 
 }
 
 // -----
-// What was reduced over all axes along which it differed is the same everywhere.
+// A value reduced over all axes along which it differs is uniform.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 func.func @reduced(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m} {
   %c0 = arith.constant 0 : index
@@ -70,7 +70,7 @@ func.func @reduced(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh
 }
 
 // -----
-// A slice waits for nobody.
+// A slice does not wait for other devices.
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 func.func @slice(%x: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m} {
   %c0 = arith.constant 0 : index

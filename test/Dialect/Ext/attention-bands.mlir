@@ -7,7 +7,7 @@
 #row = affine_map<(m, n, f, g) -> (m)>
 #both = affine_map<(m, n, f, g) -> (m, n)>
 
-// |m - n| <= 2, by a finite number that is added.
+// |m - n| <= 2, by adding a finite number.
 func.func @distance(%x: tensor<32x4xf32>) {
   // expected-remark @+1 {{([i, 1], [i - 2 .. + 5, 1], [i - 2 .. + 5, 1]) -> ([i, 1]) {i = 32, j = 32} whole j}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%x, %x, %x : tensor<32x4xf32>, tensor<32x4xf32>, tensor<32x4xf32>) {
@@ -62,7 +62,7 @@ func.func @offset(%q: tensor<24x4xf32>, %k: tensor<32x4xf32>) {
   return
 }
 
-// The derivative contributes to keys of a window; its own position is always within.
+// The derivative contributes to the keys of a window; a query always sees its own position.
 func.func @backward(%x: tensor<32x4xf32>, %sum: tensor<32xf32>) {
   // expected-remark @+1 {{([i, 1], [i - 3 .. + 4, 1], [i - 3 .. + 4, 1], [i, 1], [i], [i]) -> ([i, 1], [i, 1], [i, 1]) {i = 32, j = 32} whole j}}
   %0:3 = ext.attention_backward indexing_maps = [#q, #k, #v, #o, #row, #row, #q, #k, #v]
@@ -83,7 +83,7 @@ func.func @backward(%x: tensor<32x4xf32>, %sum: tensor<32xf32>) {
   return
 }
 
-// A row that another mask leaves without keys is the mean of all values where masked scores are finite.
+// If masked scores are finite, a row in which another mask hides all keys is the mean of all values.
 func.func @finite_and_an_extra(%x: tensor<32x4xf32>, %padding: tensor<32xi1>) {
   // expected-remark @+1 {{([i, 1], [j, 1], [j, 1], [j]) -> ([i, 1]) {i = 32, j = 32} sum over j}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, affine_map<(m, n, f, g) -> (n)>, #o]
@@ -98,7 +98,7 @@ func.func @finite_and_an_extra(%x: tensor<32x4xf32>, %padding: tensor<32xi1>) {
   return
 }
 
-// So is the first row here, which sees none: 1 <= m - n <= 2.
+// The same holds for the first row here, which sees no key: 1 <= m - n <= 2.
 func.func @finite_and_an_empty_row(%x: tensor<32x4xf32>) {
   // expected-remark @+1 {{([i, 1], [j, 1], [j, 1]) -> ([i, 1]) {i = 32, j = 32} sum over j}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%x, %x, %x : tensor<32x4xf32>, tensor<32x4xf32>, tensor<32x4xf32>) {
@@ -115,7 +115,7 @@ func.func @finite_and_an_empty_row(%x: tensor<32x4xf32>) {
   return
 }
 
-// Causal alone is no window, nor is one beside keys that all see, and a bias over queries and keys is not cut by one loop.
+// Not windows: a causal mask alone, one beside keys that all queries see; and a bias over queries and keys is not cut by one loop.
 func.func @none(%x: tensor<32x4xf32>, %bias: tensor<32x32xf32>) {
   // expected-remark @+1 {{([i, 1], [j, 1], [j, 1]) -> ([i, 1]) {i = 32, j = 32} sum over j}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%x, %x, %x : tensor<32x4xf32>, tensor<32x4xf32>, tensor<32x4xf32>) {

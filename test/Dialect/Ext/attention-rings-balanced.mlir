@@ -1,5 +1,5 @@
-// A balanced ring of a causal mask: device i of n computes chunks i and 2n - 1 - i. Parts equal the whole, with lengths that chunks
-// divide or not, heads that share keys, a bias of all scores and a mask of keys, forward and backward.
+// A balanced ring of a causal mask: device i of n computes chunks i and 2n - 1 - i. The parts equal the whole: with
+// even and uneven lengths, heads that share keys, a bias of all scores and a mask of keys, forward and backward.
 // RUN: tessera-opt %s --tessera-pipeline=compile-to=partitioned | FileCheck %s
 // RUN: tessera run %s --check && tessera run %s --function uneven --check
 // RUN: sed 's/\[4\]/[2]/' %s > %t.mlir && tessera run %t.mlir --check && tessera run %t.mlir --function uneven --check
@@ -19,8 +19,8 @@ dist.process_mesh @m(shape = [4], dim_names = ["s"])
 #v = affine_map<(m, n, f, g) -> (n, g)>
 #o = affine_map<(m, n, f, g) -> (m, g)>
 
-// Query, key and value come in as heads and tails. In each of three turns come the heads of a device before or behind, and the tails of
-// one behind, of keys and values. The output goes out as heads and tails. All products are of chunks of 2 positions.
+// Query, key and value arrive as heads and tails. Each of three turns receives keys and values: the heads of a device before
+// or after, and the tails of one after. The output leaves as heads and tails. All products are of chunks of 2 positions.
 // CHECK-LABEL: func.func @main(
 // CHECK-NOT: dist.all
 // CHECK-NOT: tensor<4x4xf64>

@@ -1,5 +1,5 @@
-// Blocks that a mask of indices hides from all devices are not sent: of a causal mask those behind the query's own, of one that also
-// ends so many keys before the query, those beyond.
+// Blocks that a mask of indices hides from all devices are not sent: with a causal mask the blocks
+// after the query's own, with a window also the blocks before the window.
 // RUN: tessera-opt %s --tessera-pipeline=compile-to=partitioned | FileCheck %s
 // RUN: tessera run %s --check
 // RUN: tessera run %s --function near --check

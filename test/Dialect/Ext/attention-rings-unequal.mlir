@@ -1,5 +1,5 @@
-// The queries of a ring may be more or fewer than its keys, and neither need divide by the devices: cross attention, and a causal mask
-// behind a prefix of keys. Blocks of keys that no device sees are not sent.
+// A ring may have more or fewer queries than keys, with even or uneven parts: cross attention, and
+// a causal mask after a prefix of keys. Blocks of keys that no device sees are not sent.
 // RUN: tessera-opt %s --dist-print-rules -o /dev/null 2>&1 | FileCheck %s --check-prefix=RULE
 // RUN: tessera-opt %s --tessera-pipeline=compile-to=partitioned | FileCheck %s
 // RUN: tessera run %s --check && tessera run %s --function prefix --check && tessera run %s --function more --check
@@ -56,7 +56,7 @@ func.func @prefix(%q: tensor<12x3xf64> {dist.sharding = #dist.sharding<@m, [shar
   return %0 : tensor<12x4xf64>
 }
 
-// More queries than keys, of a causal mask: of parts of 6 queries and 3 keys, device 0 sees a block ahead, device 1 two.
+// More queries than keys, with a causal mask: with parts of 6 queries and 3 keys, device 0 sees one later block, device 1 two.
 // CHECK-LABEL: func.func @more(
 // CHECK-NOT: dist.all
 // CHECK-COUNT-10: dist.exchange

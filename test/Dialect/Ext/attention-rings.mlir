@@ -1,5 +1,5 @@
-// In a ring keys and values are cut like the queries and arrive block by block; parts equal the whole, with uneven parts, heads that
-// share keys, a causal mask by global positions, a bias of all scores and a mask of keys, forward and backward.
+// In a ring keys and values are cut like the queries and arrive block by block. The parts equal the whole: with uneven parts,
+// heads that share keys, a causal mask by global positions, a bias of all scores and a mask of keys, forward and backward.
 // RUN: tessera-opt %s --dist-print-rules -o /dev/null 2>&1 | FileCheck %s --check-prefix=RULE
 // RUN: tessera-opt %s --tessera-pipeline=compile-to=partitioned | FileCheck %s
 // RUN: tessera run %s --check
@@ -15,7 +15,7 @@ dist.process_mesh @m(shape = [4], dim_names = ["s"])
 #o = affine_map<(b, h, m, n, f, g) -> (b, m, h, g)>
 
 // RULE: remark: ([i, k, j, 1], [i, k, 1], [i, k, 1], [k, l], [l]) -> ([i, k, j, 1]) {i = 2, j = 3, k = 21, l = 21} whole l
-// Without a mask of indices, each device sees the blocks of the three others: of keys, then of values, each of two owners.
+// Without a mask of indices, each device receives the blocks of the three others: keys, then values, from two owners each.
 // CHECK-LABEL: func.func @main(
 // CHECK-NOT: dist.all
 // CHECK-COUNT-12: dist.exchange

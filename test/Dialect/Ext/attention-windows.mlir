@@ -1,5 +1,5 @@
-// Of a mask that is a window of indices, devices exchange the halo of keys, forward and backward, and parts equal the whole: with
-// parts shorter than the window and uneven ones, and with heads that share keys.
+// If a mask is a window of indices, devices exchange the halo of keys, forward and backward, and the
+// parts equal the whole: with parts shorter than the window, uneven parts, and heads that share keys.
 // RUN: tessera-opt %s --dist-print-rules -o /dev/null 2>&1 | FileCheck %s --check-prefix=RULE
 // RUN: tessera-opt %s --tessera-pipeline=compile-to=partitioned | FileCheck %s
 // RUN: tessera run %s --check

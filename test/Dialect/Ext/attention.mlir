@@ -1,4 +1,4 @@
-// The rule of attentions, and that parts of them equal the whole: batches, queries, keys, unevenly.
+// The rule of attention. Parts equal the whole: batches, queries, keys, unevenly cut.
 // RUN: tessera-opt %s --dist-print-rules -o /dev/null 2>&1 | FileCheck %s --check-prefix=RULE
 // RUN: tessera-opt %s | tessera-opt -o /dev/null
 // RUN: tessera-opt %s --interpret -o /dev/null

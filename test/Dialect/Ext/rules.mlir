@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-print-rules --verify-diagnostics -o /dev/null
 
-// All dimensions can be cut: along its own a scan or a sort communicates inside.
+// All dimensions can be cut: a scan or a sort communicates if its own dimension is cut.
 func.func @main(%x: tensor<4x8xf32>, %n: tensor<4x8xi32>) {
   // expected-remark@+1 {{([i, j]) -> ([i, j]) {i = 4, j = 8}}}
   %0 = ext.scan dim = 1 ins(%x : tensor<4x8xf32>) {
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<4x8xf32>, %n: tensor<4x8xi32>) {
   return
 }
 
-// Of the derivative each gradient lacks a loop, which is summed.
+// Each gradient lacks a loop, which the derivative sums.
 #q = affine_map<(b, m, n, f, g) -> (b, m, f)>
 #k = affine_map<(b, m, n, f, g) -> (b, n, f)>
 #v = affine_map<(b, m, n, f, g) -> (b, n, g)>

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --load-dialect-plugin=%demo_dialect --tessera-pipeline="compile-to=partitioned" --verify-diagnostics --split-input-file
 
-// The pipeline copies and drops ops, so those from outside have no effects.
+// The pipeline copies and drops ops, so ops of plug-ins must not have side effects.
 func.func @effect(%x: tensor<8xf32>) {
   // expected-error @+1 {{'demo.log' may have side effects; an op that implements ShardingRuleOpInterface is marked Pure}}
   demo.log %x : tensor<8xf32>
@@ -9,7 +9,7 @@ func.func @effect(%x: tensor<8xf32>) {
 
 // -----
 
-// By default an op is cloned, which for an uneven part of a reduction would reduce what nobody has written.
+// The default clones an op, which would reduce the padding of an uneven part.
 dist.process_mesh @m(shape = [4], dim_names = ["a"])
 func.func @uneven(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}) -> tensor<8xf32> {
   // expected-error @+1 {{'demo.peak' reduces 6 iterations over 4 devices, which leaves an uneven part that it does not mask; implement 'partition' of ShardingRuleOpInterface, or cut a dimension that divides}}
@@ -19,7 +19,7 @@ func.func @uneven(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<@m, [shard
 
 // -----
 
-// Forwards that the op itself denies are refused.
+// Forwards that the op itself does not support are rejected.
 dist.process_mesh @m(shape = [4], dim_names = ["a"])
 func.func @forward(%x: tensor<8xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) -> tensor<8xf32> {
   // expected-error @+1 {{forwards sum("a") from operand 0, in which 'demo.scaled_add' is not linear; reduce it before}}

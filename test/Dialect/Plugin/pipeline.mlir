@@ -2,8 +2,8 @@
 // RUN: tessera-opt %s --load-dialect-plugin=%demo_dialect --tessera-pipeline="compile-to=partitioned" | FileCheck %s --check-prefix=LOCAL
 // RUN: tessera-opt %s --load-dialect-plugin=%demo_dialect --tessera-pipeline --codegen-prepare | FileCheck %s --check-prefix=PREPARED
 
-// Ops of another dialect go through every phase: axes go through them, a sum of contributions waits behind the one that
-// is linear, an uneven reduction leaves out what lies beyond the tensor, and linalg ops stand for them at last.
+// Ops of another dialect pass through all phases: propagation, a sum of contributions delayed past a
+// linear op, an uneven reduction without its padding, and finally the decomposition to linalg ops.
 dist.process_mesh @m(shape = [2, 4], dim_names = ["a", "b"])
 
 // CUT-LABEL: func.func @main

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --load-dialect-plugin=%demo_dialect --dist-print-rules --verify-diagnostics -o /dev/null
 
-// Ops of a dialect outside of the tree say by ShardingRuleOpInterface how they are distributed.
+// Ops of a dialect outside of the tree define their distribution by ShardingRuleOpInterface.
 
 func.func @scaled_add(%x: tensor<8x6xf32>, %y: tensor<8x6xf32>) -> tensor<8x6xf32> {
   // expected-remark @+1 {{([i, j], [i, j]) -> ([i, j]) {i = 8, j = 6}; forwards sums from {0, 1}}}

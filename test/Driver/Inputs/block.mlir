@@ -1,4 +1,4 @@
-// Two layers with a residual, a softmax over rows and sizes that few counts divide.
+// Two layers with a residual, a softmax over rows, and sizes that few device counts divide.
 #rows = affine_map<(b, n) -> (b, n)>
 #bias = affine_map<(b, n) -> (n)>
 #row = affine_map<(b, n) -> (b)>

@@ -1,4 +1,4 @@
-// A softmax and its argmax along rows that are longer than anything else.
+// A softmax and its argmax along very long rows.
 dist.process_mesh @mesh(shape = [7], dim_names = ["x"])
 
 #map0 = affine_map<(d0, d1) -> (d0, d1)>

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff=seed=argument | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// A value used three times gets two additions, nothing starts from zeros.
+// The cotangents of a value with three uses are added by two additions, without an initial zero.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-NOT: dense<0.000000e+00>
 // CHECK-COUNT-2: arith.addf %{{.*}}, %{{.*}} : tensor<4xf64>

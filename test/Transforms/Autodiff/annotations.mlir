@@ -4,8 +4,8 @@
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 dist.process_mesh @n(shape = [2], dim_names = ["z"], process_ids = [4, 5])
 
-// The cotangent lies as the value does; a sum over devices has a cotangent that is the same on all; what went to
-// another mesh comes back from there.
+// The cotangent has the sharding of the value; the cotangent of a sum over devices is equal on all
+// devices; that of a value moved to another mesh comes back from there.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-SAME: %[[G:[a-z0-9]*]]: tensor<4x4xf64> {dist.name = "d_result0"})
 // CHECK: %[[BACK:.*]] = dist.shard_tensor %{{.*}}, #dist.sharding<@n, [shard(0)]>

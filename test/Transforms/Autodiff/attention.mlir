@@ -1,4 +1,4 @@
-// The derivative of attention computes the scores again, and equals differences, cut or not.
+// The derivative of attention rematerializes the scores, and equals differences, cut or not.
 // RUN: tessera-opt %s --dist-autodiff=seed=argument | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 

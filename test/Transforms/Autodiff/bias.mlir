@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff=seed=argument | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// Matrix and bias get the same at each element: it is computed once, and the bias gets its sum.
+// Matrix and bias get the same cotangents, computed once; the bias gets their sum.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-SAME: %[[X:.*]]: tensor<3x4xf64>, %[[B:.*]]: tensor<4xf64>, %[[G:[^:]*]]: tensor<3x4xf64>
 // CHECK: %[[DX:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %[[G]] : tensor<3x4xf64>, tensor<3x4xf64>)

@@ -3,7 +3,7 @@
 // RUN: tessera-fuzz --gradients --check %s --seed 1
 // RUN: tessera-fuzz --gradients --check %s --seed 2
 
-// The reverse is a branch on the same condition; what it reads of the forward branch the latter returns besides.
+// The reverse is a branch on the same condition; the forward branch returns the values that it reads.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK: %[[F:.*]]:2 = scf.if %[[C:.*]] -> (tensor<3xf64>, tensor<3xf64>)
 // CHECK: math.exp

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff=seed=argument | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// The loop keeps what each iteration begins with, not the results of tanh and sine, which are computed again.
+// The loop keeps the carry of each iteration, not the results of tanh and sine, which are rematerialized.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-NOT: dist.checkpoint
 // CHECK: tensor.empty() : tensor<4x2x3xf64>

@@ -1,6 +1,6 @@
 // RUN: tessera-fuzz --gradients --check %s
 
-// Stride and dilation, alone and together; what no window reaches at the end has cotangent zero.
+// Stride and dilation, separate and together; elements outside of all windows have cotangent zero.
 func.func @main(%x: tensor<2x14x2xf64>, %k: tensor<3x2x3xf64>) -> (tensor<2x10x3xf64>, tensor<2x5x3xf64>, tensor<2x3x3xf64>) {
   %zero0 = arith.constant dense<0.0> : tensor<2x10x3xf64>
   %zero1 = arith.constant dense<0.0> : tensor<2x5x3xf64>

@@ -1,6 +1,6 @@
 // RUN: tessera-fuzz --gradients --check %s
 
-// A convolution as mathematics has it: the image or the kernel is read backwards, whole, by steps, and beside another window.
+// A true convolution: the image or the kernel is read in reverse, whole, with strides, and beside another window.
 #image = affine_map<(i, k) -> (i - k + 2)>
 #kernel = affine_map<(i, k) -> (-k + 2)>
 #steps = affine_map<(i, k) -> (i * 2 - k * 2 + 4)>

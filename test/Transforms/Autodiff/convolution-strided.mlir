@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff="seed=argument wrt=0" | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// Stride 2: two phases, each a window of stride 1 over its half of the kernel, and no multiplication by zeros in between.
+// Stride 2: two phases, each a window of stride 1 over its half of the kernel, without multiplications by zeros.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-NOT: tensor.insert
 // CHECK: tensor.expand_shape %{{.*}} {{\[\[}}0, 1], [2], [3]] {{.*}} into tensor<2x2x2x3xf64>

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff=seed=argument | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// The image's cotangent is a window over the padded cotangent with the kernel flipped; nothing is scattered.
+// The image's cotangent is a window over the padded cotangent with the flipped kernel, without a scatter.
 // CHECK-DAG: #[[WINDOW:.*]] = affine_map<({{.*}}) -> (d0, d1 + d4, d2 + d5, d3)>
 // CHECK-DAG: #[[FLIP:.*]] = affine_map<(d0, d1, d2, d3) -> (-d0 + 2, -d1 + 1, d2, d3)>
 // CHECK-LABEL: func.func @main_grad(

@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --dist-autodiff=function=loss --dist-guard --dist-normalize | FileCheck %s --check-prefix=GONE
 // RUN: tessera-opt %s --dist-autodiff=function=loss --interpret=function=main
 
-// The derivative of the call is the function that it names, whatever the called function computes.
+// The named function computes the derivative of the call, whatever the called function computes.
 // CHECK-LABEL: func.func private @loss_grad(
 // CHECK-SAME: %[[X:.*]]: tensor<3xf64>)
 // CHECK: %[[Y:.*]] = call @round(%[[X]]) {dist.custom_vjp = @straight_through}

@@ -4,7 +4,7 @@
 // The cotangent of a sum is the cotangent itself, of a difference its negative.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-SAME: %[[X:.*]]: tensor<3x4xf64>, %[[Y:.*]]: tensor<3x4xf64>, %[[Z:.*]]: tensor<3x4xf64>, %[[G:[^:]*]]: tensor<3x4xf64>
-// The result of exp is read, not computed again; relu is a selection.
+// The result of exp is reused, not recomputed; relu is a select.
 // CHECK: %[[E:.*]] = linalg.generic {{.*}} ins(%{{[^,]*}} : tensor<3x4xf64>) outs
 // CHECK: math.exp
 // CHECK: arith.maximumf

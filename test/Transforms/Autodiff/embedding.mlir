@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff="seed=argument" | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// A row of the table gets the cotangents of the tokens that name it: a product with one-hot rows that are never made.
+// A row of the table gets the cotangents of its tokens: a product with one-hot rows that are not materialized.
 // CHECK-DAG: #[[TABLE:.*]] = affine_map<(d0, d1, d2) -> (d2, d1)>
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-SAME: %[[TOKENS:.*]]: tensor<5xi32> {{.*}}, %[[T:.*]]: tensor<7x3xf64>, %[[G:[^:]*]]: tensor<5x3xf64>

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff="function=most wrt=x" --dist-autodiff="function=pool wrt=x" --interpret="function=main"
 // RUN: tessera-opt %s --dist-autodiff="function=most wrt=x" --dist-autodiff="function=pool wrt=x" | FileCheck %s
 
-// Of equal elements the first gets all; two ops find it, none writes to computed places.
+// Of equal elements the first gets the whole cotangent; two ops find it, without writes at computed indices.
 // CHECK-LABEL: func.func private @most_grad(
 // CHECK: arith.minsi
 // CHECK: arith.cmpi eq
@@ -34,7 +34,7 @@ func.func @main() {
   %first = arith.constant dense<[[0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]> : tensor<2x4xf32>
   check.expect_eq %0#1, %first : tensor<2x4xf32>
 
-  // Windows overlap: the middle is the first of none, the upper left of all that hold it.
+  // Windows overlap: the middle element is the first maximum of no window, the upper left one of all that contain it.
   %y = arith.constant dense<[[[[1.0], [1.0], [1.0]], [[1.0], [2.0], [1.0]], [[3.0], [1.0], [2.0]]]]> : tensor<1x3x3x1xf32>
   %1:2 = func.call @pool_grad(%y) : (tensor<1x3x3x1xf32>) -> (tensor<f32>, tensor<1x3x3x1xf32>)
   %hits = arith.constant dense<[[[[0.0], [0.0], [0.0]], [[0.0], [3.0], [0.0]], [[1.0], [0.0], [0.0]]]]> : tensor<1x3x3x1xf32>

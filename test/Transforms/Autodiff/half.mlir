@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-autodiff=seed=argument | FileCheck %s
 
-// Sums of 16-bit cotangents are made in f32 and rounded once.
+// Sums of 16-bit cotangents are computed in f32 and rounded once.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-SAME: %[[X:.*]]: tensor<8x4xbf16>, %[[W:.*]]: tensor<4x6xbf16>, %[[B:.*]]: tensor<6xbf16>, %[[G:[^:]*]]: tensor<8x6xbf16>
 // CHECK: %[[WIDE:.*]] = linalg.generic {{.*}}iterator_types = ["reduction", "parallel"]} ins(%[[G]] : tensor<8x6xbf16>) outs(%{{.*}} : tensor<6xf32>)

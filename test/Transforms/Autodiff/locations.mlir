@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-autodiff --mlir-print-debuginfo | FileCheck %s
 
-// What is written for an op stands where the op stands.
+// Ops of a derivative have the location of the differentiated op.
 // CHECK: #[[TANH:.*]] = loc("model.py":12:0)
 // CHECK-LABEL: func.func @main_grad(
 // CHECK: math.tanh %{{.*}} : f32 loc(#[[TANH]])

@@ -1,7 +1,7 @@
 // RUN: tessera-fuzz --gradients --check %s
 
-// Loops that begin and step elsewhere, of no trip, in each other, with scalars, that swap what they carry, that read the same
-// weights in every iteration, and whose slices overlap.
+// Loops with other bounds and steps, with zero trips, nested, with scalars, that exchange their
+// carries, that read the same weights in every iteration, and with overlapping slices.
 func.func @main(%x: tensor<3xf64>, %w: tensor<3x3xf64>, %v: tensor<9xf64>) -> (tensor<3xf64>, tensor<3xf64>, tensor<3xf64>, tensor<f64>, tensor<3xf64>, tensor<3xf64>, tensor<3xf64>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

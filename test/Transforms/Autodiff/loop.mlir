@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --dist-autodiff=seed=argument | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// The forward loop stacks up what the reverse loop reads: here tanh's results alone. The weights' cotangents are written
-// slice by slice, each once, and the weights themselves are read where they are, not stacked.
+// The forward loop stacks the values that the reverse loop reads: here only the results of tanh. The
+// weights' cotangents are written slice by slice, each once, and the weights are read in place, not stacked.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-SAME: %[[X:.*]]: tensor<2x3xf64>, %[[W:.*]]: tensor<4x3x3xf64>, %[[G:[^:]*]]: tensor<2x3xf64>
 // CHECK: %[[STACK:.*]] = tensor.empty() : tensor<4x2x3xf64>

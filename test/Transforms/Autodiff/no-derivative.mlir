@@ -68,7 +68,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// What no gradient flows through may be anything.
+// Ops without a gradient need no derivative.
 func.func @main(%x: tensor<4xf32>, %n: tensor<4xi32>) -> (tensor<4xf32>, tensor<4xi32>) {
   %y = tensor.generate {
   ^bb0(%i: index):

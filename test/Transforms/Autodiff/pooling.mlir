@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff="seed=argument of=0" | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// Windows that do not overlap: each element looks at its own window alone, without padding or flipping.
+// Windows that do not overlap: each element reads only its own window, without padding or flipping.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-NOT: tensor.pad
 // CHECK: arith.minsi

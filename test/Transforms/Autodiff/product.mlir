@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-autodiff="function=product" --interpret="function=main"
 
-// The product of the others also where factors are zero: one in the second row, two in the third.
+// The product of the other factors, also with zero factors: one in the second row, two in the third.
 func.func private @product(%x: tensor<3x3xf64>) -> tensor<f64> {
   %one = arith.constant dense<1.0> : tensor<3xf64>
   %zero = arith.constant dense<0.0> : tensor<f64>

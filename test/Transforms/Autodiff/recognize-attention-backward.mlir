@@ -1,4 +1,4 @@
-// The derivative of an attention, spelled out, is written as one op. Both derivatives are the same.
+// The expanded derivative of an attention becomes one op. Both derivatives are the same.
 // RUN: tessera-opt %s --dist-autodiff="function=f name=again" --dist-recognize-attention-backward=recomputed-scores=0 \
 // RUN:   --dist-autodiff="function=f name=kept" | FileCheck %s
 // RUN: tessera-opt %s --dist-autodiff="function=f name=again" --dist-recognize-attention-backward=recomputed-scores=0 \

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// A mean: no tensor of ones is made, multiplied and summed; the gradient is a constant.
+// A mean: the gradient is a constant, without a tensor of ones that is multiplied and summed.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK: %[[DX:.*]] = arith.constant dense<1.250000e-01> : tensor<2x4xf64>
 // CHECK: return %{{.*}}, %[[DX]] : tensor<f64>, tensor<2x4xf64>

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff="seed=argument" | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// What is read backwards gets its cotangent backwards; the index in the body turns, too.
+// The cotangent of a reversed read is reversed, also the index in the body.
 // CHECK-DAG: #[[TURNED:.*]] = affine_map<(d0, d1) -> (-d0 + 5, d1)>
 // CHECK-LABEL: func.func @main_grad
 // CHECK: linalg.generic {indexing_maps = [{{.*}}#[[TURNED]]

@@ -1,6 +1,6 @@
 // RUN: tessera-fuzz --gradients --unsharded --check %s
 
-// Every function of math and arith that has a derivative, each within its domain, summed with different weights.
+// Every differentiable function of math and arith, each within its domain, summed with different weights.
 func.func @main(%x: tensor<7xf64>, %y: tensor<7xf64>) -> (tensor<7xf64>, tensor<7xf64>, tensor<7xf64>, tensor<7xf64>) {
   %two = arith.constant dense<2.0> : tensor<7xf64>
   %half = arith.constant dense<0.5> : tensor<7xf64>

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff="seed=argument" | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// Slices that tile a tensor come together by a concatenation, not as a sum of padded tensors.
+// The cotangents of slices that tile a tensor are concatenated, not padded and added.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-NOT: tensor.pad
 // CHECK: tensor.concat dim(1) %{{.*}}, %{{.*}}, %{{.*}} : (tensor<2x1x4xf64>, tensor<2x1x4xf64>, tensor<2x1x4xf64>) -> tensor<2x3x4xf64>

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff=seed=argument | FileCheck %s
 // RUN: tessera-fuzz --gradients --check %s
 
-// dx = (dy - sum(dy y)) y by the result alone: nothing is exponentiated again.
+// dx = (dy - sum(dy y)) y uses only the result, without a second exponential.
 // CHECK-LABEL: func.func @main_grad(
 // CHECK-SAME: %[[X:.*]]: tensor<3x5xf64>, %[[G:[^:]*]]: tensor<3x5xf64>
 // CHECK: %[[Y:.*]] = linalg.softmax

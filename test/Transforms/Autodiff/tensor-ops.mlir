@@ -1,6 +1,6 @@
 // RUN: tessera-fuzz --gradients --check %s
 
-// Every op of the tensor dialect that moves elements, by differences.
+// Every op of the tensor dialect that moves elements, compared with differences.
 func.func @main(%x: tensor<4x6xf64>, %s: tensor<f64>, %rows: tensor<3x1xindex> {dist.range = [0, 4]})
     -> (tensor<2x2x6xf64>, tensor<24xf64>, tensor<7x9xf64>, tensor<2x2xf64>, tensor<4x6xf64>, tensor<3x6xf64>, tensor<4x6xf64>,
         tensor<5xf64>, tensor<2xf64>, tensor<8x6xf64>, tensor<4x6xf64>) {

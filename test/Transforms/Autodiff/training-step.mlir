@@ -2,7 +2,7 @@
 // RUN: tessera-opt %s --dist-autodiff="function=loss wrt=w" --tessera-pipeline="compile-to=normalized" | FileCheck %s --check-prefix=ONE
 // RUN: tessera-opt %s --dist-autodiff="function=loss wrt=w" | FileCheck %s
 
-// A declaration is filled, so that a step of the same file can call it; what remains is one function.
+// A declaration is defined, so that a step of the same file can call it; the result is one function.
 // CHECK-NOT: func.func private @loss(
 // CHECK: func.func private @loss_grad(%{{.*}}: tensor<3xf32>{{.*}}) -> (tensor<f32>{{.*}}, tensor<3xf32> {dist.name = "d_w"}) {
 // ONE: func.func @step(

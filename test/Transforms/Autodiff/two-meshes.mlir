@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-autodiff="wrt=0 seed=argument" | FileCheck %s
 // RUN: tessera-opt %s --dist-autodiff="wrt=0 seed=argument name=main_grad" --dist-normalize | FileCheck %s --check-prefix=NORMAL
 
-// An argument without an annotation is whole on both meshes; of its cotangents the later is moved to the mesh of the first.
+// An argument without an annotation is whole on both meshes; its later cotangent moves to the mesh of the first.
 // CHECK-LABEL: func.func @main_grad
 // CHECK: dist.reshard %{{.*}} to #dist.sharding<@
 // CHECK: arith.addf

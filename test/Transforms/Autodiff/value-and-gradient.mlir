@@ -6,7 +6,7 @@
 
 dist.process_mesh @m(shape = [2], dim_names = ["d"])
 
-// The function stays, its derivative follows: arguments as they were, results and then gradients in the order asked for.
+// The function stays, its derivative follows: the same arguments, results and then gradients in the requested order.
 // CHECK-LABEL: func.func @loss(
 // CHECK-LABEL: func.func @loss_grad(
 // CHECK-SAME: %[[X:.*]]: tensor<4xf64> {dist.name = "x", dist.sharding = #dist.sharding<@m, [shard(0)]>}
@@ -28,7 +28,7 @@ func.func @loss(%x: tensor<4xf64> {dist.name = "x", dist.sharding = #dist.shardi
   return %loss, %product : tensor<f64>, tensor<4xf64>
 }
 
-// What the differences are taken of.
+// The function for the differences.
 func.func @main(%x: tensor<4xf64>, %w: tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>) {
   %0:2 = func.call @loss(%x, %w) : (tensor<4xf64>, tensor<4xf64>) -> (tensor<f64>, tensor<4xf64>)
   return %0#0, %0#1 : tensor<f64>, tensor<4xf64>

@@ -22,7 +22,7 @@ func.func @duplicates(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attri
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
 
-// Each device's value is its contribution to a mean; that the devices' values are equal is not assumed.
+// Each device's value is a contribution to a mean; the values need not be equal.
 // CHECK-LABEL: func.func @mean(
 // CHECK-NEXT: %[[R:.*]] = dist.all_reduce %arg0 over @m ["x"] reduction = avg
 // CHECK-NEXT: %[[S:.*]] = dist.make_partial %arg0

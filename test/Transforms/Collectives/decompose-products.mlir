@@ -51,7 +51,7 @@ dist.process_mesh @pod(shape = [8], dim_names = ["d"])
 #right = affine_map<(i, j, k) -> (k, j)>
 #result = affine_map<(i, j, k) -> (i, j)>
 
-// Little is to send: parts would only add latencies.
+// A small transfer: parts would only add latencies.
 // CHECK-LABEL: func.func @little
 // CHECK: dist.all_gather
 // CHECK-NOT: dist.all_gather

@@ -1,5 +1,5 @@
-// Two reductions that are joined keep the first contribution until the second is there: 5.0 MiB instead of 4.1. A budget
-// without room for that leaves them alone.
+// Joining two reductions keeps the first contribution live until the second is computed: 5.0 MiB
+// instead of 4.1. With a smaller budget they stay separate.
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=partitioned" -o %t
 // RUN: tessera-opt %t --dist-fuse-collectives | FileCheck %s --check-prefix=JOINED
 // RUN: tessera-opt %t --dist-fuse-collectives=memory-budget=0.005 | FileCheck %s --check-prefix=JOINED

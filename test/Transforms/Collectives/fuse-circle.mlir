@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-fuse-collectives | FileCheck %s
 
-// Each bucket would wait for the other: one of them is joined.
+// The two buckets would depend on each other, so only one is joined.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 
 // CHECK-LABEL: func.func @circle(

@@ -3,7 +3,7 @@
 // RUN: tessera-opt %t --dist-fuse-collectives="all-reduce=index config=2" | FileCheck %s --check-prefix=TWO
 // RUN: tessera-opt %t --dist-fuse-collectives="all-reduce=index config=2,70" 2>&1 | FileCheck %s --check-prefix=BEYOND
 
-// An index cuts all groups at that place of the program, not only the one of the op that stands there (D3-6):
+// An index splits all groups at that position of the program, not only the group of its op (D3-6):
 // 0 and 2 are f32, 1 and 3 f64.
 // ONE-NOT: dist.all_reduce %{{[0-9]+}}, {{.*}}xf32
 // ONE: dist.all_reduce %arg1, %arg3 {{.*}}tensor<8xf64>, tensor<8xf64>

@@ -3,7 +3,7 @@
 // RUN: not tessera-opt %s --dist-fuse-collectives="all-reduce=ready" 2>&1 | FileCheck %s --check-prefix=CONFIG
 // RUN: not tessera-opt %s --dist-fuse-collectives="all-gather=ready config=1" 2>&1 | FileCheck %s --check-prefix=GATHER
 
-// Gradients of three layers, the last of which is there first: a bucket stands where the last of its operands is made.
+// Gradients of three layers, of which the last is computed first: a bucket is placed after its last operand.
 
 // CONFIG: comm_fusion 'allreduce': mode ready needs config = one number of MiB, at least 0
 // GATHER: comm_fusion 'allgather': mode ready is for all-reduce only

@@ -1,5 +1,5 @@
-// A weight that is gathered for two products far apart is gathered twice where keeping it takes too much, and
-// just before it is needed; with room for it, once.
+// A weight gathered for two distant products is gathered twice if keeping it exceeds the budget,
+// each time just before its reader; otherwise once.
 // RUN: tessera-opt %s --dist-limit-memory=memory-budget=0.000291 --interpret -o /dev/null
 // RUN: tessera-opt %s --dist-limit-memory=memory-budget=0.000291 | FileCheck %s
 // RUN: tessera-opt %s --dist-limit-memory=memory-budget=1 | FileCheck %s --check-prefix=ROOM
@@ -33,7 +33,7 @@ func.func @main(%x: tensor<16x64xf32> {dist.sharding = #dist.sharding<@m, [repli
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<16x64xf32>) -> tensor<16x64xf32>
   %h = linalg.matmul ins(%x, %whole : tensor<16x64xf32>, tensor<64x64xf32>)
                      outs(%f : tensor<16x64xf32>) -> tensor<16x64xf32>
-  // Something that takes memory in between.
+  // A value that takes memory in between.
   %e2 = tensor.empty() : tensor<16x512xf32>
   %f2 = linalg.fill ins(%zero : f32) outs(%e2 : tensor<16x512xf32>) -> tensor<16x512xf32>
   %wide = linalg.matmul ins(%h, %large : tensor<16x64xf32>, tensor<64x512xf32>)

@@ -1,9 +1,9 @@
-// Ops that do not need a collective run while it is under way.
+// Ops independent of a collective run during it.
 // RUN: tessera-opt %s --dist-overlap-collectives --split-input-file | FileCheck %s
 
 dist.process_mesh @pod(shape = [8], dim_names = ["d"])
 
-// The sum of the first gradient is under way while the second one is computed.
+// The sum of the first gradient overlaps with the computation of the second.
 // CHECK-LABEL: func.func @gradients
 // CHECK: %[[FIRST:.*]] = linalg.matmul ins(%arg0, %arg1
 // CHECK: %[[TOKEN:.*]] = dist.start
@@ -27,7 +27,7 @@ func.func @gradients(%x: tensor<2048x2048xf32>, %y: tensor<2048x2048xf32>) -> (t
 
 dist.process_mesh @pod(shape = [8], dim_names = ["d"])
 
-// Nothing can run meanwhile: the collective stays as it is.
+// No op can run meanwhile: the collective stays synchronous.
 // CHECK-LABEL: func.func @chain
 // CHECK-NOT: dist.start
 func.func @chain(%x: tensor<2048x2048xf32>) -> tensor<2048x2048xf32> attributes {dist.view = "local"} {
@@ -42,7 +42,7 @@ func.func @chain(%x: tensor<2048x2048xf32>) -> tensor<2048x2048xf32> attributes 
 
 dist.process_mesh @pod(shape = [8], dim_names = ["d"])
 
-// The second weight is gathered while the first product is computed, not before.
+// The second weight is gathered during the first product, not before.
 // CHECK-LABEL: func.func @prefetch
 // CHECK: %[[FIRST:.*]] = dist.all_gather %arg1
 // CHECK-NEXT: %[[TOKEN:.*]] = dist.start

@@ -1,4 +1,4 @@
-// Collectives of a loop run beside the products of another iteration.
+// Collectives of a loop overlap with products of another iteration.
 // RUN: tessera-opt %s --dist-prefetch-loops=memory-budget=1 --split-input-file | FileCheck %s
 // RUN: tessera-opt %s --dist-prefetch-loops --split-input-file | FileCheck %s --check-prefix=LITTLE
 
@@ -8,8 +8,8 @@ dist.process_mesh @pod(shape = [8], dim_names = ["d"])
 #right = affine_map<(i, j, k) -> (k, j)>
 #result = affine_map<(i, j, k) -> (i, j)>
 
-// An iteration gathers the weights of the next one: seven layers are one product in front of the loop, twice two in it
-// and two behind. A tenth of this memory is not enough for it.
+// An iteration gathers the weights of the next one: for seven layers one product before the loop,
+// two iterations of two products, and two after it. A tenth of this memory is too little for that.
 // CHECK-LABEL: func.func @gathers
 // CHECK: %[[FIRST:.*]] = dist.all_gather
 // CHECK: %[[LOOP:.*]]:2 = scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[X:.*]] = %arg0, %[[W:.*]] = %[[FIRST]])
@@ -45,7 +45,7 @@ dist.process_mesh @pod(shape = [8], dim_names = ["d"])
 #right = affine_map<(i, j, k) -> (k, j)>
 #result = affine_map<(i, j, k) -> (i, j)>
 
-// What the loop collects is summed one iteration later.
+// The accumulated values of an iteration are reduced one iteration later.
 // CHECK-LABEL: func.func @sums
 // CHECK: %[[FIRST:.*]] = linalg.contract
 // CHECK: scf.for %[[I:.*]] = {{.*}} iter_args(%[[ALL:[^ ]*]] = %{{[^,]*}}, %[[LAST:[^ ]*]] = %[[FIRST]])
@@ -76,7 +76,7 @@ func.func @sums(%x: tensor<6x256x512xf32>) -> tensor<6x64x512xf32> attributes {d
 
 dist.process_mesh @pod(shape = [8], dim_names = ["d"])
 
-// What is gathered comes from the iteration before: the loop stays as it is.
+// The gathered value depends on the previous iteration: the loop stays unchanged.
 // CHECK-LABEL: func.func @carried
 // CHECK: scf.for
 // CHECK: dist.all_gather

@@ -1,6 +1,6 @@
 // RUN: tessera run %s --check=interpreter | FileCheck %s
 
-// A sharding that the user writes on an elementwise op is that of its result.
+// A sharding on an elementwise op applies to its result.
 // CHECK: all_gather
 // CHECK: check result0 ok
 dist.process_mesh @m(shape = [4], dim_names = ["x"])

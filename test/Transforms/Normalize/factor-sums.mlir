@@ -6,7 +6,7 @@
 // RUN: tessera run %s --function beside --check
 // RUN: tessera run %s --function different --check
 
-// Sums over a cut dimension that differ by what does not depend on it are one sum, reduced once.
+// Sums over a cut dimension that differ by a factor independent of it are one sum, reduced once.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
@@ -59,7 +59,7 @@ func.func @channels(%x: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line, [
   return %h, %k : tensor<3xf32>, tensor<3xf32>
 }
 
-// A sum over n and i of x times what depends on n is made of the sums over i alone.
+// A sum over n and i of x times a factor that depends on n is computed from the sums over only i.
 // CHECK-LABEL: func.func @fewer(
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction", "parallel"]{{.*}} ins(%arg0 :
 // CHECK: linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]{{.*}} ins(%{{.*}}, %arg1 : tensor<2x3xf32>, tensor<2x3xf32>)
@@ -128,7 +128,7 @@ func.func @deviations(%x: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line,
   return %d, %v : tensor<8x3xf32>, tensor<3xf32>
 }
 
-// So they do beside another product: what is left is sum(y), which is reduced already.
+// The same beside another factor: the remaining sum(y) is already reduced.
 // SENT-LABEL: func.func @beside(
 // SENT: dist.all_reduce {{.*}} : tensor<3xf32>, tensor<3xf32>
 // SENT-NOT: dist.all_reduce

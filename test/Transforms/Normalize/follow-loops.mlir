@@ -5,8 +5,8 @@
 // RUN: tessera run %s --function scattered --check
 // RUN: tessera run %s --function beyond --check
 
-// An element of each row, x[arange(n), i], and its derivative: the row that is looked up is that of
-// the result, so no row is searched for, and a device has the rows that it needs.
+// An element of each row, x[arange(n), i], and its derivative: the row of the look-up is that of
+// the result, so it needs no search, and a device has the rows that it needs.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
@@ -76,7 +76,7 @@ func.func @scattered(%x: tensor<14x12xf32> {dist.sharding = #dist.sharding<@line
   return %y : tensor<14x12xf32>
 }
 
-// Row b + 1 of the last b is beyond the edge: it finds nothing, so it is searched for.
+// Row b + 1 of the last b is out of bounds and yields nothing, so it needs a search.
 // CHECK-LABEL: func.func @beyond(
 // CHECK: iterator_types = ["parallel", "reduction"]
 func.func @beyond(%x: tensor<16xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-normalize | FileCheck %s
 
-// What moves along one dimension, one after the other, becomes one op: segments of the operands that they come from.
+// Consecutive moves along one dimension become one op, with segments of their operands.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
@@ -14,7 +14,7 @@ func.func @roll(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   return %y : tensor<8x4xf32>
 }
 
-// Constants are what no segment writes.
+// Elements outside of all segments are constants.
 // CHECK-LABEL: func.func @shift(
 // CHECK: dist.rearrange %arg0 dim = 0 segments = [0, 1, 1, 1, 7] fill = 0.000000e+00 : f32 : (tensor<8x4xf32>) -> tensor<8x4xf32>
 func.func @shift(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
@@ -49,7 +49,7 @@ func.func @every_third_reversed(%x: tensor<8x4xf32>) -> tensor<3x4xf32> {
   return %y : tensor<3x4xf32>
 }
 
-// Two reversals are a copy of nothing.
+// Two reversals cancel.
 // CHECK-LABEL: func.func @twice(
 // CHECK: return %arg0
 func.func @twice(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -67,7 +67,7 @@ func.func @twice(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %y : tensor<8xf32>
 }
 
-// Moves along two dimensions, and what stands alone, stay.
+// Moves along two dimensions, and single moves, stay.
 // CHECK-LABEL: func.func @alone(
 // CHECK-NOT: dist.rearrange
 func.func @alone(%x: tensor<8x4xf32>) -> tensor<3x8xf32> {
@@ -76,7 +76,7 @@ func.func @alone(%x: tensor<8x4xf32>) -> tensor<3x8xf32> {
   return %y : tensor<3x8xf32>
 }
 
-// The derivative of a roll: each part comes back to its place.
+// The derivative of a roll: each part returns to its position.
 // CHECK-LABEL: func.func @unroll(
 // CHECK: dist.rearrange %arg0, %arg0 dim = 0 segments = [1, 1, 0, 1, 7, 0, 1, 7, 1, 1] : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
 func.func @unroll(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
@@ -95,7 +95,7 @@ func.func @unroll(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   return %y : tensor<8x4xf32>
 }
 
-// Parts that meet, and parts beside ones, are added.
+// Adjacent parts, and parts beside ones, are added.
 // CHECK-LABEL: func.func @overlapping_sums(
 // CHECK: linalg.generic
 // CHECK: arith.addf

@@ -10,7 +10,7 @@ dist.process_mesh @line(shape = [4], dim_names = ["s"])
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (j)>
 
-// The interior of a grid is computed for all of it and chosen inside: two shifts are sent.
+// The interior of a grid is computed for the whole grid and selected inside: two shifts are sent.
 // CHECK-LABEL: func.func @step(
 // CHECK-NOT: tensor.insert_slice
 // CHECK-DAG: %[[DOWN:.*]] = dist.rearrange %arg0 dim = 0 segments = [0, 1, 1, 1, 15] fill = 0.000000e+00
@@ -38,7 +38,7 @@ func.func @step(%u: tensor<16x5xf32> {dist.sharding = #dist.sharding<@line, [sha
   return %v : tensor<16x5xf32>
 }
 
-// The first element as it is, differences behind it.
+// The first element unchanged, then differences.
 // CHECK-LABEL: func.func @ends(
 // CHECK-NOT: tensor.concat
 // CHECK: dist.rearrange %arg0 dim = 0 segments = [0, 1, 1, 1, 15] fill = 0.000000e+00
@@ -57,7 +57,7 @@ func.func @ends(%u: tensor<16x5xf32> {dist.sharding = #dist.sharding<@line, [sha
   return %v : tensor<16x5xf32>
 }
 
-// A box that is written back where it was: nothing is sent.
+// A box written back to its position: nothing is sent.
 // CHECK-LABEL: func.func @masked(
 // CHECK-NOT: tensor.pad
 // CHECK: arith.select
@@ -75,7 +75,7 @@ func.func @masked(%u: tensor<16x12xf32> {dist.sharding = #dist.sharding<@line, [
   return %v : tensor<16x12xf32>
 }
 
-// The derivative of a stencil adds pads and drops their border: the slice goes to the pads.
+// The derivative of a stencil adds pads and drops their border: the slice moves to the pads.
 // CHECK-LABEL: func.func @gradient(
 // CHECK-NOT: tensor.pad
 // CHECK-DAG: dist.rearrange %arg0 dim = 0 segments = [0, 1, 1, 1, 15]
@@ -98,7 +98,7 @@ func.func @gradient(%g: tensor<16x5xf32> {dist.sharding = #dist.sharding<@line, 
   return %v : tensor<16x5xf32>
 }
 
-// Halves, rotated and joined, are no interiors: each would be computed twice.
+// Halves, rotated and joined, are not interiors: each would be computed twice.
 // CHECK-LABEL: func.func @halves(
 // CHECK: tensor.concat
 func.func @halves(%u: tensor<16x4xf32>) -> tensor<16x4xf32> {

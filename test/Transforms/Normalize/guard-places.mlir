@@ -1,4 +1,4 @@
-// Indices may be known when the program runs; that there is something to read, when it is compiled.
+// Indices may be known only at run time; that the tensor is not empty is checked at compile time.
 // RUN: tessera-opt %s --dist-guard --split-input-file --verify-diagnostics
 
 func.func @nothing(%a: tensor<4x0xf32>, %i: index) -> f32 {

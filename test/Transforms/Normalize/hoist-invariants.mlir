@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --dist-normalize | FileCheck %s
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=partitioned" | FileCheck %s --check-prefix=SENT
 
-// What an iteration does not change is computed, and what it needs sent, in front of the loop. Fills
-// stay where they are used: they would only take memory outside.
+// Loop invariants are computed, and sent, before the loop. Fills stay with their users: hoisted,
+// they would only take memory.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 
 // CHECK-LABEL: func.func @weights(
@@ -31,7 +31,7 @@ func.func @weights(%w: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shar
   return %r : tensor<16x8xf32>
 }
 
-// A division by what may be zero stays: the loop may run zero times.
+// A division by a value that may be zero stays: the loop may have zero trips.
 // CHECK-LABEL: func.func @division(
 // CHECK: scf.for
 // CHECK: arith.divsi

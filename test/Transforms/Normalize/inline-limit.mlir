@@ -1,6 +1,6 @@
 // RUN: not tessera-opt %s --dist-normalize 2>&1 | FileCheck %s
 
-// Functions that call twice each double: refused before they are copied.
+// Functions that call twice double at each level: rejected before inlining.
 // CHECK: inline-limit.mlir:{{[0-9]+}}:{{.*}}error: calls 'f{{[0-9]+}}', and with it 'f{{[0-9]+}}' has more than 1000000 operations; write a loop
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func private @f0(%a: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --dist-normalize | FileCheck %s
 // RUN: tessera run %s --steps 3 --check=interpreter | FileCheck %s --check-prefix=SAME
 
-// What is computed of unannotated arguments and constants alone is computed on every mesh that uses it; the argument that
-// is fed has one home.
+// Values computed only from unannotated arguments and constants are computed on every mesh that
+// uses them; the fed argument is on one mesh.
 // CHECK-LABEL: func.func @main
 // CHECK: dist.reshard %arg2 to #dist.sharding<@n, [replicate]>
 // CHECK-COUNT-2: math.tanh

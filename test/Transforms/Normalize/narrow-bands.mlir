@@ -6,14 +6,14 @@
 // RUN: tessera run %s --function uneven --check
 // RUN: tessera run %s --function wide --check
 
-// A product with a matrix that is zero but for a band is a sum over the band, and needs a halo of
-// the other operand. The matrix is a constant, or made of indices.
+// A product with a banded matrix is a sum over the band, and needs a halo of the other operand. The
+// matrix is a constant, or computed from indices.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
 #one = affine_map<(d0, d1) -> (d0, d1)>
 
-// A row of each neighbour.
+// One row from each neighbour.
 // CHECK-DAG: #[[WINDOW:.*]] = affine_map<(d0, d1, d2) -> (d0 + d2, d1)>
 // CHECK-DAG: #[[PHASES:.*]] = affine_map<(d0, d1, d2, d3) -> (d0 + d3, d2)>
 // CHECK-DAG: #[[STEPS:.*]] = affine_map<(d0, d1, d2) -> (d0 * 2 + d2, d1)>
@@ -48,7 +48,7 @@ func.func @second_difference(%x: tensor<32x2xf32> {dist.sharding = #dist.shardin
   return %y : tensor<32x2xf32>
 }
 
-// Two rows of the result for one of the operand.
+// Two rows of the result per row of the operand.
 // CHECK-LABEL: func.func @upsampled(
 // CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[PHASES]], {{.*}}]{{.*}} ins(%{{.*}} : tensor<16x2x3xf32>, tensor<18x3xf32>)
 // CHECK: tensor.collapse_shape
@@ -80,7 +80,7 @@ func.func @upsampled(%x: tensor<16x3xf32> {dist.sharding = #dist.sharding<@line,
   return %y : tensor<32x3xf32>
 }
 
-// The mean of two rows; the matrix is the one that is transposed.
+// The mean of two rows, with the matrix transposed.
 // CHECK-LABEL: func.func @downsampled(
 // CHECK: linalg.generic {indexing_maps = [{{.*}}, #[[STEPS]], {{.*}}]{{.*}} ins(%{{.*}} : tensor<16x2xf32>, tensor<32x3xf32>)
 func.func @downsampled(%x: tensor<32x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
@@ -111,7 +111,7 @@ func.func @downsampled(%x: tensor<32x3xf32> {dist.sharding = #dist.sharding<@lin
   return %y : tensor<16x3xf32>
 }
 
-// 30 rows on 4 devices, of the second operand's second dimension.
+// 30 rows on 4 devices, along the second operand's second dimension.
 // CHECK-LABEL: func.func @uneven(
 // CHECK: ins(%{{.*}} : tensor<3x31xf32>, tensor<30x2xf32>)
 func.func @uneven(%x: tensor<3x30xf32> {dist.sharding = #dist.sharding<@line, [shard(1)]>})
@@ -137,7 +137,7 @@ func.func @uneven(%x: tensor<3x30xf32> {dist.sharding = #dist.sharding<@line, [s
   return %y : tensor<3x30xf32>
 }
 
-// A triangle is no band.
+// A triangle is not a band.
 // CHECK-LABEL: func.func @wide(
 // CHECK: linalg.matmul
 func.func @wide(%x: tensor<32x2xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})

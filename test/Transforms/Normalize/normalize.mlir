@@ -2,7 +2,7 @@
 
 dist.process_mesh @pod(shape = [2, 2], dim_names = ["x", "y"])
 
-// Negative dimensions, missing placements and the second spelling all become the first spelling.
+// Negative dimensions, missing placements and the by-dimension form become the by-axis form.
 // CHECK-LABEL: func.func @spelling(
 // CHECK-SAME: %{{.*}}: tensor<4x4xf32> {dist.sharding = #dist.sharding<@pod, [shard(1), ?]>}
 // CHECK-SAME: %{{.*}}: tensor<4x4xf32> {dist.sharding = #dist.sharding<@pod, [shard(0, order = 1), shard(0, order = 0)]>}
@@ -11,7 +11,7 @@ func.func @spelling(%x: tensor<4x4xf32> {dist.sharding = #dist.sharding<@pod, [s
                     %y: tensor<4x4xf32> {dist.sharding = #dist.sharding<@pod, dims = [["y", "x"], []]>},
                     %z: tensor<4x4xf32>) { return }
 
-// A called function is a copy at each call; what it declares becomes constraints.
+// A called function is inlined at each call; its annotations become constraints.
 // CHECK-LABEL: func.func @calls(
 // CHECK: dist.shard_tensor %{{.*}}, #dist.sharding<@pod, [shard(0), ?]>
 // CHECK: linalg.generic

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-normalize | FileCheck %s
 
-// A look-up at indices that are affine in the iteration is a read by a map.
+// A look-up at indices that are affine in the iteration becomes a read by a map.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
@@ -8,7 +8,7 @@ dist.process_mesh @line(shape = [4], dim_names = ["s"])
 #column = affine_map<(d0, d1) -> (d1)>
 #both = affine_map<(d0, d1) -> (d0, d1)>
 
-// Negative indices count from the end, others are clamped: of these none is either.
+// Negative indices count from the end, others are clamped: these indices are in bounds.
 // CHECK: affine_map<(d0, d1) -> (d0 + d1 * 2 + 1)>
 // CHECK-LABEL: func.func @windows(
 // CHECK: %[[R:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%arg0 : tensor<16xf32>) outs(
@@ -54,7 +54,7 @@ func.func @windows(%x: tensor<16xf32>) -> tensor<10x3xf32> {
   return %y : tensor<10x3xf32>
 }
 
-// Indices that reach beyond the edge find nothing there: the look-up stays.
+// Indices beyond the edge yield nothing there: the look-up stays.
 // CHECK-LABEL: func.func @beyond(
 // CHECK: arith.select
 func.func @beyond(%x: tensor<16xf32>) -> tensor<17xf32> {

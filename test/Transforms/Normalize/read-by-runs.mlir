@@ -4,8 +4,8 @@
 // RUN: tessera run %s --function three_halves --check
 // RUN: tessera run %s --function blocks --check
 
-// Look-ups at indices that are known at compile time: elements that are repeated, runs that
-// alternate, runs one after the other. What a device needs of a cut table is known.
+// Look-ups at indices known at compile time: repeated elements, alternating runs, consecutive runs.
+// The elements of a cut table that a device needs are known.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

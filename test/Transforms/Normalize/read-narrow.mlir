@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-normalize | FileCheck %s
 
-// A 16-bit float that was extended to be multiplied with one of its type is read as it was.
+// The extension of a 16-bit float for a product with its own type is dropped.
 
 #a = affine_map<(m, n, k) -> (m, k)>
 #b = affine_map<(m, n, k) -> (n, k)>
@@ -28,7 +28,7 @@ func.func @extended(%x: tensor<8x16xbf16>, %w: tensor<4x16xbf16>) -> tensor<8x4x
   return %y : tensor<8x4xf32>
 }
 
-// Another type, and a value that was computed wide: they stay.
+// Another type, and a value computed in f32: the extension stays.
 // CHECK-LABEL: func.func @others(
 // CHECK: ins(%{{.*}}, %arg1 : tensor<8x16xf32>, tensor<4x16xbf16>)
 // CHECK: ins(%arg2, %arg1 : tensor<8x16xf32>, tensor<4x16xbf16>)

@@ -6,8 +6,8 @@
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
-// A stencil reads shifted rows and shifted columns of a padded grid. Each is a shift of the grid:
-// of rows a neighbour sends one, of columns nobody sends any.
+// A stencil reads shifted rows and shifted columns of a padded grid. Each becomes a shift of the
+// grid: for rows a neighbour sends one row, for columns nothing is sent.
 // CHECK-LABEL: func.func @stencil(
 // CHECK-NOT: tensor.pad
 // CHECK: dist.rearrange %arg0 dim = 0 segments = [0, 1, 1, 1, 7] fill = 0.000000e+00
@@ -32,7 +32,7 @@ func.func @stencil(%x: tensor<8x5xf32> {dist.sharding = #dist.sharding<@line, [s
   return %b : tensor<8x5xf32>
 }
 
-// A corner in steps: each dimension has its own border and steps, and all have the pad's value.
+// A corner with strides: each dimension has its border and stride, and all have the pad's value.
 // CHECK-LABEL: func.func @steps(
 // CHECK: %[[ROWS:.*]] = dist.rearrange %arg0 dim = 0 segments = [1, 3, 1, 1, 3] fill = 2.000000e+00 : f32 : (tensor<8x5xf32>) -> tensor<4x5xf32>
 // CHECK: dist.rearrange %[[ROWS]] dim = 1 segments = [0, 2, 0, 1, 3] fill = 2.000000e+00 : f32 : (tensor<4x5xf32>) -> tensor<4x4xf32>
@@ -46,7 +46,7 @@ func.func @steps(%x: tensor<8x5xf32> {dist.sharding = #dist.sharding<@line, [sha
   return %y : tensor<4x4xf32>
 }
 
-// A convolution by groups splits the channels behind the pad; a border of rows is all it needs.
+// A grouped convolution splits the channels after the pad; it only needs a border of rows.
 // CHECK-LABEL: func.func @grouped(
 // CHECK: %[[GROUPS:.*]] = tensor.expand_shape %arg0
 // CHECK: tensor.pad %[[GROUPS]] low[1, 0, 0] high[1, 0, 0]
@@ -75,7 +75,7 @@ func.func @grouped(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<@line, [s
   return %y : tensor<8x2xf32>
 }
 
-// A pad of what the reshape joins stays in front of it.
+// A pad of a dimension that the reshape merges stays before it.
 // CHECK-LABEL: func.func @joined(
 // CHECK: tensor.pad %arg0
 // CHECK: tensor.collapse_shape

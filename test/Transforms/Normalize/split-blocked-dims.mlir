@@ -7,8 +7,8 @@
 
 dist.process_mesh @m(shape = [4], dim_names = ["tp"])
 
-// Two products with one weight, whose columns are two blocks. The weight is exchanged, the blocks of
-// the result are not.
+// Two products with one weight, whose columns are two blocks. The weight is exchanged, the blocks
+// of the result are not.
 // CHECK-LABEL: func.func @gated(
 // CHECK-SAME: %[[X:[^:]*]]: tensor<64x8xf32>
 // CHECK-SAME: %[[W:[^:]*]]: tensor<8x32xf32>
@@ -41,7 +41,7 @@ func.func @gated(%x: tensor<64x8xf32>, %w: tensor<8x32xf32> {dist.sharding = #di
   return %y : tensor<64x16xf32>
 }
 
-// Nobody cuts the weight: it stays as it is.
+// The weight is not cut: it stays unchanged.
 // CHECK-LABEL: func.func @whole(
 // CHECK-NOT: dist.blocks
 // SENT-LABEL: func.func @whole(
@@ -54,7 +54,7 @@ func.func @whole(%x: tensor<64x8xf32> {dist.sharding = #dist.sharding<@m, [shard
   return %y : tensor<64x16xf32>
 }
 
-// The weight is more than the blocks are: these are exchanged.
+// The weight is larger than the blocks: the blocks are exchanged.
 // CHECK-LABEL: func.func @few_rows(
 // CHECK-NOT: dist.blocks
 // SENT-LABEL: func.func @few_rows(
@@ -68,7 +68,7 @@ func.func @few_rows(%x: tensor<2x8xf32>, %w: tensor<8x32xf32> {dist.sharding = #
   return %y : tensor<2x16xf32>
 }
 
-// The gradients of three blocks, joined in front of the products that read them.
+// The gradients of three blocks, concatenated before the products that read them.
 // CHECK-LABEL: func.func @gradients(
 // CHECK: tensor.concat dim(1) {{.*}} -> tensor<64x3x8xf32>
 // CHECK: linalg.contract {{.*}} -> tensor<64x8xf32>

@@ -7,8 +7,8 @@
 
 dist.process_mesh @m(shape = [2, 2], dim_names = ["dp", "tp"])
 
-// A product of batches, as PyTorch exports it: batch and heads, both cut, become one dimension for
-// the product alone. The product runs over both, and nothing is sent.
+// A batched product, as PyTorch exports it: batch and heads, both cut, are merged only for the
+// product. The product iterates over both, and nothing is sent.
 // CHECK-LABEL: func.func @scores(
 // CHECK-NOT: tensor.collapse_shape
 // CHECK: linalg.contract {{.*}} -> tensor<2x4x3x3xf32>
@@ -27,8 +27,8 @@ func.func @scores(%q: tensor<2x4x3x5xf32> {dist.sharding = #dist.sharding<@m, [s
   return %y : tensor<2x4x3x3xf32>
 }
 
-// Grouped queries: keys are merged of batch, group and repetition, queries of batch and head. The
-// head is made of group and repetition, of which a cut takes the group.
+// Grouped queries: keys are merged from batch, group and repetition, queries from batch and head.
+// The head is made of group and repetition, of which a cut takes the group.
 // CHECK-LABEL: func.func @grouped(
 // CHECK: tensor.expand_shape {{.*}} : tensor<2x4x3x8xf32> into tensor<2x2x2x3x8xf32>
 // CHECK: linalg.contract {{.*}} -> tensor<2x2x2x3x3xf32>
@@ -50,7 +50,7 @@ func.func @grouped(%q: tensor<2x3x32xf32> {dist.sharding = #dist.sharding<@m, [s
   return %y : tensor<2x4x3x3xf32>
 }
 
-// Two merges of one tensor, one with a dimension of extent 1, and ops of other forms on the way.
+// Two merges of one tensor, one with a dimension of extent 1, with ops of other forms in between.
 // CHECK-LABEL: func.func @twice(
 // CHECK-NOT: tensor.expand_shape
 // CHECK: tensor.collapse_shape {{.*}} : tensor<2x1x4x3x5xf32> into tensor<2x4x3x5xf32>
@@ -75,8 +75,8 @@ func.func @twice(%x: tensor<2x1x4x3x5xf32> {dist.sharding = #dist.sharding<@m, [
   return %y : tensor<3x5xf32>
 }
 
-// The weights have the merged dimension, too: splitting it takes a reshape as it removes one, and
-// nothing changes. Nor does it where the merged index itself is read.
+// The weights also have the merged dimension: splitting it would add as many reshapes as it
+// removes, so nothing changes. Nor does it if the merged index itself is read.
 // CHECK-LABEL: func.func @weights(
 // CHECK: tensor.collapse_shape {{.*}} : tensor<3x2x4xf32> into tensor<3x8xf32>
 // CHECK: linalg.matmul

@@ -4,8 +4,8 @@
 // RUN: tessera run %s --function reversed --check
 // RUN: tessera run %s --function twice --check
 
-// Updates at rows that are known at compile time and differ: each row of the result has one update
-// at most, which is moved to it. Rows that are updated twice are searched for.
+// Updates at distinct rows known at compile time: each row of the result has at most one update,
+// which is moved to it. Rows with two updates need a search.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
@@ -47,7 +47,7 @@ func.func @multiplied(%x: tensor<16x3xf32> {dist.sharding = #dist.sharding<@line
   return %y : tensor<16x3xf32>
 }
 
-// Rows 9, 7, 5 and 3, by a constant.
+// Rows 9, 7, 5 and 3, from a constant.
 // CHECK-LABEL: func.func @reversed(
 // CHECK: dist.rearrange %arg1 dim = 0 segments = [0, 1, 9, -2, 4]
 func.func @reversed(%x: tensor<10x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},

@@ -1,7 +1,7 @@
 // RUN: tessera explain %s | FileCheck %s
 // RUN: tessera run %s --check
 
-// What is written at both ends is a constant, which every device has.
+// The elements at both ends are a constant, which every device has.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

@@ -1,6 +1,6 @@
 // RUN: tessera run %s --check | FileCheck %s
 
-// A division in a branch of a body may see the padding of an uneven part.
+// A division in a branch of a body may read the padding of an uneven part.
 // CHECK: check result0 ok
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @main(%a: tensor<9xi32> {dist.range=[1,9], dist.sharding = #dist.sharding<@m, [shard(0)]>}, %b: tensor<9xi32> {dist.range=[1,9], dist.sharding = #dist.sharding<@m, [shard(0)]>}) -> tensor<9xi32> {

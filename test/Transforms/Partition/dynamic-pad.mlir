@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=partitioned" | FileCheck %s
 
-// Padding that is known when the program runs leaves the tensor whole.
+// With padding known only at run time the tensor stays whole.
 // CHECK: dist.all_gather
 // CHECK: tensor.pad %{{.*}} low[%{{.*}}] high[%{{.*}}]
 // CHECK: tensor<8xf32> to tensor<12xf32>

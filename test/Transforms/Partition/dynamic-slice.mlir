@@ -2,7 +2,7 @@
 // RUN: tessera explain %s | FileCheck %s --check-prefix=BYTES
 // RUN: tessera run %s --check
 
-// Each device contributes what it has of the slice, -0.0 elsewhere; the slice alone is reduced.
+// Each device contributes its elements of the slice, -0.0 elsewhere; only the slice is reduced.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

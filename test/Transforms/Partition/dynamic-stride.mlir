@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=partitioned" | FileCheck %s
 
-// A stride that is known when the program runs leaves the tensor whole.
+// With a stride known only at run time the tensor stays whole.
 // CHECK: dist.all_gather
 // CHECK: tensor.extract_slice %{{.*}}[0] [4] [%{{.*}}] {{.*}}: tensor<8xf32> to tensor<4xf32>
 dist.process_mesh @m(shape = [4], dim_names = ["x"])

@@ -2,8 +2,8 @@
 // RUN: tessera explain %s | FileCheck %s --check-prefix=BYTES
 // RUN: tessera run %s --check
 
-// The owner of the rows writes them: as many elements of its part are read and written as the update has, and nothing is
-// sent. The index is clamped in the whole dimension, which five devices do not divide.
+// The owner of the rows writes them: it reads and writes as many elements of its part as the update has,
+// and nothing is sent. The index is clamped in the whole dimension, which five devices do not divide.
 
 dist.process_mesh @line(shape = [5], dim_names = ["s"])
 

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=partitioned" | FileCheck %s
 
-// A padded convolution whose height is cut reads one row from each neighbour; the padding outside the
-// image is made where the halo is.
+// A padded convolution with cut height receives one row from each neighbour; the exchange of the
+// halo also creates the padding outside the image.
 dist.process_mesh @m(shape = [8], dim_names = ["h"])
 // CHECK-LABEL: func.func @main(
 // CHECK: %[[X:.*]] = dist.halo_exchange %arg0 over @m ["h"] dim = 1 low = 1 high = 1 {{.*}}fill = 0.000000e+00

@@ -1,6 +1,6 @@
 // RUN: tessera run %s --check=interpreter | FileCheck %s
 
-// A scalar that a loop over two meshes carries is carried where it is computed.
+// In a loop over two meshes, a scalar is carried on the mesh where it is computed.
 // CHECK: check result0 ok
 // CHECK: check result1 ok
 dist.process_mesh @p(shape = [2], dim_names = ["x"])

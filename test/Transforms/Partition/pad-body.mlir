@@ -1,6 +1,6 @@
 // RUN: tessera run %s --check=interpreter | FileCheck %s
 
-// A pad whose values depend on their place is made whole.
+// A pad whose values depend on their indices is computed whole.
 // CHECK: all_gather
 // CHECK: check result0 ok
 dist.process_mesh @m(shape = [4], dim_names = ["x"])

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-insert-reshards --dist-plan-reshards --dist-partition --interpret -o /dev/null | FileCheck %s
 
-// The pad of a cut dimension passes contributions over "y" on: they are added once, behind it.
+// The pad of a cut dimension forwards contributions over "y": they are added once, after it.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 
 // CHECK: result0 : tensor<6xi32> = [0, 10, 20, 30, 0, 0]

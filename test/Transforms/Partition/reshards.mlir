@@ -30,7 +30,7 @@ func.func @reduce_scatter(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m
   return %a : tensor<8x8xf32>
 }
 
-// Both axes in one group.
+// One group over both axes.
 // CHECK-LABEL: func.func @all_reduce(
 // CHECK: dist.all_reduce %{{.*}} over @m ["x", "y"] reduction = sum
 func.func @all_reduce(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [partial(sum), partial(sum)]>})
@@ -38,7 +38,7 @@ func.func @all_reduce(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [p
   return %a : tensor<8x8xf32>
 }
 
-// Axes that change places: no single collective does it.
+// The axes are exchanged: no single collective does that.
 // CHECK-LABEL: func.func @exchange(
 // CHECK: dist.exchange
 func.func @exchange(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0), shard(1)]>})

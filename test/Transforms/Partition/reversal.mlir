@@ -1,7 +1,7 @@
 // RUN: tessera explain %s | FileCheck %s
 // RUN: tessera run %s --check
 
-// Parts are exchanged with the device opposite, in one direction of two that are cut.
+// Parts are exchanged with the opposite device, along one of two cut dimensions.
 
 dist.process_mesh @grid(shape = [2, 3], dim_names = ["x", "y"])
 

@@ -3,8 +3,8 @@
 // RUN: tessera explain %s | FileCheck %s --check-prefix=BYTES
 // RUN: tessera run %s --check
 
-// Two slices and a concatenation are one move: the last row goes to device 0, each other's last one to its neighbour, at
-// once.
+// Two slices and a concatenation are one move: in one exchange, the last row goes to device 0, and
+// the last row of each other device to its neighbour.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

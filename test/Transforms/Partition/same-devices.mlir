@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --split-input-file --tessera-pipeline | FileCheck %s
 // RUN: tessera-opt %s --split-input-file --tessera-pipeline --interpret -o /dev/null
 
-// Two arrangements of the same devices are one local function: a value goes from one to the other
-// by an exchange, not by a send to oneself.
+// Two arrangements of the same devices are one local function: a value moves between them by an
+// exchange, not by a send to the same device.
 dist.process_mesh @a(shape = [4], dim_names = ["x"])
 dist.process_mesh @b(shape = [2, 2], dim_names = ["y", "z"], process_ids = [3, 1, 0, 2])
 
@@ -18,7 +18,7 @@ func.func @main(%p: tensor<8xf32> {dist.sharding = #dist.sharding<@a, [shard(0)]
 
 // -----
 
-// What every device holds already is not moved.
+// Elements that every device already holds are not moved.
 dist.process_mesh @a(shape = [4], dim_names = ["x"])
 dist.process_mesh @b(shape = [2, 2], dim_names = ["y", "z"])
 

@@ -3,8 +3,8 @@
 // RUN: tessera run %s --check=interpreter --backend stub | FileCheck %s --check-prefix=COMPARED
 // RUN: tessera-opt %s --tessera-pipeline --interpret="poison=high" -o /dev/null
 
-// A scan of a dimension that is cut: each device scans its part, one element a line and device is sent. 10 over 4 is 3,
-// 3, 3, 1, and 5 over 4 is 2, 2, 1, 0; a scan from the end begins with elements that are not there.
+// A scan of a cut dimension: each device scans its part, and one element per line and device is
+// sent. 10 over 4 is 3, 3, 3, 1, and 5 over 4 is 2, 2, 1, 0; a reverse scan begins with padding.
 
 dist.process_mesh @m(shape = [4], dim_names = ["d"])
 
@@ -30,7 +30,7 @@ func.func @main(%x: tensor<10x3xf32> {dist.sharding = #dist.sharding<@m, [shard(
     %sum = arith.addf %before, %behind : f32
     ext.yield %sum : f32
   }
-  // The last one that is not zero, from the end: it does not commute.
+  // The last nonzero element, in reverse: not commutative.
   %3 = ext.scan dim = 0 reverse ins(%y : tensor<5xi32>) {
   ^bb0(%before: i32, %behind: i32):
     %zero = arith.constant 0 : i32

@@ -2,7 +2,7 @@
 // RUN: tessera explain %s | FileCheck %s --check-prefix=BYTES
 // RUN: tessera run %s --check
 
-// Two windows of one value that overlap are moved once: two rows, not three. Each is cut from that.
+// Two overlapping windows of one value are moved once: two rows, not three. Each is sliced from the union.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

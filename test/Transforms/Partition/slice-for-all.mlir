@@ -2,7 +2,7 @@
 // RUN: tessera explain %s | FileCheck %s --check-prefix=BYTES
 // RUN: tessera run %s --check
 
-// One row that all devices need: its owner sends it.
+// All devices need one row: its owner sends it.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

@@ -2,7 +2,7 @@
 // RUN: tessera explain %s | FileCheck %s --check-prefix=BYTES
 // RUN: tessera run %s --check
 
-// The selected rows alone travel: device 2 has four of the eight and sends them all, 16 bytes each.
+// Only the selected rows are sent: device 2 has four of the eight and sends them all, 16 bytes each.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

@@ -3,8 +3,8 @@
 // RUN: tessera run %s --check=interpreter --backend stub | FileCheck %s --check-prefix=COMPARED
 // RUN: tessera-opt %s --tessera-pipeline --interpret="poison=high" -o /dev/null
 
-// A sort of a dimension that is cut makes lines whole, on one device each where another dimension can be cut; the first
-// k of it are among the first k of each part. 10 over 4 leaves parts of 3, 3, 3 and 1.
+// A sort of a cut dimension gathers whole lines, each on one device if another dimension can be cut;
+// the first k elements are among the first k of each part. 10 over 4 leaves parts of 3, 3, 3 and 1.
 
 dist.process_mesh @m(shape = [4], dim_names = ["d"])
 

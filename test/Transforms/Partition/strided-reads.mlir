@@ -7,8 +7,8 @@ dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
 #one = affine_map<(d0) -> (d0)>
 
-// Every second element, and every second from the third on: what both read is sent once. 33 are cut in 9, 9, 9 and 6, and
-// the last device needs elements 24 to 32, of which it lacks 24 and 26; device 2 lacks 16.
+// Every second element, and every second from the third on: common elements are sent once. 33 are cut into 9,
+// 9, 9 and 6, and the last device needs elements 24 to 32, of which it lacks 24 and 26; device 2 lacks 16.
 // RESTRICTED: total: 1 collective, 8 bytes on the wire
 func.func @restricted(%x: tensor<33xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
     -> (tensor<16xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
@@ -18,9 +18,9 @@ func.func @restricted(%x: tensor<33xf32> {dist.sharding = #dist.sharding<@line, 
   return %y : tensor<16xf32>
 }
 
-// Frames of 16 elements, one every 8: frames are cut, not what lies in them, though a frame has more elements than there
-// are frames. Device 1 has elements 26 to 51 and sends six to the first, which needs those to 31, and four to the third,
-// which needs those from 48 on.
+// Frames of 16 elements, one every 8: the frames are cut, not their elements, although a frame has
+// more elements than there are frames. Device 1 has elements 26 to 51 and sends six to the first,
+// which needs elements up to 31, and four to the third, which needs those from 48 on.
 // FRAMED: total: 1 collective, 40 bytes on the wire
 func.func @framed(%x: tensor<104xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) -> tensor<12x16xf32> {
   %e = tensor.empty() : tensor<12x16xf32>

@@ -4,8 +4,8 @@
 // RUN: tessera run %s --function uneven --check
 // RUN: tessera run %s --function reversed --check
 
-// A transposed convolution is one of elements with zeros between them. A device needs a row of each
-// neighbour, 4 x 2 elements of 4 bytes; zeros are not sent.
+// A transposed convolution is a convolution of elements with zeros between them. A device needs a
+// row of each neighbour, 4 x 2 elements of 4 bytes; zeros are not sent.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
@@ -36,8 +36,8 @@ func.func @even(%x: tensor<16x4x2xf32> {dist.sharding = #dist.sharding<@line, [s
   return %y : tensor<32x8x3xf32>
 }
 
-// 13 rows are 4, 4, 4 and 1, and 26 are 7, 7, 7 and 5: the last device needs rows 10 to 12, and has the last; 8 elements
-// of 4 bytes each.
+// 13 rows are 4, 4, 4 and 1, and 26 are 7, 7, 7 and 5: the last device needs rows 10 to 12 and has
+// row 12; 8 elements of 4 bytes each.
 // UNEVEN: total: 1 collective, 64 bytes on the wire
 func.func @uneven(%x: tensor<13x8xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}, %w: tensor<4xf32>)
     -> (tensor<26x8xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
@@ -61,7 +61,7 @@ func.func @uneven(%x: tensor<13x8xf32> {dist.sharding = #dist.sharding<@line, [s
   return %y : tensor<26x8xf32>
 }
 
-// Rows in reverse order, and a border of them.
+// Rows in reverse order, with a border.
 func.func @reversed(%x: tensor<14x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}, %w: tensor<3xf32>)
     -> (tensor<27x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
   %e = tensor.empty() : tensor<14x3xf32>

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=partitioned" | FileCheck %s
 
-// One function per distinct set of devices; a tensor travels by a send and the recv of the same id.
+// One function per distinct set of devices; tensors move by a send and the recv with the same id.
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 dist.process_mesh @n(shape = [2], dim_names = ["x"], process_ids = [2, 3])
 // CHECK-LABEL: func.func @main(

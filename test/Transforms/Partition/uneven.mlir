@@ -2,7 +2,7 @@
 
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 
-// 5 over 4 is 2,2,1,0: a contraction reads zeros beyond the edge, in both operands.
+// 5 over 4 is 2,2,1,0: a contraction reads zeros in the padding, in both operands.
 // CHECK-LABEL: func.func @contraction(
 // CHECK-SAME: tensor<7x2xf32>
 // CHECK-COUNT-2: arith.select
@@ -15,7 +15,7 @@ func.func @contraction(%x: tensor<7x5xf32> {dist.sharding = #dist.sharding<@m, [
   return %0 : tensor<7x3xf32>
 }
 
-// Other reductions mask in their body: beyond the edge the accumulator stays.
+// Other reductions mask in their body: the padding does not change the accumulator.
 // CHECK-LABEL: func.func @maximum(
 // CHECK: dist.axis_index over @m ["x"]
 // CHECK: linalg.generic
@@ -29,7 +29,7 @@ func.func @maximum(%x: tensor<7x5xf32> {dist.sharding = #dist.sharding<@m, [shar
   return %0 : tensor<7xf32>
 }
 
-// A body that reads its index means the global one. An integer division may see padding: it is defined for all numbers.
+// An index in a body is global. An integer division may read padding: it is defined for all numbers.
 // CHECK-LABEL: func.func @indices(
 // CHECK: linalg.index 0
 // CHECK: arith.addi

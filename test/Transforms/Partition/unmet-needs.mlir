@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --split-input-file --dist-partition --verify-diagnostics -o /dev/null
 
-// How an op is distributed says how its operands are cut. A file in which they are not, edited by hand or written before
-// that was said, must not become steps that compute something else.
+// The sharding of an op determines those of its operands. A file that violates this, edited by hand
+// or by an older version, is rejected rather than compiled to a wrong program.
 
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @cut_otherwise(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %b: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %c: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}) -> (tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}) {

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-partition --verify-diagnostics
 
-// Partition writes planned moves down; it does not choose them.
+// Partition lowers planned moves; it does not choose them.
 dist.process_mesh @m(shape = [4], dim_names = ["t"])
 
 func.func @main(%a: tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>})

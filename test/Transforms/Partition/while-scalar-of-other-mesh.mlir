@@ -1,6 +1,6 @@
 // RUN: tessera run %s --check=interpreter | FileCheck %s
 
-// What the loop does not need on its mesh it does not carry there.
+// A loop does not carry a value on a mesh that does not need it.
 // CHECK: check result0 ok
 // CHECK: check result1 ok
 dist.process_mesh @p(shape = [2], dim_names = ["x"])

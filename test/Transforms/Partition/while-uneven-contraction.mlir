@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline | FileCheck %s
 
-// The condition is made from an all-reduced value: all devices agree on it (C5). What lies beyond the 7 rows is masked.
+// The condition depends on an all-reduced value: all devices agree on it (C5). The padding after the 7 rows is masked.
 // CHECK: scf.while
 // CHECK:   %[[INSIDE:.*]] = arith.cmpi slt, %{{.*}}, %c7
 // CHECK:   arith.select %[[INSIDE]], %{{.*}}

@@ -1,6 +1,6 @@
 // RUN: tessera run %s --check | FileCheck %s
 
-// The slice selects from element 13 on of a value of which all elements behind the 11th are fill.
+// The slice selects elements from 13 on of a value whose elements after the 11th are all fill.
 // CHECK: check result0 ok equal
 // CHECK: interpreter ok
 dist.process_mesh @m(shape = [6], dim_names = ["a"])

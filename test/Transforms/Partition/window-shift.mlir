@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --tessera-pipeline --interpret > /dev/null
 // RUN: tessera-opt %s --tessera-pipeline | FileCheck %s
 
-// Windows that begin one element further: a device's buffer begins with its first window, so the local map adds nothing.
+// Windows shifted by one element: a device's buffer begins with its first window, so the local map adds no offset.
 dist.process_mesh @m(shape = [2], dim_names = ["d"])
 
 // CHECK-DAG: affine_map<(d0, d1) -> (d0 * 2 + d1)>

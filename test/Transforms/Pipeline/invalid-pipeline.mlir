@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --split-input-file --verify-diagnostics --tessera-pipeline
 
-// A stage that a micro-batch comes back to before the last stage.
+// A micro-batch returns to a stage before the last stage.
 dist.process_mesh @a(shape = [1], dim_names = ["x"])
 dist.process_mesh @b(shape = [1], dim_names = ["x"], process_ids = [1])
 func.func private @f(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -48,7 +48,7 @@ func.func @main(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@a, [replicate
 
 // -----
 
-// Two meshes that work on the same stage.
+// Two meshes with the same stage.
 dist.process_mesh @a(shape = [1], dim_names = ["x"])
 dist.process_mesh @b(shape = [1], dim_names = ["x"], process_ids = [1])
 dist.process_mesh @c(shape = [1], dim_names = ["x"], process_ids = [2])

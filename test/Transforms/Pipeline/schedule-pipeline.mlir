@@ -13,7 +13,7 @@
 // RUN: tessera explain %t.grad --schedule auto | FileCheck %s --check-prefix=AUTO
 // AUTO: pipeline: 1f1b, 2 stages
 
-// The ops of each mesh in the order of the schedule, sends where their value is made, receives where it is read.
+// The ops of each mesh in the order of the schedule, sends after their operand, receives before their reader.
 dist.process_mesh @a(shape = [1], dim_names = ["x"])
 dist.process_mesh @b(shape = [1], dim_names = ["x"], process_ids = [1])
 

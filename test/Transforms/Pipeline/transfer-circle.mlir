@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --verify-diagnostics --dist-schedule-pipeline
 
-// Each mesh waits for what the other sends later.
+// Each mesh waits for a value that the other sends later.
 dist.process_mesh @a(shape = [1], dim_names = ["x"])
 dist.process_mesh @b(shape = [1], dim_names = ["x"], process_ids = [1])
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32>

@@ -1,6 +1,6 @@
-// Four devices cut a sequence, and heads divide by two: pairs change the sequence for heads, and gather keys and values of the
-// other pair. By hand: query, key, value and output move half of a part of 1 MiB, then key and value of one part arrive: 4 MiB
-// against 6 MiB for keys and values of three devices.
+// Four devices cut a sequence, and two divides the heads: pairs exchange the sequence for heads, and
+// gather keys and values of the other pair. By hand: query, key, value and output move half of a part of
+// 1 MiB, then key and value of one part arrive: 4 MiB against 6 MiB for keys and values of three devices.
 // RUN: tessera explain %s | FileCheck %s
 // RUN: tessera run %s --check
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s --check-prefix=CUT

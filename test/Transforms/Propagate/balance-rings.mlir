@@ -1,5 +1,5 @@
-// dist-balance-rings marks causal rings where the work that balance saves is more than what it moves: long sequences, not short ones,
-// and no ring whose mask is not causal or whose queries are not cut.
+// dist-balance-rings marks causal rings if balancing saves more computation than it adds communication:
+// long sequences, not short ones, and no ring without a causal mask or with uncut queries.
 // RUN: tessera-opt %s --dist-balance-rings | FileCheck %s
 // RUN: tessera-opt %s --dist-balance-rings=remarks=true -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 // RUN: tessera-opt %s --tessera-pipeline="compile-from=normalized attention-sequence=ring objective=bytes compile-to=propagated" | FileCheck %s --check-prefix=BYTES

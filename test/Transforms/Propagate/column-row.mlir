@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s
 
-// Column then row parallel (D4-6): the second weight is cut on its rows because the first is on its
+// Column then row parallel (D4-6): the second weight is cut by rows because the first is cut by
 // columns; its product is partial.
 dist.process_mesh @pod(shape = [2, 4], dim_names = ["dp", "tp"])
 

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-normalize --dist-propagate --split-input-file --verify-diagnostics | FileCheck %s
 // RUN: tessera-opt %s --split-input-file --tessera-pipeline --codegen 2>/dev/null | FileCheck %s --check-prefix=STEPS
 
-// What feeds an argument lies as the argument does, whatever its value is made of.
+// A result that feeds an argument has the argument's sharding, whatever its operands have.
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 
 // CHECK-LABEL: func @annotated_argument
@@ -31,7 +31,7 @@ func.func @annotated_result(%w: tensor<8x8xf32>)
 
 // -----
 
-// Both annotated: the next step needs the argument as it is annotated.
+// Both are annotated: the next step needs the argument with its annotation.
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 
 // CHECK-LABEL: func @both

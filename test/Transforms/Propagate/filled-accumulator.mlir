@@ -1,5 +1,5 @@
-// A filled accumulator is made anew wherever it is needed: that it is not cut as the pooling needs it has no price, and
-// the pooling follows its input.
+// A filled accumulator can be rematerialized anywhere: its reshard for the pooling is free, and the
+// pooling follows its input.
 // RUN: tessera-opt %s --dist-normalize --dist-propagate | FileCheck %s
 
 dist.process_mesh @m(shape = [6], dim_names = ["d"])

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s
 
-// What a loop carries has one sharding: init, argument, yield and result.
+// A loop carry has one sharding: init, argument, yield and result.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 // CHECK-LABEL: func.func @main(
 // CHECK: scf.yield

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" --verify-diagnostics
 
-// An op that nobody knows how to cut is replicated, and says so with its bytes.
+// An op without a sharding rule is replicated, with a remark that has its bytes.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @main(%x: tensor<8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}, %p: f32) -> tensor<9xf32> {
   // expected-remark@+1 {{'tensor.pad' has no sharding rule: it is replicated, 68 bytes of operands and results on every device}}

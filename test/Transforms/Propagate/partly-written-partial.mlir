@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --tessera-pipeline --interpret -o /dev/null | FileCheck %s
 
-// The product is a contribution of each device, and stays one only where what the write keeps of
-// the init is one, too: counted on every device, the init would come out three times.
+// The product is a contribution of each device, and stays one only if the kept elements of the init
+// are contributions, too: otherwise the init would be added three times.
 dist.process_mesh @m(shape = [3], dim_names = ["x"])
 
 // CHECK: result0 : tensor<5x2xf32> = {{\[}}[10, 20], [6, 12], [30, 40], [15, 30], [50, 60]]

@@ -1,8 +1,8 @@
 // RUN: tessera explain %s | FileCheck %s
 
-// The gradient of a block of grouped queries and a residual sum. Ops of which propagation leaves a choice may take
-// the contributions of a product as they are made, cut over "d" and partial over "t": the residual sum is reduced
-// once over "t", and never over "d".
+// The gradient of a block of grouped queries and a residual sum. Ops with several candidate cuts
+// may take the contributions of a product as it computes them, cut over "d" and partial over "t":
+// the residual sum is reduced once over "t", and never over "d".
 // CHECK: collectives
 // CHECK-NOT: @mesh [d] of 2
 // CHECK: total: 4 collectives, 1707520 bytes

@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --tessera-pipeline | FileCheck %s
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s --check-prefix=CUT
 
-// A value pinned whole is cut further for one use. The sum takes it so, too, and what made it is
-// scattered at once instead of being reduced for all.
+// A value pinned whole is cut further for one use. The sum uses that cut, too, and the value is
+// reduce-scattered immediately instead of being all-reduced.
 // CUT-LABEL: func.func @main(
 // CUT: linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\[\], \[\], \["t"\]\]}}>
 // CUT: "parallel", "parallel"]} {{.*}}factors = {{\[\["t"\], \[\]\]}}>

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s
 
-// Both want axis x on the sum; the smaller priority spreads first, though its operand comes second.
+// Both claim axis x of the sum; the smaller priority propagates first, although its operand is second.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 // CHECK-LABEL: func.func @main(
 // CHECK: linalg.generic {{.*}}dist.shardings = [#dist.sharding<@m, [shard(1)]>]

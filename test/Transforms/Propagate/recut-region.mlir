@@ -2,9 +2,9 @@
 // RUN: tessera run %s --function mixer --check
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s --check-prefix=CUT
 
-// Products along the cut dimension, twice. No tensor says a cut of the batch, but it leaves the products whole: x is
-// brought there by one all-to-all of 4 * 16 * 128 * 64 / 8 * 7/8 bytes and back by another; each product gathered x
-// before, 7/8 of its 4 * 16 * 128 * 64 bytes.
+// Products along the cut dimension, twice. No tensor requests a cut of the batch, but it keeps the
+// products local: x moves there by one all-to-all of 4 * 16 * 128 * 64 / 8 * 7/8 bytes and back by
+// another; before, each product gathered x, 7/8 of its 4 * 16 * 128 * 64 bytes.
 // CHECK: all_to_all {{.*}} 57344 on the wire {{.*}} operand 0 of linalg.contract
 // CHECK-NEXT: all_to_all {{.*}} 57344 on the wire {{.*}} operand 1 of linalg.generic
 // CHECK-NEXT: total: 2 collectives

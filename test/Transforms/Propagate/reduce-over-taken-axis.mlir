@@ -1,8 +1,8 @@
 // RUN: tessera-opt %s --dist-guard --dist-normalize --dist-propagate | FileCheck %s
 // RUN: tessera run %s --check
 
-// The second product takes contributions over "a1" and "a2" and gathers its vector over "a2". Its other cuts over "a2"
-// are tried in place of the gather: contributions cannot stay over an axis that a loop takes.
+// The second product takes contributions over "a1" and "a2" and gathers its vector over "a2". Its other cuts
+// over "a2" are tried instead of the gather: contributions cannot stay partial over an axis that cuts a loop.
 // CHECK: linalg.matmul {{.*}}dist.op_sharding = {{.*}}factors = {{\[\[\], \["a0"\], \["a2", "a1"\]\]}}>
 // CHECK: linalg.vecmat {dist.op_sharding = {{.*}}factors = {{\[\["a0"\], \[\]\]}}, forwards = [sum("a1") from [1, 2], sum("a2") from [1, 2]]>
 dist.process_mesh @m(shape = [2, 1, 4], dim_names = ["a0", "a1", "a2"])

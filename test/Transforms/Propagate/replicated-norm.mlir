@@ -2,8 +2,8 @@
 // RUN: tessera run %s --check
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" | FileCheck %s --check-prefix=CUT
 
-// Queries are cut by their columns, keys by their rows, as the cache is. The norm of the replicated rows is needed whole
-// by the queries: it is computed whole, and not cut for the keys and gathered (7/8 of 131072 bytes).
+// Queries are cut by columns, keys by rows, like the cache. The queries need the norm of the replicated
+// rows whole: it is computed whole, not cut for the keys and gathered (7/8 of 131072 bytes).
 // CHECK: collectives
 // CHECK-NOT: on the wire {{.*}} operand 0 of linalg.contract
 // CHECK: total: {{[01]}} {{collectives?}}, {{[0-9]?[0-9]?[0-9]}} bytes

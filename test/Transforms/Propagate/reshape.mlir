@@ -10,7 +10,7 @@ func.func @split_axis(%a: tensor<16xf32> {dist.sharding = #dist.sharding<@m, [sh
   return %0 : tensor<2x8xf32>
 }
 
-// Parts of 3 x 5 that straddle rows are no boxes: nothing passes.
+// Parts of 3 x 5 that straddle rows are not boxes: no axis passes.
 // CHECK-LABEL: func.func @straddles(
 // CHECK: tensor.expand_shape {{.*}} [replicate]
 func.func @straddles(%a: tensor<15xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}) -> tensor<3x5xf32> {
@@ -18,7 +18,7 @@ func.func @straddles(%a: tensor<15xf32> {dist.sharding = #dist.sharding<@m, [sha
   return %0 : tensor<3x5xf32>
 }
 
-// A dimension of extent 1 beside it does not keep an uneven cut from passing, either way.
+// A dimension of extent 1 beside it does not prevent an uneven cut from passing, in either direction.
 // CHECK-LABEL: func.func @units(
 // CHECK: tensor.collapse_shape {{.*}} [shard(0)]{{.*}} : tensor<1x7x3xf32> into tensor<7x3xf32>
 // CHECK: tensor.expand_shape {{.*}} [shard(0)]{{.*}} : tensor<7x3xf32> into tensor<7x1x3xf32>

@@ -1,4 +1,4 @@
-// dist-ring-attention marks what may be a ring; propagation then cuts keys and values like the queries.
+// dist-ring-attention marks candidates for rings; propagation then cuts keys and values like the queries.
 // RUN: tessera-opt %s --dist-ring-attention=remarks=true --verify-diagnostics | FileCheck %s
 // RUN: tessera-opt %s --tessera-pipeline="attention-sequence=ring compile-to=propagated" | FileCheck %s --check-prefix=PROPAGATED
 // RUN: not tessera-opt %s --tessera-pipeline="attention-sequence=rings" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
@@ -51,7 +51,7 @@ func.func @decoding(%q: tensor<1x4xf32>, %k: tensor<32x4xf32>) -> tensor<1x4xf32
   return %0 : tensor<1x4xf32>
 }
 
-// Four keys around each query: a halo is exchanged.
+// Four keys around each query: a halo is exchanged instead.
 // CHECK-LABEL: func.func @window(
 // CHECK-NOT: ring
 func.func @window(%x: tensor<64x4xf32>) -> tensor<64x4xf32> {

@@ -1,8 +1,8 @@
 // RUN: tessera explain %s | FileCheck %s
 // RUN: tessera run %s --check
 
-// Every iteration needs a row that one device has. The rows are gathered in front of the loop, 3/4 of 16 x 8 x 4 bytes, in
-// place of a reduction of each.
+// Every iteration needs a row of one device. The rows are gathered before the loop, 3/4 of 16 x 8 x
+// 4 bytes, instead of one reduction per row.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

@@ -2,8 +2,8 @@
 // RUN: tessera explain %s | FileCheck %s --check-prefix=BYTES
 // RUN: tessera run %s --check
 
-// All devices need what is computed from the rows of one: it sends them once, and all compute. Cut, the rows would be
-// spread first, and then gathered.
+// All devices need a value computed from the rows of one: it sends them once, and all devices
+// compute it. Cut, the rows would first be scattered, and then gathered.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

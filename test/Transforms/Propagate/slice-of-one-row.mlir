@@ -1,7 +1,7 @@
 // RUN: tessera explain %s | FileCheck %s
 // RUN: tessera run %s --check
 
-// A slice of one row is not cut, with the row on one device: its owner sends it to all.
+// A slice of one row, which is on one device, is not cut: its owner sends it to all.
 
 dist.process_mesh @line(shape = [8], dim_names = ["s"])
 

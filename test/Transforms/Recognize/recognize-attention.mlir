@@ -8,7 +8,7 @@
 #output = affine_map<(b, m, n, g) -> (b, m, g)>
 #id = affine_map<(b, m, n) -> (b, m, n)>
 
-// A causal mask becomes code; what the scores were made of is gone.
+// A causal mask becomes code; the ops that computed the scores are erased.
 // CHECK-LABEL: func.func @causal(
 // CHECK-SAME: %[[Q:[^:]*]]: tensor<2x5x3xf32>, %[[K:[^:]*]]: tensor<2x5x3xf32>, %[[V:[^:]*]]: tensor<2x5x4xf32>
 // CHECK-NOT: linalg
@@ -42,7 +42,7 @@ func.func @causal(%q: tensor<2x5x3xf32>, %k: tensor<2x5x3xf32>, %v: tensor<2x5x4
   return %o : tensor<2x5x4xf32>
 }
 
-// The shares are a result, too: nothing changes.
+// The softmax is also a result: nothing changes.
 // CHECK-LABEL: func.func @read_by_others(
 // CHECK-NOT: ext.attention
 // CHECK: return

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --tessera-pipeline --interpret -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --dist-normalize --dist-propagate --dist-insert-reshards | FileCheck %s --check-prefix=IR
 
-// The table is read in a branch of the body: the reshard that makes it whole stands before the op.
+// The table is read in a branch of the body: the reshard that gathers it is placed before the op.
 dist.process_mesh @m(shape = [3], dim_names = ["x"])
 
 // IR-LABEL: func.func @main

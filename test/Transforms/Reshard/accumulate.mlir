@@ -4,7 +4,7 @@
 
 // EXEC: {{^}}check  result0  ok
 
-// What a loop accumulates is reduced once, behind it.
+// The sum that a loop accumulates is reduced once, after it.
 dist.process_mesh @m(shape = [4], dim_names = ["dp"])
 
 // CHECK-LABEL: func.func @sum(
@@ -35,7 +35,7 @@ func.func @sum(%x: tensor<6x32x16xf32> {dist.sharding = #dist.sharding<@m, [shar
   return %g : tensor<16x8xf32>
 }
 
-// So is what it stacks, as the gradients of scanned layers.
+// So are stacked values, such as the gradients of scanned layers.
 // CHECK-LABEL: func.func @stack(
 // CHECK: scf.for
 // CHECK: linalg.reduce

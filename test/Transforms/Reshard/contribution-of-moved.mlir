@@ -1,4 +1,4 @@
-// A value that is needed elsewhere whole and as contributions is moved once: the contributions are made of the moved part.
+// A value needed elsewhere whole and as contributions is moved once: the contributions are made from the moved value.
 // RUN: tessera-opt %s --dist-insert-reshards | FileCheck %s
 
 dist.process_mesh @m(shape = [2, 2], dim_names = ["s", "t"])

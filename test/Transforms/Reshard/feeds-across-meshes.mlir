@@ -1,6 +1,6 @@
 // RUN: tessera run %s --steps 3 --check=interpreter | FileCheck %s
 
-// Each result feeds an argument on the other's mesh: it is sent there in the step.
+// Each result feeds an argument on the other mesh: it is sent there within the step.
 // CHECK: send
 // CHECK: check result0 ok
 // CHECK: check result1 ok

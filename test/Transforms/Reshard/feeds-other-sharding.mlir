@@ -1,6 +1,6 @@
 // RUN: tessera run %s --steps 3 --check=interpreter | FileCheck %s
 
-// Results lie as the arguments that they feed: the reshard is part of the step.
+// Results have the shardings of the arguments that they feed: the reshard is part of the step.
 // CHECK: result0 {{.*}}[partial(sum), replicate]
 // CHECK: result1 {{.*}}[shard(0), shard(1)]
 // CHECK: check result0 ok

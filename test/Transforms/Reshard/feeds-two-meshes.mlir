@@ -1,6 +1,6 @@
 // RUN: tessera run %s --steps 3 --check=interpreter | FileCheck %s
 
-// Arguments that results feed are counted in the program, not in the function of a mesh.
+// Fed arguments are numbered in the program, not in the function of a mesh.
 // CHECK: check result0 ok
 // CHECK: check result1 ok
 dist.process_mesh @p(shape = [2], dim_names = ["x"])

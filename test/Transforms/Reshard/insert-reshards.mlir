@@ -2,7 +2,7 @@
 
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 
-// One reshard serves both uses, and constraints are gone.
+// One reshard serves both uses, and constraints are erased.
 // CHECK-LABEL: func.func @shared(
 // CHECK-COUNT-1: dist.reshard %{{.*}} to #dist.sharding<@m, [shard(1)]>
 // CHECK-NOT: dist.reshard
@@ -15,7 +15,7 @@ func.func @shared(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard
   return %0, %a : tensor<8x8xf32>, tensor<8x8xf32>
 }
 
-// A partial value that two uses want differently is reduced once.
+// A partial value with uses of different shardings is reduced once.
 // CHECK-LABEL: func.func @reduced_once(
 // CHECK: %[[P:.*]] = linalg.matmul
 // CHECK: %[[R:.*]] = dist.reshard %[[P]] to #dist.sharding<@m, [replicate]> {dist.reason = "partial sums reduced: required by several uses"

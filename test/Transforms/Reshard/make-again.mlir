@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --tessera-pipeline | FileCheck %s
 // RUN: tessera run %s --function both_ways --check
 
-// A table that is computed of indices alone is computed wherever it is needed, and never sent.
+// A table computed only from indices is rematerialized wherever it is needed, and never sent.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

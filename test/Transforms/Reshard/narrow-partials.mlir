@@ -4,7 +4,7 @@
 // RUN: tessera explain %s --narrow-reductions --mode dynamic_programming | FileCheck %s --check-prefix=NARROW
 // RUN: tessera run %s --narrow-reductions --check=interpreter | FileCheck %s --check-prefix=EXEC
 
-// A product of bf16 as frontends write it: in f32, then rounded. With --narrow-reductions its
+// A product of bf16 as frontends emit it: in f32, then rounded. With --narrow-reductions its
 // contributions pass the rounding and are sent in bf16.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 

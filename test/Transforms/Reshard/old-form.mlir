@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --verify-diagnostics --dist-insert-reshards
 
-// Files of before op shardings say of results that they are cut, and not how the op is.
+// Files from before op shardings have the shardings of results, but not those of ops.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @main(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>})
     -> (tensor<64xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}) {

@@ -6,7 +6,7 @@
 
 // EXEC: {{^}}check  result0  ok
 
-// Contributions to a result that nobody placed are scattered.
+// Contributions to a result without a placement are scattered.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 
 // OPEN-LABEL: func.func @product(
@@ -20,7 +20,7 @@ func.func @product(%a: tensor<8x32xf32> {dist.sharding = #dist.sharding<@m, [sha
   return %p : tensor<8x16xf32>
 }
 
-// Ops between are cut, linear or not; the first dimension of equal parts is the second here.
+// Ops in between are cut, linear or not; here the second dimension is the first one with equal parts.
 // CHECK-LABEL: func.func @behind(
 // CHECK: dist.reduce_scatter {{.*}} dim = 1 {{.*}} : tensor<6x16xf32> -> tensor<6x4xf32>
 // CHECK: math.tanh
@@ -32,7 +32,7 @@ func.func @behind(%a: tensor<6x32xf32> {dist.sharding = #dist.sharding<@m, [shar
   return %t : tensor<6x16xf32>
 }
 
-// What a loop accumulates is scattered behind it.
+// The sum that a loop accumulates is scattered after it.
 // CHECK-LABEL: func.func @accumulated(
 // CHECK: scf.for
 // CHECK-NOT: dist.all
@@ -55,7 +55,7 @@ func.func @accumulated(%x: tensor<6x32x16xf32> {dist.sharding = #dist.sharding<@
   return %g : tensor<16x16xf32>
 }
 
-// Where no dimension has equal parts, and of a scalar, the whole is on every device.
+// If no dimension has equal parts, and for a scalar, the result is whole on every device.
 // OPEN-LABEL: func.func @uneven(
 // OPEN-SAME: -> (tensor<6x5xf32> {dist.sharding = #dist.sharding<@m, [replicate]>})
 // CHECK-LABEL: func.func @uneven(

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-insert-reshards | FileCheck %s
 
-// A result is partial because its operand is to be, also where that is cut: the cut becomes a contribution.
+// A result is partial because its operand must be, although that is cut: the cut becomes a contribution.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[P:.*]] = dist.reshard %arg0 to #dist.sharding<@mesh, [shard(0), partial(sum)]>
 // CHECK: tensor.pad %[[P]]

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-insert-reshards | FileCheck %s
 
-// The reshape was to pass contributions on; its operand was cut otherwise since then. It is made
-// contributions again, rather than gathered and taken for one by each device.
+// The reshape should forward contributions, but its operand was cut differently since then. The
+// operand becomes contributions again, rather than being gathered and added by each device.
 dist.process_mesh @m(shape = [3], dim_names = ["x"])
 
 // CHECK-LABEL: func.func @reshape

@@ -11,7 +11,7 @@
 
 dist.process_mesh @m(shape = [2, 4], dim_names = ["x", "y"])
 
-// One reshard, two moves: the gather of "y" by way of rows, then a slice.
+// One reshard, two moves: the gather of "y" via rows, then a slice.
 // CHECK-LABEL: func.func @chain(
 // CHECK: %[[SUM:.*]] = dist.reshard %{{.*}}dist.move = #dist.move<reduce_scatter over ["x"] dim = {{[01]}} reduction = sum>
 // CHECK: dist.reshard %[[SUM]]{{.*}}dist.move = #dist.move<all_gather over ["y"] dim = 0>
@@ -24,7 +24,7 @@ func.func @chain(%a: tensor<64x64xf32> {dist.sharding = #dist.sharding<@m, [part
   return %a : tensor<64x64xf32>
 }
 
-// What sends nothing is a chain too.
+// A chain without communication.
 // CHECK-LABEL: func.func @local(
 // CHECK: dist.reshard %{{.*}}dist.move = #dist.move<slice over ["x"] dim = 0>
 // BYTES-NOT: remark

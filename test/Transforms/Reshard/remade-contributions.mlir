@@ -2,9 +2,9 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=resharded" | FileCheck %s
 // RUN: tessera run %s --check
 
-// Experts over "e", their inner features over "t". The zeros that the second product starts from are decided otherwise
-// than it needs them, and contributions besides: they are made again where they are needed, never sent. Two exchanges
-// of tokens, 2 * 3/4 * 131072 bytes, and one sum over "t" of 32768 remain.
+// Experts over "e", their inner features over "t". The initial zeros of the second product have another
+// sharding than it needs, and must be contributions: they are rematerialized where they are needed,
+// never sent. Two exchanges of tokens, 2 * 3/4 * 131072 bytes, and one sum over "t" of 32768 remain.
 // CHECK: %[[ZERO:.*]] = arith.constant {{.*}}[shard(0), replicate]{{.*}} : tensor<8x8x32x64xf32>
 // CHECK: dist.reshard %[[ZERO]] to #dist.sharding<@mesh, [shard(0), partial(sum)]>
 // PLAN: all_to_all {{.*}} 98304 on the wire

@@ -5,10 +5,10 @@
 
 // EXEC: {{^}}check  result0  ok
 
-// Ops that are not linear run between the two halves of an all-reduce where that sends less.
+// Nonlinear ops run between the two halves of an all-reduce if that sends fewer bytes.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 
-// What is gathered is rounded: two bytes an element in place of four.
+// The gathered value is rounded: two bytes per element instead of four.
 // CHECK-LABEL: func.func @rounded(
 // CHECK: %[[P:.*]] = linalg.matmul
 // CHECK: %[[S:.*]] = dist.reshard %[[P]] to #dist.sharding<@m, [shard(0)]> {{.*}} : tensor<64x256xf32>
@@ -23,7 +23,7 @@ func.func @rounded(%a: tensor<64x32xf32> {dist.sharding = #dist.sharding<@m, [sh
   return %t : tensor<64x256xbf16>
 }
 
-// The rows' sums are smaller than the rows. A product that runs over rows is cut, too.
+// The sums of rows are smaller than the rows. A product over rows is also cut.
 // CHECK-LABEL: func.func @rows(
 // CHECK: %[[P:.*]] = linalg.matmul
 // CHECK: dist.reshard %[[P]] to #dist.sharding<@m, [shard(0)]>
@@ -42,7 +42,7 @@ func.func @rows(%a: tensor<64x32xf32> {dist.sharding = #dist.sharding<@m, [shard
   return %r : tensor<64xf32>
 }
 
-// Nothing is saved where as many bytes are needed whole: an all-reduce stays one.
+// As many bytes are needed whole, so nothing is saved: the all-reduce stays.
 // CHECK-LABEL: func.func @whole(
 // CHECK: %[[P:.*]] = linalg.matmul
 // CHECK: dist.reshard %[[P]] to #dist.sharding<@m, [replicate]>

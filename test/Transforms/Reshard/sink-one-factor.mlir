@@ -1,5 +1,5 @@
-// Of the two factors of a product one can stay a contribution: not the larger one, %h, which tanh needs whole anyway,
-// but %k, which then is never reduced.
+// One of the two factors of a product can stay a contribution: not the larger one, %h, which tanh
+// needs whole anyway, but %k, which then is never reduced.
 // RUN: tessera explain %s | FileCheck %s
 // RUN: tessera run %s --check=interpreter | FileCheck %s --check-prefix=SAME
 

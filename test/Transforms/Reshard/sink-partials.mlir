@@ -23,7 +23,7 @@ func.func @branches(%x: tensor<8x16xf32> {dist.sharding = #dist.sharding<@m, [sh
   return %sum : tensor<8x8xf32>
 }
 
-// What is added to contributions is counted once: it becomes one of device 0.
+// A value added to contributions counts once: it becomes a contribution of device 0.
 // CHECK-LABEL: func.func @smaller(
 // CHECK-SAME: %{{.*}}: {{.*}}, %{{.*}}: {{.*}}, %[[S:[^:]*]]: tensor<8x8xf32>
 // CHECK-DAG: %[[P:.*]] = dist.reshard %[[S]] to #dist.sharding<@m, [partial(sum)]>
@@ -49,7 +49,7 @@ func.func @smaller(%x: tensor<8x16xf32> {dist.sharding = #dist.sharding<@m, [sha
   return %rows : tensor<8xf32>
 }
 
-// An exponential is not linear: the reduction stays in front of it, though the rows are smaller.
+// An exponential is not linear: the reduction stays before it, although the rows are smaller.
 // CHECK-LABEL: func.func @nonlinear(
 // CHECK: %[[A:.*]] = linalg.matmul
 // CHECK: %[[R:.*]] = dist.reshard %[[A]] to #dist.sharding<@m, [replicate]>
@@ -72,7 +72,7 @@ func.func @nonlinear(%x: tensor<8x16xf32> {dist.sharding = #dist.sharding<@m, [s
   return %rows : tensor<8xf32>
 }
 
-// Two factors that are both contributions: one is reduced first.
+// Both factors are contributions: one is reduced first.
 // CHECK-LABEL: func.func @product(
 // CHECK: %[[A:.*]] = linalg.matmul {{.*}}[partial(sum)]
 // CHECK: dist.reshard %[[A]] to #dist.sharding<@m, [replicate]>

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=resharded" | FileCheck %s
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=partitioned" | FileCheck %s --check-prefix=LOCAL
 
-// A pipeline written as a roll stacks the results of its last stage: they are sent once, behind the loop.
+// A pipeline written as a rotating buffer stacks the results of its last stage: they are sent once, after the loop.
 
 dist.process_mesh @m(shape = [4], dim_names = ["stage"])
 
@@ -33,7 +33,7 @@ func.func @last_stage(%x: tensor<4x8xf32> {dist.sharding = #dist.sharding<@m, [s
   return %used : tensor<6x8xf32>
 }
 
-// Two stages a device: one of them is stacked.
+// Two stages per device: one of them is stacked.
 // CHECK-LABEL: func.func @stages_of_a_device(
 // CHECK: tensor.expand_shape %{{.*}} output_shape [4, 2, 8]
 // CHECK: tensor.extract_slice %{{.*}}[0, 1, 0] [4, 1, 8]
@@ -54,7 +54,7 @@ func.func @stages_of_a_device(%x: tensor<8x8xf32> {dist.sharding = #dist.shardin
   return %r#1 : tensor<9x8xf32>
 }
 
-// The loop reads the slice, too, so it is sent in each iteration anyway.
+// The loop also reads the slice, so it is sent in each iteration anyway.
 // CHECK-LABEL: func.func @read_in_the_loop(
 // CHECK: scf.for {{.*}} -> (tensor<4x8xf32>, tensor<9x8xf32>) {
 func.func @read_in_the_loop(%x: tensor<4x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>})
@@ -75,7 +75,7 @@ func.func @read_in_the_loop(%x: tensor<4x8xf32> {dist.sharding = #dist.sharding<
   return %r#1 : tensor<9x8xf32>
 }
 
-// What the loop does not write is read from where the stack begins: it must be the same on all devices.
+// Elements that the loop does not write come from the initial stack, which must be equal on all devices.
 // CHECK-LABEL: func.func @stack_of_an_argument(
 // CHECK: scf.for {{.*}} -> (tensor<4x8xf32>, tensor<9x8xf32>) {
 func.func @stack_of_an_argument(%x: tensor<4x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>},

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-insert-reshards --dist-widen-partials | FileCheck %s
 
-// What only moves contributions is f32, too; where they are scattered each device rounds its part.
+// Ops that only move contributions also use f32; after a reduce-scatter each device rounds its part.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 
 // CHECK-LABEL: func.func @moved

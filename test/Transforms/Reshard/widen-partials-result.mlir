@@ -4,8 +4,8 @@
 // RUN: tessera explain %s --narrow-reductions | FileCheck %s --check-prefix=HALF
 // RUN: tessera run %s --check | FileCheck %s --check-prefix=COMPILED
 
-// 257 is 256 in bf16: rounded before they are added, the contributions 257, 2, 2 and 2 make 262;
-// their sum, 263, rounds to 264.
+// 257 is 256 in bf16: rounded before the addition, the contributions 257, 2, 2 and 2 add up to 262;
+// their exact sum, 263, rounds to 264.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 
 // CHECK: result0 : tensor<1x1xbf16> = {{\[\[}}264]]

@@ -23,8 +23,8 @@ func.func @product(%a: tensor<6x8xbf16> {dist.sharding = #dist.sharding<@m, [sha
 
 // -----
 
-// The greatest of rounded values is the rounded greatest: it stays narrow. So does a result that is
-// annotated partial.
+// The maximum of rounded values is the rounded maximum: it stays narrow. So does a result annotated
+// partial.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 
 // CHECK-LABEL: func.func @narrow

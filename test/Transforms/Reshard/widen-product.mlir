@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-insert-reshards --dist-widen-partials --dist-plan-reshards --dist-partition | FileCheck %s
 
-// Contributions to a product that are given in 16 bits are extended, which no product changes.
+// 16-bit contributions to a product are extended, which does not change the product.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 
 // CHECK-LABEL: func.func @main

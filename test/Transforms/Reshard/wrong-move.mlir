@@ -10,7 +10,7 @@ func.func @leads_elsewhere(%a: tensor<8x8xf32> {dist.sharding = #dist.sharding<@
 
 // -----
 
-// The form of older files has the kind alone.
+// Older files have only the kind.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @old(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
   // expected-error @+1 {{'dist.move' must be a #dist.move, on a dist.reshard, got "all_gather"; leave it out and run dist-plan-reshards}}

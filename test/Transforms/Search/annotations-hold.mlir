@@ -1,4 +1,4 @@
-// What the user wrote stays, whatever it costs; what is left open is chosen.
+// The plan respects annotations at any cost; open placements are chosen.
 // RUN: tessera-opt %s --dist-normalize --dist-search | FileCheck %s
 
 dist.process_mesh @pod(shape = [2, 4], dim_names = ["dp", "tp"])

@@ -1,4 +1,4 @@
-// What a sum begins with is an operand as any other: the op is cut as it lies.
+// The initial value of a sum is an operand like any other: the op is cut like it.
 // RUN: tessera-opt %s --dist-normalize --dist-search --dist-insert-reshards | FileCheck %s
 // RUN: tessera-opt %s --dist-normalize --dist-search=mode=recursive_programming --dist-insert-reshards | FileCheck %s
 

@@ -1,4 +1,4 @@
-// Wrong options are named with what there is.
+// Errors of invalid options list the valid ones.
 // RUN: not tessera-opt %s --dist-search=mode=quick 2>&1 | FileCheck %s --check-prefix=MODE
 // RUN: not tessera-opt %s --dist-search=time-limit=0 2>&1 | FileCheck %s --check-prefix=TIME
 // RUN: not tessera-opt %s --dist-search=devices=-2 2>&1 | FileCheck %s --check-prefix=DEVICES

@@ -1,5 +1,5 @@
-// The plan of least memory cuts every argument, though the first product needs one whole: the peak is at the second one.
-// The one of least time keeps it whole, which saves sending.
+// The plan of least memory cuts every argument, although the first product needs one whole: the
+// peak is at the second one. The plan of least time keeps it whole, which saves communication.
 // RUN: tessera-opt %s --dist-normalize --dist-search=minimise=memory | FileCheck %s
 // RUN: tessera-opt %s --dist-normalize --dist-search | FileCheck %s --check-prefix=TIME
 // RUN: not tessera-opt %s --dist-search=minimise=words 2>&1 | FileCheck %s --check-prefix=WORDS

@@ -1,5 +1,5 @@
-// Axes that no annotation tells apart are searched as few: a mesh of ten axes is no more work than one of three, and all
-// loops can be cut. What an annotation tells apart stays apart.
+// Axes that no annotation distinguishes are merged for the search: a mesh of ten axes takes no longer
+// than one of three, and all loops can be cut. Axes that an annotation distinguishes stay separate.
 // RUN: tessera-opt %s --split-input-file --dist-normalize --dist-search="time-limit=20" | FileCheck %s
 
 dist.process_mesh @many(shape = [2, 2, 2, 2, 2, 2, 2, 2, 2, 2], dim_names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"])

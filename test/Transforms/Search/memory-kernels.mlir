@@ -1,12 +1,12 @@
-// What a kernel hands on takes no memory, however far apart its ops stand: a gradient in gather form and the update that
-// is the only one to read it are one kernel. What is sent in between does take it.
-// The estimate is the arena's, to the byte.
+// Values inside a kernel take no memory, however far apart its ops are: a gradient in gather form
+// and its only reader, the update, are one kernel. Values sent in between do take memory. The
+// estimate equals the arena in bytes.
 // RUN: rm -rf %t && split-file %s %t
 // RUN: tessera explain %t/one.mlir --mode dynamic_programming --json - | FileCheck %s --check-prefix=ONE
 // RUN: tessera explain %t/sent.mlir --mode dynamic_programming --json - | FileCheck %s --check-prefix=SENT
 
 //--- one.mlir
-// Two tables of 1 MiB on each of two devices, 16 rows and their numbers; results take the place of the tables.
+// Two tables of 1 MiB on each of two devices, 16 rows and their numbers; results overwrite the tables.
 // ONE: "peak_memory_bytes": 2099264
 // ONE: "memory": 2099264
 #whole = affine_map<(r, c, i) -> (r, c)>
@@ -44,8 +44,8 @@ func.func @one_kernel(%t0: tensor<8192x64xf32> {dist.sharding = #columns}, %t1: 
 }
 
 //--- sent.mlir
-// The sum over the devices is not a part of a kernel: a table of 2 MiB, the same of the gradient, and 48 KiB of what
-// it is made of.
+// The sum over the devices is not part of a kernel: a table of 2 MiB, a gradient of 2 MiB, and 48
+// KiB of its operands.
 // SENT: "peak_memory_bytes": 4243456
 // SENT: "memory": 4243456
 dist.process_mesh @line(shape = [2], dim_names = ["d"])

@@ -1,5 +1,5 @@
-// What a loop reads from outside is live until the loop ends, also when it is sent in front of it and the iteration reads
-// it first. A slice at a computed index is a copy. The estimate is the arena's but for the loop's counter.
+// A value that a loop reads from outside is live until the loop ends, also if it is sent before the loop and read first
+// in the iteration. A slice at a computed index is a copy. The estimate equals the arena except for the loop counter.
 // RUN: tessera explain %s --mode dynamic_programming --json - | FileCheck %s
 // CHECK: "peak_memory_bytes": 7012416
 // CHECK: "memory": 7012352,

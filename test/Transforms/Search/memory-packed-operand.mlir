@@ -1,5 +1,5 @@
-// An operand whose summed loops do not lie together is copied into rows for the product: beside the operand, which is read
-// again behind it, a copy is live while the product runs. The estimate is the arena's, to the byte.
+// An operand with summed loops that are not contiguous is copied into rows for the product: the operand
+// is read again later, so both are live during the product. The estimate equals the arena in bytes.
 // RUN: tessera explain %s --mode dynamic_programming --json - | FileCheck %s
 // CHECK: "peak_memory_bytes": [[PEAK:[0-9]+]]
 // CHECK: "memory": [[PEAK]],

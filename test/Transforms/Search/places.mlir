@@ -1,4 +1,4 @@
-// What two ops need in two ways is sent once where both can cut it from the whole.
+// A value that two ops need in two shardings is sent once if both can slice it from the whole.
 // RUN: tessera-opt %s --dist-normalize --dist-search=topology=%source/share/topologies/8gpu.json --dist-insert-reshards | FileCheck %s
 // RUN: tessera explain %s --mode dynamic_programming --topology %source/share/topologies/8gpu.json | FileCheck %s --check-prefix=REPORT
 

@@ -1,5 +1,5 @@
-// A transposition that a product reads as a view takes no time; the next one of the same shape, which is a copy, does:
-// the price of one is not that of the other.
+// A transposition that a product reads as a view takes no time; the next one of the same shape, a
+// copy, does: they have different costs.
 // RUN: tessera-opt %s --split-input-file --dist-normalize --dist-search | FileCheck %s
 
 // CHECK: dist.search = {{.*}}compute = [[COMPUTE:[^ ]+]] : f64

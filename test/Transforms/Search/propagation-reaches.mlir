@@ -1,5 +1,5 @@
-// What an annotation reaches is completed at least cost, also one that leaves axes open; without any annotation all
-// that arguments reach is decided.
+// Values connected to an annotation are completed at the least cost, also from open annotations;
+// without annotations, all values connected to arguments are decided.
 // RUN: tessera-opt %s --split-input-file --dist-normalize --dist-search=mode=sharding_propagation | FileCheck %s
 
 dist.process_mesh @grid(shape = [2, 4], dim_names = ["a", "b"])

@@ -1,4 +1,4 @@
-// Every choice says what it saves and what the runner-up costs; the module says what the plan is.
+// Every choice has a remark with its saving and the cost of the runner-up; the module has one with the plan.
 // RUN: tessera-opt %s --dist-normalize --dist-search="devices=4" 2>&1 | FileCheck %s
 
 // CHECK: remark: 'x': chose #dist.sharding<@mesh, [{{.*}}]>{{.*}}; runner-up #dist.sharding<@mesh, [{{.*}}]> costs {{.*}} us more

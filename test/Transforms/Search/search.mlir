@@ -1,4 +1,4 @@
-// A program without annotations: the product is cut, and what is written needs no other pass to decide.
+// A program without annotations: the product is cut, and the result leaves no decision to other passes.
 // RUN: tessera-opt %s --dist-normalize --dist-search=devices=8 | FileCheck %s
 // RUN: tessera-opt %s --dist-normalize --dist-search="devices=8 mode=recursive_programming" | FileCheck %s
 // RUN: tessera-opt %s --dist-normalize --dist-search=devices=8 --dist-insert-reshards | FileCheck %s --check-prefixes=CHECK,INSERTED

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-print-rules --verify-diagnostics -o /dev/null
 
-// Rules of linalg ops are read off indexing maps, iterator types and bodies.
+// Rules of linalg ops are derived from indexing maps, iterator types and bodies.
 
 func.func @matmul(%a: tensor<8x4xf32>, %b: tensor<4x16xf32>, %c: tensor<8x16xf32>) -> tensor<8x16xf32> {
   // expected-remark @+1 {{([i, k], [k, j], [i, j]) -> ([i, j]) {i = 8, j = 16, k = 4} sum over k, operand 2 accumulates; forwards sums from {0, 2} {1, 2}}}
@@ -26,7 +26,7 @@ func.func @dot(%x: tensor<8xf32>, %y: tensor<8xf32>, %c: tensor<f32>) -> tensor<
   return %0 : tensor<f32>
 }
 
-// A window of two rows more than iterations, a stride of 2; the kernel's loops lie within it.
+// A window over two more rows than iterations, with stride 2; the loops of the kernel are inside it.
 func.func @conv(%x: tensor<2x9x9x3xf32>, %k: tensor<3x3x3x8xf32>, %c: tensor<2x4x4x8xf32>) -> tensor<2x4x4x8xf32> {
   // expected-remark @+1 {{([i, j * 2 .. + 3, k * 2 .. + 3, o], [m, n, o, l], [i, j, k, l]) -> ([i, j, k, l]) {i = 2, j = 4, k = 4, l = 8, m = 3, n = 3, o = 3} sum over o, whole m n, operand 2 accumulates; forwards sums from {0, 2} {1, 2}}}
   %0 = linalg.conv_2d_nhwc_hwcf {strides = dense<2> : tensor<2xi64>} ins(%x, %k : tensor<2x9x9x3xf32>, tensor<3x3x3x8xf32>) outs(%c : tensor<2x4x4x8xf32>) -> tensor<2x4x4x8xf32>
@@ -67,7 +67,7 @@ func.func @reduce_sum(%a: tensor<8x4xf32>, %c: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
-// A maximum is cut, and forwards no sums.
+// A maximum can be cut, and forwards no sums.
 func.func @reduce_max(%a: tensor<8x4xf32>, %c: tensor<4xf32>) -> tensor<4xf32> {
   // expected-remark @+1 {{([i, j], [j]) -> ([j]) {i = 8, j = 4} max over i, operand 1 accumulates}}
   %0 = linalg.reduce ins(%a : tensor<8x4xf32>) outs(%c : tensor<4xf32>) dimensions = [0]
@@ -78,7 +78,7 @@ func.func @reduce_max(%a: tensor<8x4xf32>, %c: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
-// How an integer exclusive or combines is not said by a reduction of the dialect: the loop stays whole.
+// No reduction of the dialect is an integer exclusive or: the loop stays whole.
 func.func @reduce_xor(%a: tensor<8x4xi32>, %c: tensor<4xi32>) -> tensor<4xi32> {
   // expected-remark @+1 {{([i, j], [j]) -> ([j]) {i = 8, j = 4} whole i}}
   %0 = linalg.reduce ins(%a : tensor<8x4xi32>) outs(%c : tensor<4xi32>) dimensions = [0]
@@ -116,7 +116,7 @@ func.func @multiply(%a: tensor<8x4xf32>, %b: tensor<8x4xf32>, %c: tensor<8x4xf32
   return %0 : tensor<8x4xf32>
 }
 
-// Reads a diagonal: one loop in two dimensions is not cut.
+// A diagonal uses one loop in two dimensions, so it is not cut.
 func.func @diagonal(%a: tensor<8x8xf32>, %c: tensor<8xf32>) -> tensor<8xf32> {
   // expected-remark @+1 {{([i, i], [i]) -> ([i]) {i = 8} whole i; forwards sums from {0} {0, 1}}}
   %0 = linalg.generic {indexing_maps = [#diagonal, #vector], iterator_types = ["parallel"]}

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-print-rules --verify-diagnostics -o /dev/null
 
-// Which elements of each operand are elements of the result, along the one dimension.
+// The segments of the operands along the one dimension.
 
 func.func @flip(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   // expected-remark @+1 {{([i(t at 7 - t, t < 8), j]) -> ([i, j]) {i = 8, j = 4}; forwards sums from {0}}}

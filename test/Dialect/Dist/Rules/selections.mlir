@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-print-rules --verify-diagnostics -o /dev/null
 
-// Look-ups and sums written at indices, spelled as sums in which one iteration counts: a table that is cut over its rows
-// leaves contributions.
+// Look-ups and scatter-adds, written as sums in which one iteration is not zero: a table that is
+// cut over its rows yields contributions.
 
 #row = affine_map<(i, j, v) -> (i)>
 #table = affine_map<(i, j, v) -> (v, j)>

@@ -1,7 +1,7 @@
 // RUN: tessera-opt %s --dist-print-rules --verify-diagnostics -o /dev/null
 
-// Slices at fixed places say which elements are read. Where one begins may be data: then the owner of an element acts,
-// and what a device has of the slice is a contribution.
+// Slices at constant offsets determine the elements read. If the offset is data, the owner of an
+// element acts, and each device has a contribution to the slice.
 
 func.func @dynamic(%x: tensor<8x6xf32>, %w: tensor<2x6xf32>, %i: index) -> (tensor<2x6xf32>, tensor<8x6xf32>, tensor<4x6xf32>, tensor<8x6xf32>) {
   // expected-remark @+1 {{([i, k], []) -> ([j, k]) {i = 8, j = 2, k = 6} sum over i, whole j; forwards sums from {0}}}

@@ -8,7 +8,7 @@ func.func @expand(%a: tensor<24x5xf32>) -> tensor<4x6x5xf32> {
   return %0 : tensor<4x6x5xf32>
 }
 
-// A dimension of extent 1 beside a longer one is not one of the joined dimension.
+// A dimension of extent 1 is not a factor of a merged dimension.
 func.func @collapse(%a: tensor<4x1x6x5xf32>) -> tensor<24x5xf32> {
   // expected-remark @+1 {{([i, j, k, l]) -> ([ik, l]) {i = 4, j = 1, k = 6, l = 5} whole j; forwards sums from {0}}}
   %0 = tensor.collapse_shape %a [[0, 1, 2], [3]] : tensor<4x1x6x5xf32> into tensor<24x5xf32>
@@ -56,7 +56,7 @@ func.func @sources(%v: f32) -> (tensor<4x5xf32>, tensor<4x5xf32>, tensor<4xf32>,
   %1 = tensor.splat %v : tensor<4x5xf32>
   // expected-remark @+1 {{() -> ([i]) {i = 4}}}
   %2 = arith.constant dense<1.0> : tensor<4xf32>
-  // Each device holds all of a constant of several values.
+  // Each device holds all elements of a constant that is not a splat.
   // expected-remark @+1 {{() -> ([i]) {i = 2} whole i}}
   %3 = arith.constant dense<[1.0, 2.0]> : tensor<2xf32>
   return %0, %1, %2, %3 : tensor<4x5xf32>, tensor<4x5xf32>, tensor<4xf32>, tensor<2xf32>
