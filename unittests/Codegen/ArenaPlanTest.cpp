@@ -20,37 +20,37 @@ static Buffer buffer(int64_t bytes, std::vector<std::pair<int64_t, int64_t>> liv
   return result;
 }
 
-TEST(ArenaPlan, BuffersOfOneTimeLieApart) {
+TEST(ArenaPlan, SimultaneousBuffersAreDisjoint) {
   Buffer a = buffer(100, {{0, 5}}), b = buffer(100, {{5, 9}});
   EXPECT_EQ(planArena({&a, &b}), 256);
   EXPECT_NE(a.offset, b.offset);
 }
 
-TEST(ArenaPlan, BuffersOfDifferentTimesShare) {
+TEST(ArenaPlan, DisjointLiveRangesShareMemory) {
   Buffer a = buffer(128, {{0, 4}}), b = buffer(128, {{5, 9}});
   EXPECT_EQ(planArena({&a, &b}), 128);
   EXPECT_EQ(planArena({&a, &b}, /*reuse=*/false), 256);
 }
 
-TEST(ArenaPlan, AnotherLivesBetweenTwoLives) {
+TEST(ArenaPlan, ReusesMemoryBetweenTwoLiveRanges) {
   Buffer a = buffer(64, {{0, 2}, {8, 9}}), b = buffer(64, {{3, 7}});
   EXPECT_EQ(planArena({&a, &b}), 64);
 }
 
-TEST(ArenaPlan, SmallestGapThatHolds) {
+TEST(ArenaPlan, TakesTheSmallestSufficientGap) {
   Buffer a = buffer(640, {{0, 1}}), b = buffer(320, {{0, 8}}), c = buffer(256, {{0, 1}}),
          d = buffer(192, {{1, 9}}), e = buffer(128, {{5, 6}});
   EXPECT_EQ(planArena({&a, &b, &c, &d, &e}), 640 + 320 + 256 + 192);
   EXPECT_EQ(e.offset, c.offset);
 }
 
-TEST(ArenaPlan, WhatLivesAllTheTimeLiesBelow) {
+TEST(ArenaPlan, PermanentBuffersAreAtTheBottom) {
   Buffer a = buffer(640, {{0, 1}}), b = buffer(64, {{0, 9}}), c = buffer(640, {{5, 9}});
   EXPECT_EQ(planArena({&a, &b, &c}), 704);
   EXPECT_EQ(b.offset, 0);
 }
 
-TEST(ArenaPlan, AsSmallAsWhatIsAlive) {
+TEST(ArenaPlan, ArenaEqualsThePeak) {
   std::mt19937 random(7);
   int least = 0;
   for (int round = 0; round < 200; ++round) {

@@ -65,7 +65,7 @@ TEST(KernelApi, Diagnostics) {
   EXPECT_NE(error(kTwo, options).find("unknown CPU 'pentium-fantasy'"), std::string::npos);
 }
 
-TEST(KernelApi, SameBytesWhateverTheThreads) {
+TEST(KernelApi, BytesAreIndependentOfThreads) {
   CpuOptions one, three;
   one.threads = 1;
   three.threads = 3;

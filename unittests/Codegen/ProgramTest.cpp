@@ -384,7 +384,7 @@ func.func @second(%b: tensor<8x2xf32> {dist.name = "b", dist.argument = 1, dist.
   expectClose(program.get("z"), b);
 }
 
-TEST(Program, ExchangeBetweenArrangementsOfTheSameDevices) {
+TEST(Program, ExchangeBetweenMeshesOfTheSameDevices) {
   Program program(std::string(kMaps) + R"(
 dist.process_mesh @a(shape = [4], dim_names = ["x"])
 dist.process_mesh @b(shape = [2, 2], dim_names = ["p", "q"], process_ids = [3, 1, 2, 0])

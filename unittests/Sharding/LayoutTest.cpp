@@ -96,7 +96,7 @@ TEST(Layout, MaxValidElementsIsTheLargestDevice) {
     }
 }
 
-TEST(Layout, RootHoldsAll) {
+TEST(Layout, RootHoldsAllElements) {
   // A step of the whole extent assigns everything to coordinate 0: the layout after gather and
   // reduce.
   Mesh mesh = makeMesh({3});

@@ -55,7 +55,7 @@ TEST(Move, ReducesTheAxesOfItsGroup) {
   EXPECT_FALSE(leads(reduce_scatter, kB, cut({kA, {}}, kB), cut({kAB, {}}), 7));
 }
 
-TEST(Move, MovesAxesFromDimensionToDimension) {
+TEST(Move, MovesAxesBetweenDimensions) {
   using enum CollectiveKind;
   EXPECT_TRUE(leads(all_to_all, kB, cut({kAB, {}}), cut({kA, kB}), 0, 1));
   EXPECT_FALSE(leads(all_to_all, kB, cut({kAB, {}}), cut({kA, kB}), 1, 0));
@@ -66,7 +66,7 @@ TEST(Move, MovesAxesFromDimensionToDimension) {
   EXPECT_FALSE(leads(permute, kAB, cut({kA, {}}), cut({kB, {}})));
 }
 
-TEST(Move, MakesContributionsOfWholesAndOfParts) {
+TEST(Move, MakesPartialsFromReplicasAndShards) {
   using enum CollectiveKind;
   EXPECT_TRUE(leads(slice, kB, cut({kA, {}}), cut({kA, {}}, kB), 0, 0, true));
   EXPECT_TRUE(leads(slice, kB, cut({kAB, {}}), cut({kA, {}}, kB), 0, 0, true));

@@ -38,7 +38,7 @@ template <typename Visit> void forEachMove(const Visit &visit) {
   }
 }
 
-TEST(ReshardGraph, TrafficInClosedFormIsThatOfLayouts) {
+TEST(ReshardGraph, ClosedFormTrafficEqualsThatOfLayouts) {
   int64_t moves = 0;
   forEachMove([&](const Mesh &mesh, const std::vector<int64_t> &shape, const ReshardGraph &graph,
                   const Move &move) {
@@ -105,7 +105,7 @@ TEST(ReshardGraph, MovesFindTheirElementsInTheGroup) {
   });
 }
 
-TEST(ReshardCache, HasOnePlannerAMachine) {
+TEST(ReshardCache, HasOnePlannerPerMachine) {
   ReshardCache cache;
   Topology slow;
   slow.links[0].link.rate /= 2;
@@ -115,7 +115,7 @@ TEST(ReshardCache, HasOnePlannerAMachine) {
   EXPECT_NE(&cache.planner(Objective::time, slow), &planner);
 }
 
-TEST(ReshardCache, TellsMeshesOfOneNameApart) {
+TEST(ReshardCache, DistinguishesMeshesOfOneName) {
   ReshardPlanner planner;
   Mesh two = makeMesh({2}), four = makeMesh({4});
   TensorSharding cut = TensorSharding::replicated(1);
@@ -129,7 +129,7 @@ TEST(ReshardCache, TellsMeshesOfOneNameApart) {
   EXPECT_EQ(&planner.table(two, {64}, 4), &planner.table(Mesh(two), {64}, 4));
 }
 
-TEST(ReshardCache, ThreadsMayShareIt) {
+TEST(ReshardCache, IsThreadSafe) {
   ReshardCache cache;
   Mesh mesh = makeMesh({2, 4});
   std::vector<double> seconds(4);

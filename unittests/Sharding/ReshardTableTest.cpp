@@ -62,11 +62,11 @@ void expectPlannersTimes(const Topology &topology, double slowest, int64_t sameO
   EXPECT_GE(equal, pairs * sameOfTen / 10);
 }
 
-TEST(ReshardTable, IsThePlannersTimeOfChains) {
+TEST(ReshardTable, TimesOfChainsEqualThePlanner) {
   expectPlannersTimes(Topology(), 2.5, 7);
 }
 
-TEST(ReshardTable, IsThePlannersTimeOfCopies) {
+TEST(ReshardTable, TimesOfCopiesEqualThePlanner) {
   Topology topology;
   topology.algorithms = {Algorithm::shared_memory};
   topology.links[0].link = {1e-6, 2e9, CopyRates{3e9, 1e9, 2e9, 7e8}};
@@ -115,7 +115,7 @@ TensorSharding cut(const Mesh &mesh, const std::vector<int64_t> &rows,
   return sharding;
 }
 
-TEST(ReshardTable, TakesAxesTogetherOnManyAxes) {
+TEST(ReshardTable, MergesAxesOnMeshesOfManyAxes) {
   Mesh many = makeMesh({2, 2, 2, 2, 2, 2, 2, 2}), few = makeMesh({16, 16});
   ReshardPlanner planner;
   ReshardTable table(many, {1024, 1024}, 4, planner), joined(few, {1024, 1024}, 4, planner);
@@ -138,7 +138,7 @@ TEST(ReshardTable, TakesAxesTogetherOnManyAxes) {
   EXPECT_LE(turned, table.seconds(mixed, cut(many, {}, {})) * (1 + 1e-9));
 }
 
-TEST(ReshardTable, InAHurryPricesAChainThatWorks) {
+TEST(ReshardTable, HurriedTimesAreThoseOfAGenericChain) {
   Mesh mesh = makeMesh({2, 4});
   ReshardPlanner planner;
   ReshardTable table(mesh, {1024, 2048}, 4, planner);
@@ -149,7 +149,7 @@ TEST(ReshardTable, InAHurryPricesAChainThatWorks) {
           << toString(mesh, source) << " to " << toString(mesh, target);
 }
 
-TEST(ReshardTable, AsksThePlannerForPartsOfAxes) {
+TEST(ReshardTable, UsesThePlannerForPartsOfAxes) {
   Mesh mesh = makeMesh({2, 4});
   ReshardPlanner planner;
   ReshardTable table(mesh, {64, 64}, 4, planner);

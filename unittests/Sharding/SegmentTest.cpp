@@ -75,7 +75,7 @@ void check(const Mesh &mesh, const AxisList &had, const AxisList &cut, int64_t e
 
 } // namespace
 
-TEST(Segment, DevicesGetWhatTheirPartsTakeOver) {
+TEST(Segment, DevicesReceiveTheSegmentsOfTheirParts) {
   std::mt19937 random(7);
   auto draw = [&](int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(random);
@@ -130,7 +130,7 @@ TEST(Segment, WindowsOfWellKnownMoves) {
             (std::vector<Window>{{0, 0, 0, 1, 1, 7, 1, 1}}));
 }
 
-TEST(Segment, ASelectionThatAllNeedIsGathered) {
+TEST(Segment, ASelectionNeededByAllIsGathered) {
   Mesh line = makeMesh({8});
   TensorSharding shard{{{whole(line, 0)}}, {}, {}, {}};
   ReshardPlan plan = planReshard(
@@ -141,7 +141,7 @@ TEST(Segment, ASelectionThatAllNeedIsGathered) {
   EXPECT_TRUE(leadsToTarget(plan.moves[0]));
 }
 
-TEST(Segment, AnExchangeOfSeveralTensorsIsPaidForByTheBusiestDevice) {
+TEST(Segment, AnExchangeOfSeveralTensorsCostsTheBusiestDevice) {
   Mesh line = makeMesh({8});
   AxisList a{whole(line, 0)};
   Layout source = layoutOf({1024}, {a});

@@ -53,7 +53,7 @@ TEST(ShardingRule, OperandsAndResultsFollowFromTheFactors) {
   EXPECT_EQ(resultSharding(rule, 0, op), partial);
 }
 
-TEST(ShardingRule, ForwardsAreOfTheOperandsThatBringThem) {
+TEST(ShardingRule, ForwardsNameTheirOperands) {
   ShardingRule rule = matmul();
   PartialAxis b{kB[0], ReduceKind::sum};
   OpSharding op{{kA, {}, {}}, {{b, {0, 2}}}};
@@ -76,7 +76,7 @@ TEST(ShardingRule, ProjectsADimensionOfSeveralFactors) {
   EXPECT_EQ(axes, (FactorAxes{{}, {}}));
 }
 
-TEST(ShardingRule, LegalizeDropsWhatARuleCannotHonour) {
+TEST(ShardingRule, LegalizeDropsUnsupportedAxes) {
   ShardingRule rule = matmul();
   rule.factors[1].kind = FactorKind::replicate;
   EXPECT_EQ(legalize(rule, {kA, kB, {}}), (FactorAxes{kA, {}, {}}));

@@ -36,7 +36,7 @@ Mesh mesh(std::vector<int64_t> shape, std::vector<std::string> names) {
   return result;
 }
 
-TEST(Topology, AnAxisHasTheInnermostLinkThatJoinsItsLines) {
+TEST(Topology, AnAxisHasTheInnermostLinkOfItsDevices) {
   TopologyError error;
   std::optional<Topology> topology = parseTopology(kTwoNodes, error);
   ASSERT_TRUE(topology) << error.message;
@@ -79,7 +79,7 @@ Traffic traffic(int64_t wireBytes) {
   return result;
 }
 
-TEST(Topology, TheFastestAlgorithmIsTaken) {
+TEST(Topology, ChoosesTheFastestAlgorithm) {
   TopologyError error;
   Topology topology = *parseTopology(kTwoNodes, error);
   Mesh line = mesh({16}, {"d"});
@@ -168,7 +168,7 @@ TEST(Topology, InSharedMemoryCopiesAndSumsCount) {
                    8 * 1e-6 + (1 << 20) / 2e9);
 }
 
-TEST(Topology, RatesOfCopiesAreOfSharedMemory) {
+TEST(Topology, CopyRatesRequireSharedMemory) {
   auto errorOf = [](const std::string &copies, const std::string &algorithm) {
     std::string text = kTwoNodes;
     text.insert(text.rfind('}'), ", \"algorithms\": [\"" + algorithm + "\"]");
@@ -257,7 +257,7 @@ TEST(Topology, TheShippedFileIsTheDefault) {
   EXPECT_EQ(shipped->links[0].link.rate, standard.links[0].link.rate);
 }
 
-TEST(Topology, WhatIsWrongIsNamedWithItsLine) {
+TEST(Topology, ErrorsNameTheLine) {
   struct Case {
     std::string from, to, error;
   };

@@ -43,7 +43,7 @@ TEST(Traffic, EvenFormulas) {
   expectTraffic(of(CollectiveKind::exchange, rows, columns), 64, 48, 1, 3);
 }
 
-TEST(Traffic, RunsAreWhatBothBuffersHaveInARow) {
+TEST(Traffic, RunsAreConsecutiveInBothBuffers) {
   auto runOf = [](const Shape &source, const Shape &target) {
     return Traffic::runOf(source, target);
   };
@@ -55,7 +55,7 @@ TEST(Traffic, RunsAreWhatBothBuffersHaveInARow) {
   EXPECT_EQ(runOf({}, {}), 1);
 }
 
-TEST(Traffic, CopiesAreWhatIsWrittenAndWhatIsAdded) {
+TEST(Traffic, CopiesCountWrittenAndAddedBytes) {
   Mesh mesh = makeMesh({4});
   AxisRef a = whole(mesh, 0);
   Layout full = layoutOf({64, 1024}, {{}, {}}), rows = layoutOf({64, 1024}, {{a}, {}});
@@ -88,7 +88,7 @@ TEST(Traffic, CopiesAreWhatIsWrittenAndWhatIsAdded) {
             0);
 }
 
-TEST(Traffic, UnevenAllGatherIsWhatTheEmptiestDeviceLacks) {
+TEST(Traffic, UnevenAllGatherIsThatOfTheEmptiestDevice) {
   Mesh mesh = makeMesh({4});
   Layout rows = layoutOf({5}, {{whole(mesh, 0)}}), full = layoutOf({5}, {{}});
   Traffic traffic = trafficOf(CollectiveKind::all_gather, 4, 4, mesh, rows, mesh, full);
@@ -105,7 +105,7 @@ TEST(Traffic, HaloCountsTwiceAndBothSlabs) {
   expectTraffic(traffic, 2 * 5 * 4, 2 * 5 * 4, 2, 2);
 }
 
-TEST(Traffic, GroupsOfOneAndMovesOfNothingAreSilent) {
+TEST(Traffic, GroupsOfOneAndEmptyMovesSendNothing) {
   Mesh mesh = makeMesh({1, 4});
   Layout full = layoutOf({8}, {{}});
   Layout partial = layoutOf({8}, {{}}, {{whole(mesh, 0), ReduceKind::sum}});

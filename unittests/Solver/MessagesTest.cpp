@@ -75,7 +75,7 @@ double leastOf(const std::vector<double> &values) {
 
 } // namespace
 
-TEST(Messages, BoundAndExcessAreNeverAboveWhatChoicesCost) {
+TEST(Messages, BoundAndExcessNeverExceedTheCostOfChoices) {
   for (uint32_t seed = 0; seed < 150; ++seed) {
     // Classes are refined completely, or hardly: then the slots of an edge differ.
     Problem problem = randomProblem(seed, 2 + seed % 6, 1 + seed % 4, 1 + seed % 3);
@@ -116,7 +116,7 @@ TEST(Messages, BoundOfATreeIsTheOptimum) {
   }
 }
 
-TEST(Messages, EqualLayersAreOneClassEach) {
+TEST(Messages, EqualLayersShareClasses) {
   // A chain of many equal layers of two nodes: the number of classes does not depend on their
   // number.
   auto chain = [](int64_t layers) {
@@ -147,7 +147,7 @@ TEST(Messages, EqualLayersAreOneClassEach) {
   EXPECT_GE(bound, 0.99 * best);
 }
 
-TEST(Messages, ChoicesAlikeCostWhatTheySay) {
+TEST(Messages, ClassChoicesReportTheirCost) {
   for (uint32_t seed = 0; seed < 60; ++seed) {
     Problem problem = randomProblem(seed, 7, 3, 2);
     Source source(problem);
@@ -176,7 +176,7 @@ TEST(Messages, ChoicesAlikeCostWhatTheySay) {
   }
 }
 
-TEST(Messages, QuickAndThoroughBoundsHoldAndHopefulKeepsAnOptimum) {
+TEST(Messages, BoundsHoldAndHopefulKeepsAnOptimum) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     Problem problem = randomProblem(seed, 2 + seed % 6, 2 + seed % 3, 1 + seed % 4);
     Source source(problem);

@@ -28,7 +28,7 @@ int64_t capacityOf(const std::vector<Edge> &edges, uint64_t sourceSide) {
   return total;
 }
 
-TEST(MinimumCut, EqualsTheBestOfAllCutsAndIsNearestToTheSource) {
+TEST(MinimumCut, EqualsBruteForceAndIsNearestToTheSource) {
   std::mt19937 random(1);
   for (int round = 0; round < 300; ++round) {
     int64_t nodes = 2 + static_cast<int64_t>(random() % 7);
@@ -59,7 +59,7 @@ TEST(MinimumCut, EqualsTheBestOfAllCutsAndIsNearestToTheSource) {
   }
 }
 
-TEST(MinimumCut, LongChainsEnd) {
+TEST(MinimumCut, LongChainsTerminate) {
   MinimumCut cut;
   int64_t last = MinimumCut::kSource;
   for (int64_t n = 0; n < 100000; ++n) {

@@ -61,7 +61,7 @@ double leastOf(const Problem &problem) {
 
 } // namespace
 
-TEST(SearchReduced, ChoicesOfWhatIsLeftCostWhatTheirExpansionsDo) {
+TEST(SearchReduced, ReducedCostEqualsCostOfTheExpansion) {
   int smaller = 0;
   for (uint32_t seed = 0; seed < 60; ++seed) {
     Problem problem = randomProblem(seed, 0.1 * (seed % 10));
@@ -79,7 +79,7 @@ TEST(SearchReduced, ChoicesOfWhatIsLeftCostWhatTheirExpansionsDo) {
   EXPECT_GT(smaller, 30);
 }
 
-TEST(SearchReduced, ALoopOfTwoChainsDisappears) {
+TEST(SearchReduced, ACycleOfTwoChainsDisappears) {
   std::mt19937 random(1);
   Problem problem;
   for (int64_t i = 0; i < 8; ++i)
@@ -94,7 +94,7 @@ TEST(SearchReduced, ALoopOfTwoChainsDisappears) {
   EXPECT_DOUBLE_EQ(problem.cost(reduced.expand({})), leastOf(problem));
 }
 
-TEST(SearchReduced, WithoutWorkNothingIsBridged) {
+TEST(SearchReduced, WithoutWorkNoNodeIsBridged) {
   std::mt19937 random(1);
   Problem problem;
   for (int64_t i = 0; i < 4; ++i)

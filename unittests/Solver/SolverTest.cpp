@@ -175,7 +175,7 @@ TEST(Search, PinsAreCompletedAtLeastCost) {
   }
 }
 
-TEST(Search, WhatNoPinReachesStaysStandard) {
+TEST(Search, UnconnectedNodesStayStandard) {
   Problem problem;
   for (int i = 0; i < 4; ++i)
     problem.nodes.push_back({"n", -1, {3, 2, 1}, {}, {}, 1});
@@ -198,7 +198,7 @@ Problem besides(Problem left, const Problem &right) {
   return left;
 }
 
-TEST(Search, WhatPinsAndWishesReachIsCompletedAtLeastCost) {
+TEST(Search, ConnectedNodesAreCompletedAtLeastCost) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     Problem first = randomProblem(seed, {4, 3, 0.4, seed % 2 == 0});
     Problem second = randomProblem(seed + 1000, {4, 3, 0.4, seed % 2 == 0});
@@ -228,7 +228,7 @@ TEST(Search, WhatPinsAndWishesReachIsCompletedAtLeastCost) {
   }
 }
 
-TEST(Search, JoinedCoordinatesAreAmongWhatIsSearched) {
+TEST(Search, JoinedCoordinatesAreSearched) {
   // Chains over three axes of two, ways to cut each: the same choice on all axes is cheapest, and
   // no table of the whole problem is created.
   for (uint32_t seed = 0; seed < 20; ++seed) {
@@ -284,7 +284,7 @@ TEST(Search, RecursiveIsBoundedAndNearTheOptimum) {
   EXPECT_LE(sum, 1.01 * optimum);
 }
 
-TEST(Search, RecursiveIsBoundedWhereItDoesNotSolve) {
+TEST(Search, RecursiveIsBoundedWithoutAnOptimum) {
   // Tables too large to be eliminated; a star has many copies of one edge at a node.
   for (uint32_t seed = 0; seed < 6; ++seed) {
     Problem problem = layers(3 + seed, 24, seed);
@@ -303,7 +303,7 @@ TEST(Search, RecursiveIsBoundedWhereItDoesNotSolve) {
   }
 }
 
-TEST(Search, RecursiveChoosesAxisByAxis) {
+TEST(Search, RecursiveChoosesOneAxisAtATime) {
   // Two axes of two: strategies 00, 01, 10, 11; neighbours must agree on the slow axis.
   Problem problem;
   std::vector<std::vector<int64_t>> axes = {{0, 0}, {0, 1}, {1, 0}, {1, 1}};

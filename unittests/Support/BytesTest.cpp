@@ -13,7 +13,7 @@ using namespace tessera;
 
 namespace {
 
-TEST(Bytes, HaveThreeDigitsInTheUnitThatSuits) {
+TEST(Bytes, ThreeSignificantDigitsInASuitableUnit) {
   EXPECT_EQ(bytesText(0), "0 bytes");
   EXPECT_EQ(bytesText(1), "1 byte");
   EXPECT_EQ(bytesText(1023), "1023 bytes");
@@ -25,7 +25,7 @@ TEST(Bytes, HaveThreeDigitsInTheUnitThatSuits) {
   EXPECT_EQ(exactBytesText(14576410), "13.9 MiB (14576410 bytes)");
 }
 
-TEST(Bytes, AreReadInGibibytesOrWithAUnit) {
+TEST(Bytes, ParsesGibibytesOrAUnit) {
   EXPECT_EQ(parseGibibytes("0.5"), 0.5);
   EXPECT_EQ(parseGibibytes("2G"), 2);
   EXPECT_EQ(parseGibibytes("512M"), 0.5);

@@ -25,14 +25,14 @@ static NumberComparison compared(const std::vector<double> &actual,
   return compareNumbers(numbersOf(actual), numbersOf(expected), rounding, steps);
 }
 
-TEST(Comparison, ToleranceGrowsWithTheRootOfTheSteps) {
+TEST(Comparison, ToleranceGrowsWithTheSquareRootOfTheSteps) {
   EXPECT_EQ(toleranceOf(Rounding::exact, 100), 0);
   EXPECT_EQ(toleranceOf(Rounding::f64, 1), 1e-10);
   EXPECT_EQ(toleranceOf(Rounding::f32, 4), 2e-4);
   EXPECT_EQ(toleranceOf(Rounding::half, 0), 2e-2) << "no step counts as one";
 }
 
-TEST(Comparison, SmallValuesAreComparedWithTheRootMeanSquare) {
+TEST(Comparison, SmallValuesUseTheRootMeanSquare) {
   // The rms is 1: an error of 5e-5 is allowed even if the value is 0.
   auto close = compared({1, -1, 5e-5, std::sqrt(2)}, {1, -1, 0, std::sqrt(2)}, Rounding::f32);
   EXPECT_TRUE(close.equal);
@@ -44,7 +44,7 @@ TEST(Comparison, SmallValuesAreComparedWithTheRootMeanSquare) {
   EXPECT_FALSE(compared({1e-30}, {0}, Rounding::f32).equal) << "beside zeros alone all is large";
 }
 
-TEST(Comparison, NotFinite) {
+TEST(Comparison, NonFiniteValues) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   constexpr double inf = std::numeric_limits<double>::infinity();
   EXPECT_TRUE(compared({nan, inf, -inf, 1}, {nan, inf, -inf, 1}, Rounding::half).equal);
@@ -63,7 +63,7 @@ TEST(Comparison, IntegersAreExact) {
   EXPECT_EQ(different.worst, 1);
 }
 
-TEST(Comparison, ExpectedValuesThatSayLittle) {
+TEST(Comparison, WeakExpectedValues) {
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(compared({nan, nan}, {nan, nan}, Rounding::f32).allNaN);
   EXPECT_TRUE(compared({2, 3}, {2, 2}, Rounding::f32).allSame);

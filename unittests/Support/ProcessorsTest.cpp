@@ -32,12 +32,12 @@ protected:
   std::string root;
 };
 
-TEST_F(Processors, HaveNoQuotaWithoutGroups) {
+TEST_F(Processors, NoQuotaWithoutCgroups) {
   EXPECT_EQ(processorQuota(root), std::nullopt);
   EXPECT_GE(availableProcessors(), 1);
 }
 
-TEST_F(Processors, OfVersionTwoHaveTheLeastOfGroupAndParents) {
+TEST_F(Processors, CgroupV2TakesTheMinimumOfGroupAndParents) {
   write("/proc/self/cgroup", "0::/pod/job");
   write("/sys/fs/cgroup/pod/job/cpu.max", "max 100000");
   EXPECT_EQ(processorQuota(root), std::nullopt);
@@ -47,13 +47,13 @@ TEST_F(Processors, OfVersionTwoHaveTheLeastOfGroupAndParents) {
   EXPECT_EQ(processorQuota(root), 2);
 }
 
-TEST_F(Processors, OfVersionTwoInAContainerReadTheMount) {
+TEST_F(Processors, CgroupV2InAContainerReadsTheMount) {
   write("/proc/self/cgroup", "0::/not/visible/here");
   write("/sys/fs/cgroup/cpu.max", "50000 100000");
   EXPECT_EQ(processorQuota(root), 0.5);
 }
 
-TEST_F(Processors, OfVersionOneHaveAQuotaAndAPeriod) {
+TEST_F(Processors, CgroupV1HasQuotaAndPeriod) {
   write("/proc/self/cgroup", "4:memory:/job\n3:cpu,cpuacct:/job\n2:cpuset:/job");
   write("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "-1");
   write("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000");
@@ -62,7 +62,7 @@ TEST_F(Processors, OfVersionOneHaveAQuotaAndAPeriod) {
   EXPECT_EQ(processorQuota(root), 4);
 }
 
-TEST_F(Processors, IgnoreWhatIsNoQuota) {
+TEST_F(Processors, IgnoresInvalidQuotas) {
   write("/proc/self/cgroup", "garbage\n0:\n0::relative\n0::/a");
   write("/sys/fs/cgroup/a/cpu.max", "1e5 0");
   write("/sys/fs/cgroup/cpu.max", "100000 0");

@@ -20,7 +20,7 @@ using namespace tessera::sharding;
 
 namespace {
 
-TEST(Candidates, LabelsTellEveryListOfDimensionsApart) {
+TEST(Candidates, LabelsDistinguishAllListsOfDimensions) {
   // Up to three parts of one axis of 8, each on a dimension of a tensor of rank 3 or pending in
   // partial sums: every set of lists has a unique label.
   constexpr int64_t kRank = 3;

@@ -38,12 +38,12 @@ std::string scheduled(const std::vector<OverlapStep> &steps, const OverlapLimits
   return text;
 }
 
-TEST(OverlapSchedule, StartsWhereOperandsAreThereAndWaitsForTheFirstReader) {
+TEST(OverlapSchedule, StartsAfterOperandsAndWaitsBeforeTheFirstReader) {
   EXPECT_EQ(scheduled({computes(1), reduces(1, {0}), computes(1, {0}), computes(1, {1, 2})}),
             "0 s1 2 w1 3");
 }
 
-TEST(OverlapSchedule, WhatWaitsLetsLaterStepsGoFirst) {
+TEST(OverlapSchedule, LaterStepsRunBeforeAWaitingOne) {
   EXPECT_EQ(scheduled({computes(1), reduces(1, {0}), computes(1, {1}), computes(2, {0})}),
             "0 s1 3 w1 2");
   EXPECT_EQ(scheduled({computes(1), reduces(1, {0}), computes(1, {1}), computes(2, {0})},
@@ -51,11 +51,11 @@ TEST(OverlapSchedule, WhatWaitsLetsLaterStepsGoFirst) {
             "0 1 2 3");
 }
 
-TEST(OverlapSchedule, NothingToHideBehindIsNotStarted) {
+TEST(OverlapSchedule, CollectivesWithoutOverlapStaySynchronous) {
   EXPECT_EQ(scheduled({computes(1), reduces(5, {0}), computes(1, {1})}), "0 1 2");
 }
 
-TEST(OverlapSchedule, CollectivesOfTwoQueuesHideEachOther) {
+TEST(OverlapSchedule, CollectivesOfTwoQueuesOverlap) {
   EXPECT_EQ(scheduled({computes(1), reduces(1, {0}), reduces(1, {0}, 1), computes(1, {1, 2})}),
             "0 s1 2 w1 3");
 }
@@ -67,7 +67,7 @@ TEST(OverlapSchedule, GathersEndJustBeforeTheirReaders) {
             "0 s2 1 s4 w2 3 w4 5");
 }
 
-TEST(OverlapSchedule, FewGathersAreAheadOfTheirReaders) {
+TEST(OverlapSchedule, LimitsPrefetchedGathers) {
   std::vector<OverlapStep> steps;
   for (unsigned layer = 0; layer < 6; ++layer) {
     steps.push_back(gathers(10));
@@ -87,12 +87,12 @@ TEST(OverlapSchedule, FewGathersAreAheadOfTheirReaders) {
   }
 }
 
-TEST(OverlapSchedule, SecondsAreThoseOfTheLastStepOrCollective) {
+TEST(OverlapSchedule, SecondsEndWithTheLastStepOrCollective) {
   EXPECT_EQ(scheduleOverlap({computes(1), reduces(5, {0}), computes(2, {0})}, {}).seconds, 6);
   EXPECT_EQ(scheduleOverlap({computes(1), reduces(1, {0}), computes(2, {0})}, {}).seconds, 3);
 }
 
-TEST(OverlapSchedule, TheLongestPathGoesFirstWhereItHasNoSlack) {
+TEST(OverlapSchedule, LongestPathWithoutSlackRunsFirst) {
   // Nothing remains to hide 3 if 1, which has no users, runs in its turn.
   std::vector<OverlapStep> steps{computes(1), computes(3, {0}), computes(1, {0}), reduces(2, {2}),
                                  computes(1, {3})};
@@ -100,7 +100,7 @@ TEST(OverlapSchedule, TheLongestPathGoesFirstWhereItHasNoSlack) {
   EXPECT_EQ(scheduled(steps, {true, false, 2}), "0 1 2 3 4");
 }
 
-TEST(OverlapSchedule, TheMostUrgentCollectiveOfAQueueGoesFirst) {
+TEST(OverlapSchedule, MostUrgentCollectiveOfAQueueStartsFirst) {
   std::vector<OverlapStep> steps{reduces(2, {}), reduces(1, {}), computes(3, {1}),
                                  computes(1, {0, 2})};
   EXPECT_EQ(scheduled(steps), "1 s0 2 w0 3");
@@ -109,7 +109,7 @@ TEST(OverlapSchedule, TheMostUrgentCollectiveOfAQueueGoesFirst) {
   EXPECT_EQ(scheduled(steps), "1 s0 2 w0 3");
 }
 
-TEST(OverlapSchedule, QueuesAreNotFilledFurtherThanTheNextStep) {
+TEST(OverlapSchedule, QueuesAreFilledUntilTheNextStep) {
   // 4 becomes ready when 2 could have been in progress for long, and is more urgent.
   std::vector<OverlapStep> steps{computes(1),           reduces(2, {0}), reduces(2, {0}),
                                  computes(1, {0}),      reduces(1, {3}), computes(3, {4}),
@@ -126,13 +126,13 @@ TEST(OverlapSchedule, LoopsWaitForTheQueuesOfTheirCollectives) {
   EXPECT_EQ(scheduleOverlap({computes(1), reduces(2, {0}), loop, computes(1, {1})}, {}).seconds, 5);
 }
 
-TEST(OverlapSchedule, FreeStepsRunWhereTheyAreRead) {
+TEST(OverlapSchedule, FreeStepsRunBeforeTheirReader) {
   EXPECT_EQ(scheduled({computes(1), reduces(1, {0}), computes(0, {1}), computes(1, {0}),
                        computes(1, {2, 3})}),
             "0 s1 3 w1 2 4");
 }
 
-TEST(OverlapSchedule, EachStepRunsOnceBehindWhatItReads) {
+TEST(OverlapSchedule, EachStepRunsOnceAfterItsOperands) {
   std::mt19937 random(7);
   for (int round = 0; round < 500; ++round) {
     std::vector<OverlapStep> steps;

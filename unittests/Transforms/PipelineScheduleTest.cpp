@@ -74,13 +74,13 @@ TEST(PipelineSchedule, Orders) {
                    "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 B0.0 B1.0"}));
 }
 
-TEST(PipelineSchedule, ForwardAlone) {
+TEST(PipelineSchedule, ForwardOnly) {
   Shape shape{2, 3, 1, false};
   for (Schedule schedule : {Schedule::gpipe, Schedule::one_f_one_b, Schedule::zb_h1})
     EXPECT_EQ(texts(schedule, shape), (std::vector<std::string>{"F0 F1 F2", "F0 F1 F2"}));
 }
 
-TEST(PipelineSchedule, IdleTimeIsThatOfTheFormula) {
+TEST(PipelineSchedule, IdleTimeEqualsTheFormula) {
   for (int64_t meshes : {1, 2, 4, 8})
     for (int64_t microBatches : {meshes, 2 * meshes, 4 * meshes})
       for (const Times &times : {Times{1, 1, 1}, Times{1, 1.2, 1}, Times{1, 1.2, 0.8}})
@@ -95,7 +95,7 @@ TEST(PipelineSchedule, IdleTimeIsThatOfTheFormula) {
         }
 }
 
-TEST(PipelineSchedule, MicroBatchesAlive) {
+TEST(PipelineSchedule, LiveMicroBatches) {
   auto alive = [](Schedule schedule, const Shape &shape) {
     std::vector<int64_t> most;
     for (const std::vector<Segment> &segments : order(schedule, shape))
@@ -118,7 +118,7 @@ TEST(PipelineSchedule, FewerMicroBatchesThanMeshes) {
       EXPECT_GE(simulated(schedule, {4, microBatches}, {}), 0);
 }
 
-TEST(PipelineSchedule, Refusals) {
+TEST(PipelineSchedule, Errors) {
   EXPECT_EQ(
       refuse(Schedule::interleaved, {2, 3, 2}),
       "takes micro-batches in groups of 2, one for each mesh; 3 are no multiple of that: take 4");

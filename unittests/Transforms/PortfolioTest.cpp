@@ -105,7 +105,7 @@ func.func @main(%w: tensor<16x64xf32>)" +
 })";
 }
 
-TEST(Portfolio, FindsBatchWeightsAndStateOfAStep) {
+TEST(Portfolio, FindsBatchWeightsAndState) {
   Plans plans(step(), 8);
   EXPECT_EQ(plans["propagation on 8"], "");
   EXPECT_EQ(plans["data parallel over d0 on 8"], "[replicate], [replicate], [shard(1)]");
@@ -119,13 +119,13 @@ TEST(Portfolio, FindsBatchWeightsAndStateOfAStep) {
             "[replicate, shard(1)], -, [shard(1), replicate]");
 }
 
-TEST(Portfolio, TellsWeightsFromDataWithoutFeeds) {
+TEST(Portfolio, DistinguishesWeightsFromDataWithoutFeeds) {
   Plans plans(step("", false), 8);
   EXPECT_EQ(plans["data parallel over d0 on 8"], "[replicate], [replicate], [shard(1)]");
   EXPECT_EQ(plans["ZeRO-3 over d0 on 8"], "[shard(1)], [shard(1)], [shard(1)]");
 }
 
-TEST(Portfolio, KeepsWhatTheProgramSays) {
+TEST(Portfolio, KeepsAnnotations) {
   std::string mesh = "dist.process_mesh @m(shape = [2, 4], dim_names = [\"a\", \"b\"])\n";
   Plans plans(mesh + step(" {dist.sharding = #dist.sharding<@m, [shard(0), ?]>}"), 8);
   EXPECT_EQ(plans["data parallel over a, b on"],
@@ -135,7 +135,7 @@ TEST(Portfolio, KeepsWhatTheProgramSays) {
             "[shard(0), replicate], [replicate, replicate], [replicate, replicate]");
 }
 
-TEST(Portfolio, LeavesAloneWhatDoesNotDivide) {
+TEST(Portfolio, KeepsIndivisibleDimensionsWhole) {
   Plans plans(step(), 6);
   EXPECT_EQ(plans["data parallel over d0 on 6"], "[replicate], [replicate], [shard(1)]");
   EXPECT_EQ(plans["ZeRO-3 over d0 on 6"], "none") << "no dimension of the weights divides by 6";

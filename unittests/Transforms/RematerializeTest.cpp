@@ -27,7 +27,7 @@ Rematerializer gatheredWeight() {
 
 } // namespace
 
-TEST(Rematerialize, SplitsWhatIsIdleAtTheWorstTime) {
+TEST(Rematerialize, SplitsValuesIdleAtThePeak) {
   Rematerializer buffers = gatheredWeight();
   EXPECT_EQ(buffers.peak(), 150);
   EXPECT_EQ(buffers.worst(), 4);
@@ -46,13 +46,13 @@ TEST(Rematerialize, SplitsWhatIsIdleAtTheWorstTime) {
   EXPECT_EQ(buffers.peak(), 100);
 }
 
-TEST(Rematerialize, LeavesWhatFits) {
+TEST(Rematerialize, KeepsValuesWithinTheBudget) {
   Rematerializer buffers = gatheredWeight();
   EXPECT_EQ(buffers.run(150), 0);
   EXPECT_EQ(buffers.peak(), 150);
 }
 
-TEST(Rematerialize, KeepsABaseForWhatIsMadeAgain) {
+TEST(Rematerialize, KeepsOperandsOfRematerializedValues) {
   // The base, of 40 bytes, ends at 1: it is kept until 8, so 60 bytes are freed.
   Rematerializer buffers(10);
   LiveBuffer base{0, 0, 1, 40}, gathered{1, 1, 8, 100, {{2, 2}, {8, 8}}, 0, 0.5};
@@ -69,7 +69,7 @@ TEST(Rematerialize, KeepsABaseForWhatIsMadeAgain) {
   EXPECT_EQ(same.peak(), 200);
 }
 
-TEST(Rematerialize, RepeatsAChainWhoseEndIsLive) {
+TEST(Rematerialize, RepeatsAChainWithALiveEnd) {
   // Sliced from a value that is always live, then gathered: both steps are repeated.
   Rematerializer buffers(10);
   LiveBuffer slice{0, 1, 1, 40, {{1, 1}}, -1, 0.25};
@@ -85,7 +85,7 @@ TEST(Rematerialize, RepeatsAChainWhoseEndIsLive) {
   EXPECT_EQ(buffers.peak(), 140);
 }
 
-TEST(Rematerialize, MakesLateWhatGrows) {
+TEST(Rematerialize, DelaysOpsWithLargerResults) {
   Rematerializer buffers(10);
   buffers.add({{0, 1, 8, 100, {{5, 5}, {8, 8}}}});
   buffers.add({{1, 2, 3, 100}});

@@ -93,7 +93,7 @@ TEST(Artifact, RoundTrip) {
   EXPECT_EQ(serialize(*read), bytes) << "the same input, the same bytes";
 }
 
-TEST(Artifact, EveryTruncationIsRefused) {
+TEST(Artifact, RejectsEveryTruncation) {
   Bytes bytes = serialize(everything());
   for (size_t size = 0; size < bytes.size(); size += size < 400 ? 1 : 61) {
     auto read = parseArtifact(bytes.data(), size, "cut.tsra");
@@ -102,7 +102,7 @@ TEST(Artifact, EveryTruncationIsRefused) {
   }
 }
 
-TEST(Artifact, EveryFlippedBitIsSeenOrHarmless) {
+TEST(Artifact, EveryFlippedBitIsDetectedOrHarmless) {
   Artifact artifact = everything();
   Bytes bytes = serialize(artifact);
   std::string text = toJson(artifact.program);
@@ -119,7 +119,7 @@ TEST(Artifact, EveryFlippedBitIsSeenOrHarmless) {
   EXPECT_GT(refused, bytes.size() * 9 / 10);
 }
 
-TEST(Artifact, FilesAreWrittenWhole) {
+TEST(Artifact, FilesAreWrittenAtomically) {
   std::string path = testing::TempDir() + "/tessera_artifact_test.tsra";
   Artifact artifact = everything();
   ASSERT_TRUE(writeArtifact(artifact, path).ok());
@@ -138,7 +138,7 @@ TEST(Artifact, FilesAreWrittenWhole) {
   EXPECT_FALSE(readArtifact("/tmp"));
 }
 
-TEST(Artifact, EveryWrongReferenceIsRefused) {
+TEST(Artifact, RejectsEveryInvalidReference) {
   using Change = void (*)(Program &);
   struct {
     const char *expected;
@@ -274,7 +274,7 @@ TEST(Artifact, EveryWrongReferenceIsRefused) {
   }
 }
 
-TEST(Artifact, WrongJson) {
+TEST(Artifact, InvalidJson) {
   for (const char *text : {"", "{", "[]", "{\"version\": 2}", "{\"version\": 1}", "null",
                            "{\"version\": 1.5}", "{\"version\": 18446744073709551615}"})
     EXPECT_FALSE(parseProgram(text, 0)) << text;

@@ -53,7 +53,7 @@ TEST(GpuModule, RoundTrip) {
   EXPECT_EQ(read->gpu.images[1].code, Bytes(10, std::byte(2)));
 }
 
-TEST(GpuModule, AnArtifactForTheCpuHasNone) {
+TEST(GpuModule, CpuArtifactsHaveNone) {
   Artifact artifact = gpuArtifact();
   artifact.gpu = {};
   artifact.kernels = Bytes(8);
@@ -63,7 +63,7 @@ TEST(GpuModule, AnArtifactForTheCpuHasNone) {
   EXPECT_TRUE(read->gpu.empty());
 }
 
-TEST(GpuModule, DamageIsRefused) {
+TEST(GpuModule, RejectsDamage) {
   Bytes whole = serialize(gpuArtifact().gpu);
   for (size_t size = 0; size + 1 < whole.size(); size += 7) {
     auto read = parseGpuModule(whole.data(), size);
@@ -76,7 +76,7 @@ TEST(GpuModule, DamageIsRefused) {
             "gpu: the header is longer than the section");
 }
 
-TEST(GpuModule, EveryWrongReferenceIsRefused) {
+TEST(GpuModule, RejectsEveryInvalidReference) {
   using Change = void (*)(GpuModule &);
   struct {
     const char *expected;

@@ -84,7 +84,7 @@ protected:
 
 } // namespace
 
-TEST_F(Driver, StepsFeedTheNext) {
+TEST_F(Driver, ResultsFeedTheNextStep) {
   options.inputs.emplace_back("x", file("x.npy"));
   options.steps = 3;
   for (int64_t n : {1, 2, 4}) {
@@ -126,7 +126,7 @@ TEST_F(Driver, UnsetArgumentsAreRandomAndReproducible) {
   EXPECT_FALSE(checkAgainst(*other, *one));
 }
 
-TEST_F(Driver, ChecksLookAtEveryStep) {
+TEST_F(Driver, ChecksCoverEveryStep) {
   options.inputs.emplace_back("x", file("x.npy"));
   options.steps = 3;
   auto a = runProgram(accumulate(), options), b = runProgram(accumulate(1), options);
@@ -157,7 +157,7 @@ TEST_F(Driver, WritesOutputs) {
   EXPECT_EQ(planSummary(*accumulate()), "1 all_reduce\n");
 }
 
-TEST_F(Driver, ErrorsNameWhatIsWrong) {
+TEST_F(Driver, ErrorMessages) {
   DriverOptions good = options;
   struct {
     std::function<void(DriverOptions &)> change;

@@ -61,7 +61,7 @@ TEST(Npy, EveryTypeRoundTrips) {
     }
 }
 
-TEST(Npy, HeadersAsOthersWriteThem) {
+TEST(Npy, HeadersOfOtherWriters) {
   for (int version : {1, 2, 3}) {
     auto read = parse(fileOf("{'descr':'<i2','fortran_order':False,'shape':(2,3)}", 12, version));
     ASSERT_TRUE(read) << read.message();
@@ -83,7 +83,7 @@ TEST(Npy, FortranOrderIsTransposed) {
     EXPECT_EQ(read->integer(i), expected[i]);
 }
 
-TEST(Npy, BadFilesAreRefusedWithAReason) {
+TEST(Npy, RejectsInvalidFilesWithAReason) {
   struct {
     Bytes bytes;
     const char *expected;

@@ -154,7 +154,7 @@ TEST(Contract, ConvolutionsOfAnyRank) {
   }
 }
 
-TEST(Contract, OrderOfLoopsAndDirectionsDoNotMatter) {
+TEST(Contract, AnyOrderAndDirectionOfLoops) {
   std::mt19937 random(2);
   Convolution conv{2, 1, 5, 19, {7, 9}, {3, 2}, {1, 2}, {2, 1}};
   for (int trial = 0; trial < 20; ++trial) {
@@ -197,7 +197,7 @@ TEST(Contract, ProductsOfSmallImages) {
     }
 }
 
-TEST(Contract, LongWindowsBackwards) {
+TEST(Contract, LongReversedWindows) {
   std::mt19937 random(7);
   for (int64_t images : {1, 30}) {
     ContractStep step;
@@ -215,7 +215,7 @@ TEST(Contract, NoLoops) {
   Trial(ContractStep(), random).check();
 }
 
-TEST(Contract, TilesOfAllSets) {
+TEST(Contract, TilesOfAllInstructionSets) {
   constexpr int64_t kDepth = 29;
   std::mt19937 random(5);
   std::vector<float> a(8 * kDepth);

@@ -39,7 +39,7 @@ TEST(DeviceMemory, PeaksOutliveBlocks) {
   EXPECT_EQ(memoryUse(kDevice + 1).peakReserved, 0) << "another device";
 }
 
-TEST(DeviceMemory, PagesCountWhenTheyAreTouched) {
+TEST(DeviceMemory, OnlyTouchedPagesCount) {
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t size = 16 * page;
   void *data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -126,7 +126,7 @@ GemmStep makeStep(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, b
 
 } // namespace
 
-TEST(Gemm, EveryTypeAgainstThreeLoops) {
+TEST(Gemm, EveryTypeEqualsThreeLoops) {
   std::mt19937 random(3);
   for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32,
                       DType::i16, DType::i8, DType::i1, DType::index})
@@ -206,7 +206,7 @@ TEST(Gemm, ProvidersAgree) {
     }
 }
 
-TEST(Gemm, TilesOfAllSets) {
+TEST(Gemm, TilesOfAllInstructionSets) {
   std::mt19937 random(7);
   for (const GemmKernels *set : allGemmKernels())
     for (int64_t m : {1, 7, 13, 107})
@@ -296,7 +296,7 @@ TEST(Gemm, FewRowsAreCutByColumns) {
   EXPECT_EQ(cut.byColumns, 4);
 }
 
-TEST(Gemm, BitsDoNotDependOnTheNumberOfWorkers) {
+TEST(Gemm, BitsAreIndependentOfTheNumberOfWorkers) {
   for (bool transB : {false, true})
     for (auto [m, n, k] :
          {std::array<int64_t, 3>{1, 8192, 2100}, {64, 512, 1100}, {200, 300, 700}}) {

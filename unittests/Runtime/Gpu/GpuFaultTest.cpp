@@ -117,7 +117,7 @@ class GpuFaults : public testing::TestWithParam<uint64_t> {};
 
 } // namespace
 
-TEST_P(GpuFaults, NoneWithoutAFault) {
+TEST_P(GpuFaults, NoErrorWithoutAFault) {
   RandomProgram program(GetParam());
   for (bool inProcess : {false, true})
     for (uint64_t seed = 0; seed < 5; ++seed) {

@@ -74,7 +74,7 @@ struct BusyProgram {
 
 } // namespace
 
-TEST(GpuStub, EveryLegalOrderGivesTheSameBits) {
+TEST(GpuStub, EveryLegalOrderIsBitwiseEqual) {
   BusyProgram busy;
   Bytes expected;
   for (bool inProcess : {false, true})
@@ -92,7 +92,7 @@ TEST(GpuStub, EveryLegalOrderGivesTheSameBits) {
     }
 }
 
-TEST(GpuStub, SteadyStateAllocatesAndWaitsForNothing) {
+TEST(GpuStub, SteadyStateNeitherAllocatesNorWaits) {
   BusyProgram busy;
   for (bool inProcess : {false, true}) {
     auto executor = busy.open(0, inProcess);
@@ -184,7 +184,7 @@ TEST(GpuStub, MismatchesNameBothCalls) {
   }
 }
 
-TEST(GpuStub, DataDependentLoopsSynchroniseOnceAnIteration) {
+TEST(GpuStub, DataDependentLoopsSynchroniseOncePerIteration) {
   ProgramBuilder b;
   int64_t m = b.mesh(makeMesh({1})), p = b.part(m);
   int64_t limit = b.slot(p, DType::index, Shape{}), value = b.slot(p, DType::index, Shape{});
@@ -274,7 +274,7 @@ TEST(GpuStub, KernelsOfAGpuAreEmulated) {
     }
 }
 
-TEST(GpuHazards, ClocksDecide) {
+TEST(GpuHazards, ComparesVectorClocks) {
   Hazards hazards;
   std::byte memory[64];
   Accessor a{0, 1, nullptr, "a", 0}, b{1, 1, nullptr, "b", 0};
@@ -348,7 +348,7 @@ TEST(GpuPlan, OneStreamNeedsNoEvents) {
   EXPECT_EQ(numWaits(segment), 0);
 }
 
-TEST(GpuPlan, WaitsOnlyWhereIntervalsConflict) {
+TEST(GpuPlan, WaitsOnlyForConflictingIntervals) {
   // Stream 1 reads a result of stream 0; stream 0 continues elsewhere, then overwrites it.
   Segment apart, together;
   for (Segment *segment : {&apart, &together}) {
@@ -368,7 +368,7 @@ TEST(GpuPlan, WaitsOnlyWhereIntervalsConflict) {
   EXPECT_TRUE(together.operations[5].waits.empty());
 }
 
-TEST(GpuPlan, WhatIsKnownIsNotWaitedForAgain) {
+TEST(GpuPlan, SkipsImpliedWaits) {
   Segment segment;
   segment.operations = {operationOn(0, {{0, 64, true}}), operationOn(1, {{0, 64, false}}),
                         operationOn(1, {{0, 64, false}}),

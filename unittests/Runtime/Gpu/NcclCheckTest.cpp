@@ -105,7 +105,7 @@ protected:
 
 } // namespace
 
-TEST_F(NcclCheck, SoundCallsArePassedOnInSilence) {
+TEST_F(NcclCheck, ValidCallsAreForwardedSilently) {
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(allReduce(rank, buffer, buffer, 16), kOk);
     EXPECT_EQ(said, "");
@@ -146,7 +146,7 @@ TEST_F(NcclCheck, SwappedCallsAreFoundByTheLaterRank) {
   EXPECT_TRUE(saidAll({"ncclAllGather of 16", "on rank 0", "ncclAllReduce of 16"})) << said;
 }
 
-TEST_F(NcclCheck, GroupsAndLivesOfCommunicators) {
+TEST_F(NcclCheck, GroupsAndLifetimesOfCommunicators) {
   auto start = find<int (*)()>("ncclGroupStart"), end = find<int (*)()>("ncclGroupEnd");
   auto destroy = find<int (*)(void *)>("ncclCommDestroy");
   EXPECT_EQ(end(), kInvalidUsage);
@@ -158,7 +158,7 @@ TEST_F(NcclCheck, GroupsAndLivesOfCommunicators) {
   EXPECT_TRUE(saidAll({"destroyed"})) << said;
 }
 
-TEST_F(NcclCheck, MessagesStandInTheirCommunicator) {
+TEST_F(NcclCheck, MessagesBelongToTheirCommunicator) {
   using F = int (*)(const void *, size_t, int, int, void *, void *);
   auto send = find<F>("ncclSend");
   EXPECT_EQ(send(buffer, 4, kFloat, 1, comm[0], nullptr), kOk);
@@ -166,7 +166,7 @@ TEST_F(NcclCheck, MessagesStandInTheirCommunicator) {
   EXPECT_EQ(send(buffer, 4, kFloat, 0, comm[0], nullptr), kInvalidUsage) << "to itself";
 }
 
-TEST_F(NcclCheck, MessagesMeetInTheirOrder) {
+TEST_F(NcclCheck, MessagesMatchInOrder) {
   for (size_t count : {4, 8}) {
     EXPECT_EQ(message(0, true, 1, count), kOk);
     EXPECT_EQ(message(1, false, 0, count), kOk) << said;
@@ -198,7 +198,7 @@ TEST_F(NcclCheck, SwappedMessagesDiffer) {
   EXPECT_TRUE(saidAll({"message 1 from rank 0 is 8 float32", "sends 4 float32"})) << said;
 }
 
-TEST_F(NcclCheck, MessagesThatNobodyReceives) {
+TEST_F(NcclCheck, UnreceivedMessages) {
   EXPECT_EQ(message(0, true, 1, 4), kOk);
   EXPECT_EQ(message(0, true, 1, 6), kOk);
   EXPECT_EQ(message(1, false, 0, 4), kOk);
@@ -209,14 +209,14 @@ TEST_F(NcclCheck, MessagesThatNobodyReceives) {
       << said;
 }
 
-TEST_F(NcclCheck, MessagesThatNobodySends) {
+TEST_F(NcclCheck, UnsentMessages) {
   EXPECT_EQ(message(0, false, 1, 4), kOk);
   EXPECT_EQ(end(1, "ncclCommAbort"), kOk) << "an abort is not kept from it";
   EXPECT_TRUE(saidAll({"ncclCommAbort", "message 1 is never sent", "rank 0 waits for 4 float32"}))
       << said;
 }
 
-TEST_F(NcclCheck, ForkedProcessesEndNothing) {
+TEST_F(NcclCheck, ForkedProcessesDoNotFinalize) {
   EXPECT_EQ(message(0, true, 1, 4), kOk);
   EXPECT_EQ(message(1, false, 0, 4), kOk) << said;
   std::fflush(nullptr);
@@ -231,7 +231,7 @@ TEST_F(NcclCheck, ForkedProcessesEndNothing) {
 using Split = int (*)(void *, int, int, void **, void *);
 using AsyncError = int (*)(void *, int *);
 
-TEST_F(NcclCheck, SplitsThatDoNotBlockAreKnownOnceTheyAreDone) {
+TEST_F(NcclCheck, NonBlockingSplitsAreKnownWhenTheyComplete) {
   void *half[2] = {};
   Config config;
   for (int rank = 0; rank < 2; ++rank) {
@@ -246,7 +246,7 @@ TEST_F(NcclCheck, SplitsThatDoNotBlockAreKnownOnceTheyAreDone) {
   EXPECT_TRUE(saidAll({"call 1", "on rank 0"})) << said;
 }
 
-TEST_F(NcclCheck, SplitsOfAGroupAreKnownAtItsEnd) {
+TEST_F(NcclCheck, SplitsInAGroupAreKnownAtItsEnd) {
   void *half[2] = {};
   for (int rank = 0; rank < 2; ++rank) {
     ASSERT_EQ(find<int (*)()>("ncclGroupStart")(), kOk);
@@ -259,7 +259,7 @@ TEST_F(NcclCheck, SplitsOfAGroupAreKnownAtItsEnd) {
   EXPECT_EQ(allReduce(1, buffer, other, 15), kInvalidUsage);
 }
 
-TEST_F(NcclCheck, WhatWasNotSeenBeingMadeIsTakenAsItIs) {
+TEST_F(NcclCheck, UnknownCommunicatorsAreAccepted) {
   auto make = reinterpret_cast<int (*)(void **, int, Id, int)>(
       ::dlsym(library, "pncclCommInitRank")); // bypasses the checker
   for (int rank = 0; rank < 2; ++rank)
@@ -273,7 +273,7 @@ TEST_F(NcclCheck, WhatWasNotSeenBeingMadeIsTakenAsItIs) {
   EXPECT_TRUE(saidAll({"destroyed"})) << said;
 }
 
-TEST_F(NcclCheck, EveryWayToMakeACommunicator) {
+TEST_F(NcclCheck, EveryWayToCreateACommunicator) {
   auto expectCompared = [&](const char *how) {
     EXPECT_EQ(allReduce(0, buffer, other, 16), kOk) << how << ": " << said;
     EXPECT_EQ(allReduce(1, buffer, other, 15), kInvalidUsage) << how;
@@ -297,7 +297,7 @@ TEST_F(NcclCheck, EveryWayToMakeACommunicator) {
   expectCompared("ncclCommShrink");
 }
 
-TEST_F(NcclCheck, OperationsOfCallersAreTheRanksOwn) {
+TEST_F(NcclCheck, UserDefinedOperationsMayDifferPerRank) {
   using Make = int (*)(int *, void *, int, int, void *);
   int operation[2] = {};
   for (int rank = 0; rank < 2; ++rank)

@@ -114,7 +114,7 @@ TEST_P(Backend, CollectivesOfEveryKind) {
   }
 }
 
-TEST_P(Backend, ManyWorksAreUnderWayAtOnce) {
+TEST_P(Backend, ManyWorksAreInFlight) {
   Groups worlds = makeWorlds(3);
   std::vector<std::vector<float>> values;
   std::vector<WorkPtr> works;
@@ -127,7 +127,7 @@ TEST_P(Backend, ManyWorksAreUnderWayAtOnce) {
     EXPECT_EQ(values[i], (std::vector<float>{static_cast<float>(i / 3 * 9 + 3), 3}));
 }
 
-TEST_P(Backend, DifferentCallsAreNamedOnAllRanksAndTheGroupStaysUsable) {
+TEST_P(Backend, DifferentCallsAreErrorsOnAllRanks) {
   Groups worlds = makeWorlds(3);
   std::vector<float> a(4, 1), b(4, 1), c(5, 1);
   GroupCall broadcast = reduceOf(b);
@@ -150,7 +150,7 @@ TEST_P(Backend, DifferentCallsAreNamedOnAllRanksAndTheGroupStaysUsable) {
   EXPECT_EQ(a, std::vector<float>(4, 3));
 }
 
-TEST(Group, ARankThatCannotCallSaysWhyOnAllRanks) {
+TEST(Group, UnsupportedCallFailsOnAllRanks) {
   Groups worlds = makeWorlds(2);
   std::vector<float> a(4), b(4);
   GroupCall wrong = reduceOf(b);
@@ -170,7 +170,7 @@ TEST(Group, ARankThatCannotCallSaysWhyOnAllRanks) {
             "direct, ring, tree do");
 }
 
-TEST_P(Backend, AnAllToAllThatDoesNotFitIsNamed) {
+TEST_P(Backend, MismatchedAllToAllIsAnError) {
   Groups worlds = makeWorlds(2);
   std::vector<float> data[2] = {std::vector<float>(8), std::vector<float>(8)},
                      out[2] = {data[0], data[1]};
@@ -186,7 +186,7 @@ TEST_P(Backend, AnAllToAllThatDoesNotFitIsNamed) {
   expectAll(works, "rank 0 sends 3 elements to rank 1, which expects 4");
 }
 
-TEST(Group, WhoDoesNotCallIsNamed) {
+TEST(Group, MissingCallerIsNamed) {
   Groups worlds = makeWorlds(4, 0.3);
   std::vector<float> a(4), b(4);
   std::string said = "all_reduce of 4 f32 by sum: it took too long; ranks 2, 3 have not called it";
@@ -195,7 +195,7 @@ TEST(Group, WhoDoesNotCallIsNamed) {
   EXPECT_EQ(worlds[0]->barrier()->wait().message(), "barrier: " + said);
 }
 
-TEST(Group, ARankThatEndsFailsTheOthersAtOnce) {
+TEST(Group, ARankThatEndsFailsTheOthersImmediately) {
   Groups worlds = makeWorlds(3, 60);
   std::vector<float> a(4), b(4);
   std::vector<WorkPtr> works{worlds[0]->call(reduceOf(a)), worlds[1]->call(reduceOf(b))};
@@ -204,7 +204,7 @@ TEST(Group, ARankThatEndsFailsTheOthersAtOnce) {
   expectAll(works, "all_reduce of 4 f32 by sum: rank 2 (localhost) has ended");
 }
 
-TEST_P(Backend, SubgroupsHaveTheirOwnCalls) {
+TEST_P(Backend, SubgroupsAreIndependent) {
   Groups worlds = makeWorlds(4);
   Groups even(4), odd(4);
   std::vector<std::thread> threads;
@@ -226,7 +226,7 @@ TEST_P(Backend, SubgroupsHaveTheirOwnCalls) {
   EXPECT_EQ(values[3][0], 30);
 }
 
-TEST(Group, NewGroupsOfDifferentRanksAreNamed) {
+TEST(Group, NewGroupsWithDifferentRanksAreErrors) {
   Groups worlds = makeWorlds(2);
   std::string said[2];
   std::thread other([&] { said[1] = worlds[1]->make({1}, 20).message(); });
@@ -237,7 +237,7 @@ TEST(Group, NewGroupsOfDifferentRanksAreNamed) {
   EXPECT_EQ(said[1], said[0]);
 }
 
-TEST_P(Backend, MessagesFindTheirReceives) {
+TEST_P(Backend, MessagesMatchReceives) {
   Groups worlds = makeWorlds(3);
   int64_t first = 11, second = 22, third = 33, got[3] = {};
   auto data = [](int64_t &value) { return reinterpret_cast<std::byte *>(&value); };
@@ -252,7 +252,7 @@ TEST_P(Backend, MessagesFindTheirReceives) {
   EXPECT_EQ(got[0] * 10000 + got[1] * 100 + got[2], 112233);
 }
 
-TEST_P(Backend, MessagesThatDoNotFitAreNamed) {
+TEST_P(Backend, MessagesOfWrongSizeAreErrors) {
   Groups worlds = makeWorlds(2);
   int64_t sent[2] = {1, 2}, got[2] = {};
   auto *from = reinterpret_cast<std::byte *>(sent), *to = reinterpret_cast<std::byte *>(got);
@@ -309,7 +309,7 @@ TEST(GroupTransports, NamesAreRegisteredOnce) {
             "rank 3 of 2; ranks are counted from 0");
 }
 
-TEST(GroupTransports, ThreadsMeetUnderAName) {
+TEST(GroupTransports, ThreadsRendezvousUnderAName) {
   std::string said[2];
   auto open = [&](int64_t rank) {
     return openTransport("threads", {{rank, 2, 0}, {"meeting", "", ""}, 20});
@@ -322,7 +322,7 @@ TEST(GroupTransports, ThreadsMeetUnderAName) {
             "waited 0 s for ranks 0, 2 of 3");
 }
 
-TEST(GroupTransports, SharedObjectsThatAreNone) {
+TEST(GroupTransports, InvalidSharedObjects) {
   EXPECT_TRUE(loadedToy().ok());
   EXPECT_EQ(loadTransport(TOY_TRANSPORT).message(), "backend 'toy' is already registered");
   EXPECT_FALSE(loadTransport("/nowhere/toy.so").ok());

@@ -31,7 +31,7 @@ Expected<std::unique_ptr<Executor>> openProcesses(Program program, double second
 
 } // namespace
 
-TEST(ProcessExecutor, WhoDoesNotComeIsNamed) {
+TEST(ProcessExecutor, MissingRankIsNamed) {
   Mesh mesh = makeMesh({3});
   ProgramBuilder b;
   int64_t m = b.mesh(mesh), p = b.part(m), flag = b.slot(p, DType::i1, Shape{});
@@ -56,7 +56,7 @@ TEST(ProcessExecutor, WhoDoesNotComeIsNamed) {
   EXPECT_NE((*executor)->run().message().find("an earlier step failed"), std::string::npos);
 }
 
-TEST(ProcessExecutor, WhatOneCannotLoadAllSay) {
+TEST(ProcessExecutor, LoadErrorOfOneRankIsReportedOnAll) {
   Mesh mesh = makeMesh({2});
   ProgramBuilder b;
   int64_t p = b.part(b.mesh(mesh));
@@ -67,7 +67,7 @@ TEST(ProcessExecutor, WhatOneCannotLoadAllSay) {
   EXPECT_NE(executor.message().find("the devices need"), std::string::npos) << executor.message();
 }
 
-TEST(ProcessExecutor, SendsToEachPeerWhatIsForetold) {
+TEST(ProcessExecutor, SendsThePredictedBytesToEachPeer) {
   constexpr int64_t kRanks = 4;
   Mesh mesh = makeMesh({2, 2});
   ProgramBuilder b;

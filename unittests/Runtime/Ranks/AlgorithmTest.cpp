@@ -32,7 +32,7 @@ TEST(Algorithm, EveryKindOverEveryAlgorithm) {
   }
 }
 
-TEST(Algorithm, TheOrderOfRanksGivesTheBitsOfOneReduction) {
+TEST(Algorithm, RankOrderIsBitwiseEqualToOneReduction) {
   for (int64_t ranks : {2, 3, 5, 8}) {
     Job job(makeThreadTransports(ranks));
     for (DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32,
@@ -51,7 +51,7 @@ TEST(Algorithm, TheOrderOfRanksGivesTheBitsOfOneReduction) {
   }
 }
 
-TEST(Algorithm, AnyOrderGivesTheReductionsThatDoNotRound) {
+TEST(Algorithm, ExactReductionsAreIndependentOfTheOrder) {
   for (int64_t ranks : {3, 6}) {
     Job job(makeThreadTransports(ranks));
     for (DType dtype : {DType::f64, DType::f16, DType::bf16, DType::i64, DType::i16, DType::i8})
@@ -78,7 +78,7 @@ static std::vector<std::pair<int64_t, int64_t>> sentBy(const CollectiveCase &c, 
   return sent;
 }
 
-TEST(AlgorithmCount, AllReduceSendsWhatTheFormulasSay) {
+TEST(AlgorithmCount, AllReduceSendsTheBytesOfTheFormulas) {
   for (int64_t n = 2; n <= 9; ++n) {
     int64_t count = 2520 * 4; // divisible by all of them, and by powers of two
     CollectiveCase c{CollectiveKind::all_reduce};
@@ -114,7 +114,7 @@ TEST(AlgorithmCount, AllReduceSendsWhatTheFormulasSay) {
   }
 }
 
-TEST(AlgorithmCount, OthersSendWhatTheFormulasSay) {
+TEST(AlgorithmCount, OthersSendTheBytesOfTheFormulas) {
   int64_t n = 8, each = 24;
   CollectiveCase c{CollectiveKind::all_gather};
   c.ranks = n, c.count = each;
@@ -137,7 +137,7 @@ TEST(AlgorithmCount, OthersSendWhatTheFormulasSay) {
   EXPECT_EQ(sentBy(c, Algorithm::ring)[0].second, 2 * (n - 1) * each / n);
 }
 
-TEST(AlgorithmCount, ARingOfFourIsTheTableOfTheBook) {
+TEST(AlgorithmCount, RingOfFourEqualsThePublishedTable) {
   CollectiveCase c{CollectiveKind::all_reduce};
   c.ranks = 4, c.count = 4;
   auto plan = makePlan(c.request(1), Algorithm::ring);
@@ -188,7 +188,7 @@ TEST(AlgorithmChoice, FollowsGroupSizeAndTopology) {
   EXPECT_EQ(choose(8, 1 << 20, false), Algorithm::direct);
 }
 
-TEST(AlgorithmChoice, ForcedOnesThatDoNotApplyAreRefused) {
+TEST(AlgorithmChoice, RejectsForcedAlgorithmsThatDoNotApply) {
   CollectiveCase c{CollectiveKind::all_gather};
   c.ranks = 4, c.count = 4;
   EXPECT_EQ(chooseAlgorithm(c.request(0), 4, {Algorithm::one_shot, true}).message(),

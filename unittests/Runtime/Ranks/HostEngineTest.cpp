@@ -89,7 +89,7 @@ const Issue kIssue{nullptr, nullptr, "call", {}};
 
 } // namespace
 
-TEST(HostEngine, CallsGiveTheBitsOfPerformCall) {
+TEST(HostEngine, CallsAreBitwiseEqualToPerformCall) {
   for (std::optional<Algorithm> algorithm : {std::optional<Algorithm>(), {Algorithm::direct}})
     for (int64_t size : {2, 5}) {
       auto ranks = makeRanks(size, {algorithm, 64});
@@ -121,7 +121,7 @@ TEST(HostEngine, CallsGiveTheBitsOfPerformCall) {
     }
 }
 
-TEST(HostEngine, ExchangesMeetInTheirOrderOnGroupsOfRanks) {
+TEST(HostEngine, ExchangesMatchInOrderWithinGroups) {
   auto ranks = makeRanks(4);
   makeCommunicators(ranks, {{0, 2}, {1, 3}});
   // Each rank sends twice before it receives once; the group has ranks 0 and 1.
@@ -146,7 +146,7 @@ TEST(HostEngine, ExchangesMeetInTheirOrderOnGroupsOfRanks) {
   EXPECT_EQ(received[3][0], 20);
 }
 
-TEST(HostEngine, OverlappingBuffersAreRefused) {
+TEST(HostEngine, RejectsOverlappingBuffers) {
   auto ranks = makeRanks(2);
   makeCommunicators(ranks, {{0, 1}});
   std::byte buffer[64];

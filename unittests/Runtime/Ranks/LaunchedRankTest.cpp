@@ -28,7 +28,7 @@ const char *look(const char *name) {
 } // namespace
 
 /// The table that also tests tessera.ranks.
-TEST(LaunchedRank, TheRuleAsATable) {
+TEST(LaunchedRank, RulesOfTheTable) {
   std::ifstream file(RANKS_TABLE);
   nlohmann::json table = nlohmann::json::parse(file);
   ASSERT_GT(table.size(), 20u);
@@ -53,7 +53,7 @@ TEST(LaunchedRank, TheRuleAsATable) {
   }
 }
 
-TEST(LaunchedRank, WhereTheProcessesMeet) {
+TEST(LaunchedRank, RendezvousAddress) {
   using Variables = std::map<std::string, std::string>;
   const std::vector<std::pair<Variables, std::string>> cases = {
       {{}, "127.0.0.1 29500"},

@@ -16,7 +16,7 @@ static Expected<MessageBuffers> buffersOfProgram(const Program &program) {
   return messageBuffersOf({&first, &second});
 }
 
-TEST(MessageBuffers, SendersHaveRoomForWhatTheyAreAheadBy) {
+TEST(MessageBuffers, HoldAllMessagesThatASenderIsAhead) {
   BufferedProgram ahead(false);
   auto buffers = buffersOfProgram(ahead.b.program);
   ASSERT_TRUE(buffers) << buffers.message();
@@ -39,7 +39,7 @@ TEST(MessageBuffers, SendersHaveRoomForWhatTheyAreAheadBy) {
   }
 }
 
-TEST(MessageBuffers, LoopsWithoutTransfersArePassedOver) {
+TEST(MessageBuffers, LoopsWithoutTransfersAreSkipped) {
   // More trips than the simulation executes.
   BufferedProgram program(false);
   ProgramBuilder &b = program.b;

@@ -215,7 +215,7 @@ TEST(RankPlan, UnevenShards) {
       }
 }
 
-TEST(RankPlan, WhatTheEngineDoesNotReduceIsExchanged) {
+TEST(RankPlan, UnsupportedReductionsAreExchanged) {
   Mesh mesh = makeMesh({4});
   AxisRef a = whole(mesh, 0);
   Layout full = replicated({8, 3}), rows = layoutOf({8, 3}, {{a}, {}});
@@ -228,7 +228,7 @@ TEST(RankPlan, WhatTheEngineDoesNotReduceIsExchanged) {
   }
 }
 
-TEST(RankPlan, GroupsOfTheSameAxesAreTheSame) {
+TEST(RankPlan, GroupsOfEqualAxesAreEqual) {
   Mesh mesh = makeMesh({2, 3}, 4);
   AxisRef a = whole(mesh, 1);
   for (int64_t n : {6, 5}) {

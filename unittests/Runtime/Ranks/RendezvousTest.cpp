@@ -27,7 +27,7 @@ std::string meetingPlace(const char *name) {
 }
 } // namespace
 
-TEST(Rendezvous, RanksGiveEachOtherBytes) {
+TEST(Rendezvous, RanksExchangeBytes) {
   std::string path = meetingPlace("meet");
   ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
   constexpr int64_t kRanks = 5;
@@ -53,7 +53,7 @@ TEST(Rendezvous, RanksGiveEachOtherBytes) {
   ::unlink(path.c_str());
 }
 
-TEST(Rendezvous, RunningRanksWaitForSlowOnesAndNotForTheDead) {
+TEST(Rendezvous, WaitsForSlowRanksButNotForDeadOnes) {
   std::string path = meetingPlace("slow");
   ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
   constexpr double kOpening = 2;
@@ -82,7 +82,7 @@ TEST(Rendezvous, RunningRanksWaitForSlowOnesAndNotForTheDead) {
   ::unlink(path.c_str());
 }
 
-TEST(Rendezvous, WhoHasGoneIsNamed) {
+TEST(Rendezvous, DeadRankIsNamed) {
   std::string path = meetingPlace("gone");
   ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
   std::string said, peers;
@@ -104,7 +104,7 @@ TEST(Rendezvous, WhoHasGoneIsNamed) {
   ::unlink(path.c_str());
 }
 
-TEST(Rendezvous, WhoHasLeftIsNotMissed) {
+TEST(Rendezvous, RankThatLeftIsNotMissing) {
   std::string path = meetingPlace("left");
   ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
   std::promise<void> gone;
@@ -131,7 +131,7 @@ TEST(Rendezvous, WhoHasLeftIsNotMissed) {
   ::unlink(path.c_str());
 }
 
-TEST(Rendezvous, AddressesThatAreNone) {
+TEST(Rendezvous, InvalidAddresses) {
   ::unsetenv("TESSERA_RENDEZVOUS");
   ::setenv("MASTER_ADDR", "localhost", 1);
   for (const char *port : {"abc", "99999", "0", "12x", ""}) {
@@ -152,7 +152,7 @@ TEST(Rendezvous, AddressesThatAreNone) {
   ::unsetenv("MASTER_PORT");
 }
 
-TEST(Rendezvous, FilesOfOthersStayAndItsOwnGo) {
+TEST(Rendezvous, RemovesOnlyItsOwnFiles) {
   std::string path = meetingPlace("notes");
   ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
   auto write = [&](const std::string &text) { std::ofstream(path) << text; };
@@ -192,7 +192,7 @@ TEST(Rendezvous, AFailureOfOneFailsAll) {
   EXPECT_EQ(messages, (std::vector<std::string>{"rank 1: no disk", "no disk", "rank 1: no disk"}));
 }
 
-TEST(Rendezvous, BroadcastGivesWhatTheOwnerHas) {
+TEST(Rendezvous, BroadcastSendsTheBytesOfTheOwner) {
   std::string path = meetingPlace("broadcast");
   ::setenv("TESSERA_RENDEZVOUS", ("file:" + path).c_str(), 1);
   constexpr int64_t kRanks = 3;
@@ -216,13 +216,13 @@ TEST(Rendezvous, BroadcastGivesWhatTheOwnerHas) {
   EXPECT_EQ(refused, 1);
 }
 
-TEST(Rendezvous, ANameThatDoesNotResolveIsSaidLongBeforeTheTimeout) {
+TEST(Rendezvous, UnresolvableNameFailsLongBeforeTheTimeout) {
   MeetingPlace place{"no..host 29500", "0123456789abcdef", "MASTER_ADDR"};
   std::string said = Rendezvous::open({1, 2, 1}, 60, place).message();
   EXPECT_EQ(said.find("rank 1 (" + hostName() + ") does not find rank 0: host "), 0u) << said;
 }
 
-TEST(Rendezvous, WhoCameWithAnotherTokenIsTold) {
+TEST(Rendezvous, AnotherTokenIsAnError) {
   std::string path = meetingPlace("token"), said[2];
   auto open = [&](int64_t rank, const char *token) {
     said[rank] =

@@ -13,7 +13,7 @@
 using namespace tessera::runtime;
 using namespace tessera::runtime::test;
 
-TEST(Routes, PlansForetellTheMessagesOfEachPeer) {
+TEST(Routes, PlansPredictTheMessagesOfEachPeer) {
   constexpr int64_t kRanks = 5;
   for (CollectiveKind kind :
        {CollectiveKind::all_reduce, CollectiveKind::reduce, CollectiveKind::broadcast,

@@ -71,19 +71,19 @@ TEST(TcpTransport, EveryKindOverEveryAlgorithm) {
   }
 }
 
-TEST(TcpTransport, LargeMessagesDoNotWaitForEachOther) {
+TEST(TcpTransport, LargeMessagesDoNotBlockEachOther) {
   Job job(openRanks("large", 3));
   CollectiveCase c = caseOf(CollectiveKind::all_to_all, 3, 1 << 20, false);
   c.exact = true;
   job.check(c, Algorithm::direct, Job::Place::apart, 1 << 30);
 }
 
-TEST(TcpTransport, WithATokenAllAddressesAreServed) {
+TEST(TcpTransport, WithATokenListensOnAllAddresses) {
   Job job(openRanks("token", 3, "a secret of the whole job"));
   job.check(caseOf(CollectiveKind::all_reduce, 3, 100, false), Algorithm::direct);
 }
 
-TEST(TcpTransport, AnotherTokenIsRefused) {
+TEST(TcpTransport, RejectsAnotherToken) {
   auto opened = openAll("tokens", {"a secret of the whole job", "another secret, 16 bytes"}, 1);
   EXPECT_EQ(opened[0].message(),
             "waited 1 s for ranks 1 of 2; processes with another job token were rejected; give all "
@@ -116,7 +116,7 @@ TEST(TcpTransport, ChannelsAreIndependent) {
     ranks[0]->rest(1000);
 }
 
-TEST(TcpTransport, WhatComesBeforeItsReceiveIsBounded) {
+TEST(TcpTransport, UnexpectedMessagesAreBounded) {
   auto ranks = openRanks("early", 2);
   int64_t bulk = 0, other = 0;
   for (auto &rank : ranks)
@@ -153,7 +153,7 @@ TEST(TcpTransport, WhatComesBeforeItsReceiveIsBounded) {
     goOn(*ranks[0], requests[i]);
 }
 
-TEST(TcpTransport, AnAnnouncedMessageOfAnotherSizeIsNamed) {
+TEST(TcpTransport, AnnouncedMessageOfAnotherSizeIsAnError) {
   auto ranks = openRanks("announced", 2);
   int64_t channel = 0;
   for (auto &rank : ranks)
@@ -166,7 +166,7 @@ TEST(TcpTransport, AnAnnouncedMessageOfAnotherSizeIsNamed) {
   EXPECT_EQ(ranks[1]->test(*received).message(), "rank 0 sends 83886080 bytes, rank 1 receives 8");
 }
 
-TEST(TcpTransport, WhoHasEndedIsNamedWithItsHost) {
+TEST(TcpTransport, EndedRankIsNamedWithItsHost) {
   auto ranks = openRanks("ended", 2);
   int64_t channel = *ranks[0]->openChannel({0, 1});
   std::byte got[8];
@@ -177,7 +177,7 @@ TEST(TcpTransport, WhoHasEndedIsNamedWithItsHost) {
   EXPECT_FALSE(ranks[0]->send(channel, 1, got, 8));
 }
 
-TEST(TcpTransport, ForeignConnectionsHoldNobodyUp) {
+TEST(TcpTransport, ForeignConnectionsDoNotBlock) {
   // Another process connects to the port first, and sends garbage.
   Expected<Socket> probe = listenAt(0, Reach::loopback);
   int64_t port = probe->port();
@@ -194,7 +194,7 @@ TEST(TcpTransport, ForeignConnectionsHoldNobodyUp) {
   root.join();
 }
 
-TEST(TcpTransport, APortThatIsTakenIsNamed) {
+TEST(TcpTransport, PortInUseIsNamed) {
   Expected<Socket> taken = listenAt(0, Reach::loopback);
   std::string port = std::to_string(taken->port());
   auto opened = openTcpTransport({0, 2, 0}, 5, {"127.0.0.1 " + port, "", "init_method"});
@@ -209,7 +209,7 @@ TEST(TcpTransport, OtherHostsNeedAToken) {
       << opened.message();
 }
 
-TEST(Hmac, DigestsOfTheStandards) {
+TEST(Hmac, StandardTestVectors) {
   auto hex = [](const Digest &digest) {
     std::string text;
     char two[3];

@@ -49,7 +49,7 @@ TEST(ThreadTransport, ARankSendsToItself) {
   EXPECT_EQ(got, "self");
 }
 
-TEST(ThreadTransport, OtherSizesAreNamedAtBothEnds) {
+TEST(ThreadTransport, DifferentSizesAreErrorsAtBothEnds) {
   auto ranks = makeThreadTransports(2);
   int64_t channel = *ranks[0]->openChannel({0, 1});
   (void)ranks[1]->openChannel({0, 1});
@@ -61,7 +61,7 @@ TEST(ThreadTransport, OtherSizesAreNamedAtBothEnds) {
     EXPECT_EQ(said.message(), "rank 0 sends 4 bytes, rank 1 receives 8");
 }
 
-TEST(ThreadTransport, WhoHasGoneIsNamedWithItsHost) {
+TEST(ThreadTransport, DeadRankIsNamedWithItsHost) {
   auto ranks = makeThreadTransports(2, {"here", "there"});
   int64_t channel = *ranks[0]->openChannel({0, 1});
   std::byte got[8];

@@ -40,24 +40,24 @@ RankReport computes(int64_t calls) {
   return report;
 }
 
-TEST(Verdict, NothingIsSaidWhileRanksWaitForLess) {
+TEST(Verdict, NoVerdictBeforeTheDeadline) {
   EXPECT_FALSE(verdictOf({waits(kSum, 4, 4), waits(kSum, 4, 4), computes(4)}, 5));
 }
 
-TEST(Verdict, ARankThatHasNotComeIsNamed) {
+TEST(Verdict, MissingRankIsNamed) {
   EXPECT_EQ(verdictOf({waits(kSum, 4, 5), waits(kSum, 4, 4.9), computes(4)}, 5),
             "rank 2 (h) is missing; it is in no call; its last call is all_reduce 3 of 16 f32, "
             "call 4, at f.mlir:3; ranks 0, 1 wait in all_reduce 3 of 16 f32, call 5, at f.mlir:3 "
             "for 5 s");
 }
 
-TEST(Verdict, ASilentRankIsStoppedAlsoWhenItHasCalled) {
+TEST(Verdict, SilentRankIsStoppedAfterACall) {
   std::vector<RankReport> ranks{waits(kSum, 4, 5), waits(kSum, 4, 5), waits(kSum, 4, 5)};
   ranks[1].silent = 4;
   EXPECT_EQ(verdictOf(ranks, 5)->find("rank 1 (h) is stopped: it sends no reports"), 0u);
 }
 
-TEST(Verdict, ARankThatIsSilentForTheDeadlineIsStoppedThoughNobodyWaits) {
+TEST(Verdict, SilentRankIsStoppedWithoutWaitingRanks) {
   std::vector<RankReport> ranks{computes(1), computes(1), computes(1)};
   ranks[2].silent = 4;
   EXPECT_FALSE(verdictOf(ranks, 5));
@@ -65,13 +65,13 @@ TEST(Verdict, ARankThatIsSilentForTheDeadlineIsStoppedThoughNobodyWaits) {
   EXPECT_EQ(verdictOf(ranks, 5)->find("rank 2 (h) is stopped"), 0u);
 }
 
-TEST(Verdict, ARankThatIsGoneIsNamedAtOnce) {
+TEST(Verdict, DeadRankIsNamedImmediately) {
   std::vector<RankReport> ranks{computes(1), waits(kSum, 1, 0), computes(1)};
   ranks[0].isGone = true;
   EXPECT_EQ(verdictOf(ranks, 5)->find("rank 0 (h) has ended"), 0u);
 }
 
-TEST(Verdict, WhoLeavesIsNamedAtOnceWhenOthersWaitForIt) {
+TEST(Verdict, LeavingRankIsNamedImmediatelyIfOthersWait) {
   std::vector<RankReport> ranks{waits(kSum, 1, 0), computes(2), computes(2)};
   ranks[2].hasLeft = true;
   EXPECT_FALSE(verdictOf(ranks, 5)) << "it has called all that they wait in";
@@ -81,13 +81,13 @@ TEST(Verdict, WhoLeavesIsNamedAtOnceWhenOthersWaitForIt) {
             "f.mlir:3; rank 0 waits in all_reduce 3 of 16 f32, call 2, at f.mlir:3");
 }
 
-TEST(Verdict, WhoLeavesInTheMiddleOfACallIsNamedAtOnce) {
+TEST(Verdict, LeavingDuringACallIsNamedImmediately) {
   std::vector<RankReport> ranks{waits(kSum, 1, 0), waits(kSum, 1, 0), waits(kSum, 1, 0)};
   ranks[1].hasLeft = true;
   EXPECT_EQ(verdictOf(ranks, 5)->find("rank 1 (h) has left the job"), 0u);
 }
 
-TEST(Verdict, BlockingCallsThatWaitForEachOtherAreKnownBeforeTheDeadline) {
+TEST(Verdict, DeadlockIsDetectedBeforeTheDeadline) {
   std::vector<RankReport> ranks{waits(kSum, 4, 1), waits(kPair, 0, 1), waits(kSum, 4, 1)};
   ranks[1].state.issued["a"] = 4;
   EXPECT_FALSE(verdictOf(ranks, 60)) << "another thread of rank 1 may come";
@@ -101,7 +101,7 @@ TEST(Verdict, BlockingCallsThatWaitForEachOtherAreKnownBeforeTheDeadline) {
   EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking)) << "it may wait for the other one";
 }
 
-TEST(Verdict, OfRanksThatWaitForEachOtherAnotherIsNotBlamed) {
+TEST(Verdict, DeadlockBlamesOnlyItsRanks) {
   // Rank 0 has also called, but only just now.
   std::vector<RankReport> ranks{waits(kSum, 4, 0.1), waits(kSum, 4, 1), waits(kPair, 0, 1)};
   ranks[0].state.isWaiting = false;
@@ -113,14 +113,14 @@ TEST(Verdict, OfRanksThatWaitForEachOtherAnotherIsNotBlamed) {
             "in all_reduce 3 of 16 f32, call 5, at f.mlir:3 for 6 s");
 }
 
-TEST(Verdict, BlockingCallsThatAllHaveMadeMayTakeLong) {
+TEST(Verdict, CompleteBlockingCallsMayTakeLong) {
   std::vector<RankReport> ranks{waits(kSum, 4, 1), waits(kSum, 4, 1), waits(kSum, 4, 1)};
   EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking));
   ranks[2] = computes(4);
   EXPECT_FALSE(verdictOf(ranks, 60, Calls::blocking)) << "rank 2 computes";
 }
 
-TEST(Verdict, TheCauseOfAChainIsTheRankThatDoesNotWait) {
+TEST(Verdict, ChainBlamesTheRankThatDoesNotWait) {
   // Rank 0 waits for 1, which waits for 2, which computes.
   std::vector<RankReport> ranks{waits(kSum, 4, 5), waits(kPair, 0, 5), computes(4)};
   ranks[1].state.issued["a"] = 4;
@@ -129,7 +129,7 @@ TEST(Verdict, TheCauseOfAChainIsTheRankThatDoesNotWait) {
   EXPECT_EQ(text.find("instead"), std::string::npos) << text;
 }
 
-TEST(Verdict, OfRanksThatWaitForEachOtherTheFewerAreSaidToBeElsewhere) {
+TEST(Verdict, MinorityOfWaitingRanksIsReported) {
   std::vector<RankReport> ranks{waits(kSum, 4, 5), waits(kPair, 0, 5), waits(kSum, 4, 5)};
   ranks[1].state.issued["a"] = 4;
   EXPECT_EQ(verdictOf(ranks, 5)->find(
@@ -138,7 +138,7 @@ TEST(Verdict, OfRanksThatWaitForEachOtherTheFewerAreSaidToBeElsewhere) {
             0u);
 }
 
-TEST(Verdict, WhoIsLateIsNamedThoughTheJobGoesOn) {
+TEST(Verdict, LateRankIsNamedWhileTheJobContinues) {
   EXPECT_FALSE(lateIn({waits(kSum, 4, 2.9), waits(kSum, 4, 2), computes(4)}, 3));
   auto late = lateIn({waits(kSum, 4, 3), waits(kSum, 4, 2), computes(4)}, 3);
   ASSERT_TRUE(late);
@@ -168,7 +168,7 @@ RankReport hasSent(int64_t count, bool hasLeft) {
   return report;
 }
 
-TEST(Verdict, AReceiveOfWhatWasNeverSentEndsWhenItsSenderLeaves) {
+TEST(Verdict, ReceiveEndsWhenItsSenderLeaves) {
   EXPECT_EQ(verdictOf({receives(2, 0.1), hasSent(2, true)}, 5),
             "rank 1 (h) has left the job; it has made no call yet; rank 0 waits in receive of 4 "
             "f32 from rank 1, call 3");
@@ -176,12 +176,12 @@ TEST(Verdict, AReceiveOfWhatWasNeverSentEndsWhenItsSenderLeaves) {
   EXPECT_FALSE(verdictOf({receives(2, 0.1), hasSent(2, false)}, 5)) << "it may yet be sent";
 }
 
-TEST(Verdict, AReceiveMayBePostedLongAhead) {
+TEST(Verdict, ReceiveMayBePostedEarly) {
   EXPECT_FALSE(verdictOf({receives(0, 100), hasSent(0, false)}, 5));
   EXPECT_FALSE(lateIn({receives(0, 100), hasSent(0, false)}, 3));
 }
 
-TEST(CallLog, AReceiveIsTheCallOnlyWhereThereIsNoOther) {
+TEST(CallLog, ReceiveIsReportedOnlyWithoutAnotherCall) {
   CallLog log(0);
   int64_t receive = log.receive(receives(0, 0).state.call, 0);
   EXPECT_EQ(log.state().call->kind, receives(0, 0).state.call->kind);
@@ -200,7 +200,7 @@ TEST(CallLog, AReceiveIsTheCallOnlyWhereThereIsNoOther) {
   EXPECT_EQ(log.state().issued.at("s"), 1);
 }
 
-TEST(CallLog, KeepsTheLastCallsAndWhatIsOpen) {
+TEST(CallLog, KeepsTheLastCallsAndPendingOnes) {
   CallLog log(0);
   for (int i = 0; i < CallLog::kCapacity + 5; ++i) {
     int64_t call = log.issue(i % 2 ? kPair : kSum);

@@ -22,7 +22,7 @@ static std::shared_ptr<Artifact> identity() {
   return artifact;
 }
 
-TEST(Backend, NamesIgnoreCaseAndUnknownOnesListTheRest) {
+TEST(Backend, NamesIgnoreCaseAndErrorsListAll) {
   EXPECT_TRUE(findBackend("THREADS"));
   auto missing = findBackend("tpu");
   ASSERT_FALSE(missing);

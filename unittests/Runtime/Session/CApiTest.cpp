@@ -25,7 +25,7 @@ static Bytes program() {
   return serialize({b.program, "", {}, {}});
 }
 
-TEST(CApi, WholeLife) {
+TEST(CApi, Lifecycle) {
   EXPECT_EQ(tessera_rt_version(), 1u);
   Bytes bytes = program();
   tessera_session *session = nullptr;
@@ -71,7 +71,7 @@ TEST(CApi, WholeLife) {
   tessera_session_close(session);
 }
 
-TEST(CApi, MisuseIsAStatus) {
+TEST(CApi, MisuseReturnsAStatus) {
   tessera_session *session = nullptr;
   EXPECT_EQ(tessera_session_open(nullptr, nullptr, &session), TESSERA_INVALID_ARGUMENT);
   EXPECT_EQ(tessera_session_open("/nonexistent.tsra", nullptr, &session), TESSERA_INVALID_ARTIFACT);

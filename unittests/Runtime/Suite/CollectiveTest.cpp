@@ -172,7 +172,7 @@ TEST(Collective, MergedAxesAndReplicas) {
   runCases(mesh, DType::bf16, cases);
 }
 
-TEST(Collective, LargeOnesAreSplitIntoTasks) {
+TEST(Collective, LargeCollectivesAreSplitIntoTasks) {
   Mesh mesh = makeMesh({4});
   AxisRef a = whole(mesh, 0);
   Shape global{515, 1021};
@@ -251,7 +251,7 @@ TEST(Collective, InPlaceAndOverlapping) {
 }
 
 /// Larger than kStreamBytes.
-TEST(Collective, VeryLargeOnesAreStreamed) {
+TEST(Collective, VeryLargeCollectivesAreStreamed) {
   Mesh mesh = makeMesh({4});
   AxisRef a = whole(mesh, 0);
   Shape global{1031, 1021};
@@ -294,7 +294,7 @@ TEST(Collective, FusedOperands) {
   EXPECT_EQ(executor->recorded().size(), 1u);
 }
 
-TEST(Collective, ToAnotherArrangementOfTheDevices) {
+TEST(Collective, ToAnotherMeshOfTheSameDevices) {
   Mesh first = makeMesh({2, 2}, 0, "first"), second = makeMesh({4}, 0, "second");
   second.processIds = {3, 1, 0, 2};
   AxisRef a = whole(first, 0), b = whole(first, 1), c = whole(second, 0);

@@ -272,7 +272,7 @@ TEST(ControlFlow, DeadlockIsReported) {
   }
 }
 
-TEST(ControlFlow, WrongLoopStepsAreReported) {
+TEST(ControlFlow, InvalidLoopStepsAreReported) {
   ProgramBuilder b;
   int64_t m = b.mesh(makeMesh({2})), p = b.part(m);
   int64_t iv = b.slot(p, DType::index, Shape{}), step = b.slot(p, DType::index, Shape{});

@@ -25,7 +25,7 @@ static CollectiveStats countOf(const Mesh &mesh, CollectiveKind kind, const Layo
   return stats;
 }
 
-TEST(Traffic, CountedBytesAreThePredictedOnes) {
+TEST(Traffic, CountedBytesEqualThePrediction) {
   for (int64_t n : {1, 2, 3, 4, 8}) {
     Mesh mesh = makeMesh({n});
     AxisRef a = whole(mesh, 0);

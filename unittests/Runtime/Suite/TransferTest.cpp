@@ -104,12 +104,12 @@ static void checkRhythm(bool guarded, int64_t cores) {
   }
 }
 
-TEST(Transfer, LoopsInDifferentRhythm) {
+TEST(Transfer, LoopsOfDifferentNesting) {
   for (int64_t cores : {1, 4})
     checkRhythm(false, cores);
 }
 
-TEST(Transfer, DifferentRhythmThatDependsOnData) {
+TEST(Transfer, DataDependentLoopsOfDifferentNesting) {
   for (int64_t cores : {1, 4})
     checkRhythm(true, cores);
 }

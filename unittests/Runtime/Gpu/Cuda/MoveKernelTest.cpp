@@ -79,7 +79,7 @@ TEST(MoveKernel, ReducesInTheOrderOfSources) {
       }
 }
 
-TEST(MoveKernel, HalvesRoundAsTheRuntimeDoes) {
+TEST(MoveKernel, HalvesRoundLikeTheRuntime) {
   for (uint32_t bits = 0; bits < 0x10000; ++bits) {
     Half half{static_cast<unsigned short>(bits)};
     float wide = halfToFloat(static_cast<uint16_t>(bits));
@@ -121,7 +121,7 @@ TEST(MoveKernel, CopiesGoInTheWidestElements) {
   EXPECT_EQ(arguments.width, 1);
 }
 
-TEST(CudaImages, AnArchitectureRunsWhatIsForIt) {
+TEST(CudaImages, ArchitecturesRunCompatibleImages) {
   GpuModule module;
   module.kernels.push_back({{{"k", {1, 1, 1}, {1, 1, 1}, 0, {}}}, 0});
   for (const char *arch : {"sm_80", "sm_90a", "compute_80"})

@@ -136,7 +136,7 @@ struct Product {
 
 } // namespace
 
-TEST_F(Emulator, ProductsHaveTheFragmentsOfThePtxManual) {
+TEST_F(Emulator, ProductsUseTheFragmentsOfThePtxManual) {
   for (bool isBf16 : {true, false}) {
     Product product(isBf16);
     std::vector<uint32_t> how{isBf16, 0};
@@ -160,7 +160,7 @@ TEST_F(Emulator, AWrongFragmentLayoutIsFound) {
   }
 }
 
-TEST_F(Emulator, MatricesAreLoadedAsThePtxManualSays) {
+TEST_F(Emulator, LoadsMatricesAsInThePtxManual) {
   std::vector<uint16_t> x(32 * 8);
   std::iota(x.begin(), x.end(), 0);
   for (uint32_t transposed : {0, 1}) {
@@ -181,7 +181,7 @@ TEST_F(Emulator, MatricesAreLoadedAsThePtxManualSays) {
   }
 }
 
-TEST_F(Emulator, AProductWithoutItsWholeWarpIsFound) {
+TEST_F(Emulator, AProductWithoutTheWholeWarpIsFound) {
   EXPECT_EQ(run(launchOf("alone", {1, 1, 1}, {32, 1, 1}), {nullptr}),
             "kernel 'alone': thread (0, 0, 0) of block (0, 0, 0) waits at a product of matrices "
             "that thread (3, 0, 0) of block (0, 0, 0) never reaches: it has returned");
@@ -202,7 +202,7 @@ TEST_F(Emulator, AnAccessBeyondItsArgumentIsReported) {
             "argument 0, beyond its end");
 }
 
-TEST_F(Emulator, LaunchesRunBesideEachOther) {
+TEST_F(Emulator, LaunchesRunConcurrently) {
   std::vector<std::thread> pool;
   std::vector<std::vector<uint32_t>> values(4, std::vector<uint32_t>(1024, 1));
   std::vector<std::string> errors(4);
@@ -219,7 +219,7 @@ TEST_F(Emulator, LaunchesRunBesideEachOther) {
   }
 }
 
-TEST(StubKernelLibrary, SaysWhatIsMissing) {
+TEST(StubKernelLibrary, NamesMissingKernels) {
   GpuModule module;
   module.kernels.push_back({{launchOf("k", {1, 1, 1}, {1, 1, 1})}, 0});
   EXPECT_EQ(StubKernelLibrary().open(module).message(),
