@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax_case import JaxCase, array, cut, jnp, mesh_of
 
-import attention_spellings as spelled
+import attention_forms as spelled
 import tessera
 
 B, S, H, D = spelled.B, spelled.S, spelled.H, spelled.D
