@@ -41,11 +41,11 @@ def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {
 def CodegenFormPhases : CodegenPass<"codegen-form-phases", "::mlir::func::FuncOp"> {
   let summary = "Split convolutions of dilated tensors into one step per phase";
   let description = [{
-    A transposed convolution, and the derivative of a convolution with stride s with respect to its input, multiply a dilated
-    tensor, or a kernel padded to whole phases: most of their products have a zero factor. The results of each phase, whose
-    positions are equal modulo s, become a separate `rt.contraction` over the taps that meet elements ("sub-pixel
-    convolution"), which overwrites its elements of the result. Elements dropped by a slice of the result are not computed.
-    The pass also splits products with one tap, so it runs before `codegen-form-gemms`.
+    A transposed convolution, and the derivative of a convolution with stride s with respect to its input, multiply a
+    dilated tensor, or a kernel padded to whole phases: most of their products have a zero factor. The results of each
+    phase, whose positions are equal modulo s, become a separate `rt.contraction` over the taps that meet elements
+    ("sub-pixel convolution"), which overwrites its elements of the result. Elements dropped by a slice of the result are
+    not computed. The pass also splits products with one tap, so it runs before `codegen-form-gemms`.
   }];
 }
 
@@ -114,9 +114,9 @@ def CodegenEmitRt : CodegenPass<"codegen-emit-rt", "::mlir::ModuleOp"> {
   let description = [{
     Replaces the functions of the local view by an `rt.program` with one part per function. Values get intervals of a
     static arena by their live ranges over all steps: a value that is live across a loop's back edge is live in the whole
-    loop, an asynchronous collective uses its slots until the wait, and arguments are live in the whole program. Loop carries
-    and results that feed an argument are computed in place if the old value is dead, otherwise copied at the end. A kernel
-    that permits it overwrites an input that is not read again.
+    loop, an asynchronous collective uses its slots until the wait, and arguments are live in the whole program. Loop
+    carries and results that feed an argument are computed in place if the old value is dead, otherwise copied at the end.
+    A kernel that permits it overwrites an input that is not read again.
 
     A module is one program: the local functions of one original function (`dist.part_of`).
   }];

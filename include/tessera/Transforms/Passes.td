@@ -63,7 +63,7 @@ def DistFactorSums : Dist_Pass<"dist-factor-sums"> {
     If several sums of f32 or f64 add up the same product except for factors that do not depend on the summed loops, the
     product is summed once and the other factors multiply the result. The derivatives of batch norms with respect to their
     input, scale and offset are such sums. If propagation cuts a summed loop, the sum is reduced once. A sum of deviations
-    from their own mean is replaced by zero. Sums are regrouped, so results differ by rounding. Annotated sums stay unchanged.
+    from their own mean is replaced by zero. Sums are regrouped, so results differ by rounding. Annotated sums do not change.
   }];
   let options = [
     Option<"devices", "devices", "int64_t", "0",
@@ -78,8 +78,8 @@ def DistRingAttention : Dist_Pass<"dist-ring-attention"> {
   let description = [{
     Marks each `ext.attention` and `ext.attention_backward` with several queries with `ring`. Propagation and search then
     price the cut of its sequence as a ring: keys and values are cut over the axes that cut the queries, and a device
-    attends to the block of one device in each turn. It receives as many bytes as in gathering keys and values, but no device
-    holds all of them, and with `--overlap` a block is sent while another is computed. Blocks that a mask of indices hides
+    attends to the block of one device in each turn. It receives as many bytes as in gathering keys and values, but no
+    device holds all of them, and with `--overlap` a block is sent while another is computed. Blocks that a mask of indices hides
     from all devices are not sent. Attentions with a window of keys exchange halos and are not marked. The loop over queries
     is the one with as many positions as there are keys, otherwise the longest. Attentions with the same loops, and their
     derivatives, are of one kind; kinds are numbered from 0 in program order.

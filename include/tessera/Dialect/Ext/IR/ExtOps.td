@@ -176,8 +176,8 @@ def Ext_AttentionOp : Ext_Op<"attention",
     With `attributes {ring}` (`dist-ring-attention`) keys and values are cut over the axes that cut the queries, of which
     there may be more or fewer: a device attends to its own block of keys, then to the block of one other device in each
     turn, and merges the rows. No device holds all keys. In the derivative, a device sends its contribution to the
-    gradients of a block to the owner in the same turn. With `balanced` (`dist-balance-rings`), for causal masks, device i of n
-    computes chunks i and 2n - 1 - i of 2n, which are exchanged inside the op; operands and results are blocks in order.
+    gradients of a block to the owner in the same turn. With `balanced` (`dist-balance-rings`), for causal masks, device i of
+    n computes chunks i and 2n - 1 - i of 2n, which are exchanged inside the op; operands and results are blocks in order.
 
     (E7) Each operand and result has an indexing map, a projected permutation with one result per dimension, and the
     extents of a loop agree. (E8) Every loop is of a kind in the table; extras and the log-sum-exp have no feature
