@@ -79,7 +79,7 @@ private:
   std::unique_ptr<Liveness> lives;
   /// Ops of a kernel that read a value; looked up, never iterated.
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, int> readers;
-  /// What a look-up selects from; looked up, never iterated.
+  /// The selection of a look-up; looked up, never iterated.
   struct Selection {
     double rows = 1;                       ///< iterations of which one counts
     llvm::SmallVector<bool, 4> isSelected; ///< by operand: a row of it, not all

@@ -64,7 +64,7 @@ private:
   mlir::LogicalResult runDearer(mlir::scf::IfOp branch, Context context);
   mlir::LogicalResult runCollective(CollectiveOpInterface op, Context context);
   void compute(double seconds, int64_t trips);
-  /// When the operands of an op are there.
+  /// The time at which the operands of an op are available.
   double readyAt(mlir::Operation *op) const;
 
   const StepCosts &costs;

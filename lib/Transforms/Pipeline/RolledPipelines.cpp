@@ -20,7 +20,7 @@ using namespace tessera::pipeline;
 
 namespace {
 
-/// Follows a dimension of what a loop yields back to the same carry.
+/// Follows a dimension of a loop's yielded value back to the same carry.
 class StageDim {
 public:
   StageDim(scf::ForOp loop, unsigned carry) : loop(loop), carry(carry) {}
@@ -55,7 +55,7 @@ private:
   void visit(Operation *op, const Place &place);
   void visitLinalg(linalg::LinalgOp op, const Place &place);
   void visitRearrange(RearrangeOp op, const Place &place);
-  /// Of an inner loop's argument: what it begins with.
+  /// The initial value of an inner loop's argument.
   void leave(BlockArgument argument, const Place &place) {
     auto inner = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
     if (inner && inner != loop && argument != inner.getInductionVar())

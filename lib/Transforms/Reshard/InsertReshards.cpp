@@ -190,7 +190,7 @@ private:
     }
     llvm::SmallDenseMap<ShardingAttr, Value> cutFrom = moveOnce(base, bySharding);
     std::string why = getSharding(base) == own && current.isPartial() ? reductionsOf(current) : "";
-    // What is needed as contributions, too, is made of the part that is needed whole.
+    // Values also needed as contributions are created from the part that is needed whole.
     llvm::SmallDenseMap<ShardingAttr, Value> moved; // looked up only
     for (bool contributes : {false, true})
       for (auto &[sharding, uses] : bySharding) {

@@ -14,7 +14,7 @@
 //   source --bytes of a reduce-scatter--> scattered copy of a sum
 //   source --bytes of a gather--> whole copy of a sum
 //   whole copy --oo--> ops that may be cut: on the sink's side they are whole
-//   op --bytes of a gather--> whole copy of what it makes
+// op --bytes of a gather--> whole copy of its result
 //   copy --oo--> sink, for a use that needs the copy
 //
 // Among equal cuts the one nearest to the source is taken, which keeps an all-reduce.

@@ -30,7 +30,7 @@ struct RolledPipeline {
   int64_t iterations = 1; ///< of the loop, at least as many as stages
 
   int64_t microBatches() const { return iterations - stages + 1; }
-  /// Share of the iterations' work whose results nobody reads.
+  /// Share of the iterations' work with unused results.
   double bubble() const {
     return static_cast<double>(stages - 1) / static_cast<double>(iterations);
   }

@@ -337,7 +337,7 @@ static void printOpSharding(OpShardingAttr sharding, AsmPrinter &printer) {
   os << ">";
 }
 
-/// A local step to contributions is a slice to the algebra; it is spelled like its op.
+/// The algebra represents a local step to contributions as a slice; its syntax is that of its op.
 static constexpr StringLiteral kMakePartial = "make_partial";
 
 /// `kind (over [axes])? (field = value)*>`, after the '<'.
@@ -448,7 +448,7 @@ void DistDialect::printAttribute(Attribute attribute, DialectAsmPrinter &printer
         printAxes(printer.getStream(), axes);
         printer << ">";
       })
-      // The remaining attributes are parts of others; this is what a debugger shows.
+      // The remaining attributes are parts of others; this form is for debuggers.
       .Case([&](AxisRefAttr axis) { printAxisRef(printer.getStream(), axis); })
       .Case([&](PlacementAttr placement) { printPlacement(printer.getStream(), placement); })
       .Case([&](TypedShardingAttr typed) {

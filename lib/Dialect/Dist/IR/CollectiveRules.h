@@ -12,7 +12,7 @@
 
 namespace tessera::dist {
 
-/// Rules C1 to C5 and C8; the definition of every collective calls it.
+/// Rules C1 to C5 and C8; called by the verifier of every collective.
 mlir::LogicalResult verifyCollective(CollectiveOpInterface op);
 
 } // namespace tessera::dist

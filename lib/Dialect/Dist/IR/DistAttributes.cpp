@@ -54,7 +54,7 @@ std::string textOf(WindowAttr window) {
   return text;
 }
 
-/// Turns one attribute into the algebra's value, reporting the first rule that it breaks.
+/// Converts one attribute to the algebra's value; reports the first violated rule.
 class Resolver {
 public:
   Resolver(ShardingAttr attr, const sharding::Mesh &mesh, Type type,
@@ -89,7 +89,7 @@ private:
     for (int64_t axis = 0; axis < mesh.numAxes(); ++axis) {
       sharding::AxisRef ref = sharding::AxisRef::full(mesh, axis);
       if (axis >= static_cast<int64_t>(attr.getPlacements().size())) {
-        result.open.push_back(ref); // what is not written is left to the compiler
+        result.open.push_back(ref); // omitted placements are left to the compiler
         continue;
       }
       PlacementAttr placement = attr.getPlacements()[axis];

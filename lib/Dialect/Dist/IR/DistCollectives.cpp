@@ -93,7 +93,7 @@ static LogicalResult verifyDimension(Operation *op, StringRef what, int64_t dim)
   return success();
 }
 
-/// Positions that attributes name lie in the group.
+/// Checks that positions in attributes are within the group.
 static LogicalResult verifyPositions(CollectiveOpInterface op, int64_t groupSize) {
   auto root = op->getAttrOfType<IntegerAttr>("root");
   if (root && (root.getInt() < 0 || root.getInt() >= groupSize)) // (C8)
@@ -129,7 +129,7 @@ LogicalResult dist::verifyCollective(CollectiveOpInterface op) {
   if (op->getNumOperands() == 0 || op->getNumOperands() != op->getNumResults()) // (C3)
     return op->emitOpError() << "has " << op->getNumOperands() << " operands and "
                              << op->getNumResults() << " results; there is one result an operand";
-  // Operands of a fused collective may be joined along different dimensions: their layouts say it.
+  // Operands of a fused collective may have different dimensions, which their layouts define.
   for (StringRef attribute : {"dim", "split_dim", "concat_dim"})
     if (auto dim = op->getAttrOfType<IntegerAttr>(attribute); dim && !op.getSourcesAttr())
       if (failed(verifyDimension(op, attribute, dim.getInt())))
@@ -214,7 +214,7 @@ LogicalResult RecvOp::verifySymbolUses(SymbolTableCollection &) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult AllReduceOp::canonicalize(AllReduceOp op, PatternRewriter &rewriter) {
-  // A reduction whose every result is cut by a slice over the same axes is a reduce-scatter.
+  // A reduction whose results are all cut by a slice over the same axes is a reduce-scatter.
   if (op->getNumOperands() != 1 || !op->getResult(0).hasOneUse())
     return rewriter.notifyMatchFailure(op, "its result is used whole, or it is fused");
   auto slice = dyn_cast<SliceOp>(*op->getResult(0).user_begin());

@@ -37,7 +37,7 @@ using namespace tessera::dist;
 #include "tessera/Dialect/Dist/IR/DistDialect.cpp.inc"
 
 namespace {
-/// Annotations have no effect, so functions that hold them can be inlined.
+/// Annotations have no effect, so functions that contain them can be inlined.
 struct DistInlinerInterface : DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
   bool isLegalToInline(Operation *, Region *, bool, IRMapping &) const override { return true; }
@@ -72,13 +72,14 @@ static LogicalResult verifySharding(Operation *op, ShardingAttr attr, Type type,
   if (!mesh) // (S1)
     return emitError() << "mesh '" << attr.getMesh().getValue()
                        << "' is not declared; add dist.process_mesh @" << attr.getMesh().getValue();
-  // A broken mesh reports itself.
+  // An invalid mesh is reported by its verifier.
   if (failed(mesh.verify()))
     return failure();
   return attr.resolve(mesh.getMesh(), type, emitError);
 }
 
-/// Checks `dist.shardings` and its kin: an array with a sharding for every tensor of `types`.
+/// Checks `dist.shardings` and similar attributes: an array with a sharding for every tensor of
+/// `types`.
 static LogicalResult verifyShardingList(Operation *op, StringRef name, Attribute value,
                                         TypeRange types) {
   auto list = dyn_cast<ArrayAttr>(value);
@@ -111,8 +112,8 @@ static LogicalResult verifyName(Operation *op, Attribute value, const Twine &wha
   return success();
 }
 
-/// Checks that a call's derivative takes the call's arguments and results and the cotangents of its
-/// results, and gives those of its arguments.
+/// Checks that a call's derivative takes the call's arguments, results and the cotangents of its
+/// results, and returns those of its arguments.
 static LogicalResult verifyCustomVjp(Operation *op, Attribute value) {
   auto name = dyn_cast<FlatSymbolRefAttr>(value);
   auto call = dyn_cast<func::CallOp>(op);
@@ -168,7 +169,7 @@ static LogicalResult verifyMeshDevices(Operation *op, Attribute value) {
   auto name = op->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh);
   ProcessMeshOp declared = name ? lookupMesh(op, name) : ProcessMeshOp();
   if (!declared || failed(declared.verify()))
-    return success(); // that is another error
+    return success(); // reported as another error
   sharding::Mesh mesh = declared.getMesh();
   if (ids != std::set<int64_t>(mesh.processIds.begin(), mesh.processIds.end())) // (L2)
     return op->emitError() << "'" << attribute << "' is " << value << ", mesh '" << mesh.name
@@ -176,7 +177,7 @@ static LogicalResult verifyMeshDevices(Operation *op, Attribute value) {
   return success();
 }
 
-/// The index that an argument or result of a local function has in the program.
+/// The index in the program of an argument or result of a local function.
 static LogicalResult verifyPosition(Operation *op, NamedAttribute attribute, StringRef what) {
   static constexpr int64_t kMaxPosition = (int64_t(1) << 20) - 1;
   auto position = dyn_cast<IntegerAttr>(attribute.getValue());
@@ -188,7 +189,7 @@ static LogicalResult verifyPosition(Operation *op, NamedAttribute attribute, Str
   return success();
 }
 
-/// The global type of an argument or result, of which a function of the local view has a part.
+/// The global type of an argument or result of a local function, which holds a part of it.
 static LogicalResult verifyGlobalType(FunctionOpInterface function, Attribute value, Type type,
                                       ShardingAttr sharding, StringRef what) {
   auto attr = dyn_cast<TypeAttr>(value);
@@ -209,7 +210,7 @@ static LogicalResult verifyGlobalType(FunctionOpInterface function, Attribute va
   return success();
 }
 
-/// Checks that the collective that a planned reshard is leads from its operand to its result.
+/// Checks that the collective of a planned reshard leads from its operand to its result.
 static LogicalResult verifyMove(Operation *op, Attribute value) {
   auto move = dyn_cast<MoveAttr>(value);
   auto reshard = dyn_cast<ReshardOp>(op);
@@ -319,8 +320,9 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   return op->emitError() << "unknown attribute '" << name << "' of the dist dialect";
 }
 
-/// Checks that no two of `count` arguments or results have one value of an attribute. Verification
-/// calls this for each of them that has it; the first does it for all, in time linear in `count`.
+/// Checks that no two of `count` arguments or results have the same value of an attribute.
+/// Verification calls this for each of them that has it; the first call checks all, in time linear
+/// in `count`.
 static LogicalResult verifyUnique(unsigned index, unsigned count,
                                   function_ref<Attribute(unsigned)> attributeOf,
                                   function_ref<LogicalResult(unsigned, unsigned)> fail) {
@@ -335,19 +337,18 @@ static LogicalResult verifyUnique(unsigned index, unsigned count,
   return success();
 }
 
-/// Checks what `dist.feeds` of result `index`, the first result that has it, and of those behind it
-/// say.
+/// Checks `dist.feeds` of result `index`, the first result that has it, and of those after it.
 static LogicalResult verifyFeeds(FunctionOpInterface function, unsigned index) {
   StringRef name = DistDialect::kFeeds;
   int64_t numArguments = function.getNumArguments();
-  // A local function has some of the program's arguments, each with its number there.
+  // A local function has some of the program's arguments, each with its index in the program.
   bool local = isLocalView(function);
   std::set<int64_t> known;
   auto feedsOf = [&](unsigned i) { return function.getResultAttr(i, name); };
   auto fail = [&](unsigned i) { return function.emitError() << "result " << i << ": "; };
   for (unsigned before = 0; before < index; ++before)
     if (feedsOf(before))
-      return success(); // checked with that
+      return success(); // checked with the first one
   for (int64_t own = 0; own < numArguments; ++own) {
     auto original =
         local ? function.getArgAttrOfType<IntegerAttr>(own, DistDialect::kArgument) : IntegerAttr();

@@ -36,7 +36,7 @@ void DistDialect::registerTypes() {
 // Custom directives of the assembly formats
 //===----------------------------------------------------------------------===//
 
-/// `#dist.sharding<…> {attributes} : type`; the type may have been swallowed by the attribute.
+/// `#dist.sharding<…> {attributes} : type`; the attribute's parser may have consumed the type.
 static ParseResult parseShardingAndType(OpAsmParser &parser, ShardingAttr &sharding, Type &operand,
                                         Type &result, NamedAttrList &attributes) {
   Type type;
@@ -63,7 +63,7 @@ static void printAxisList(OpAsmPrinter &printer, Operation *, AxisListAttr axes)
   dist::printAxes(printer.getStream(), axes);
 }
 
-/// `T, U` when every result has its operand's type, else `T, U -> V, W`.
+/// `T, U` if every result has its operand's type, else `T, U -> V, W`.
 static ParseResult parseCollectiveTypes(OpAsmParser &parser, SmallVectorImpl<Type> &operands,
                                         SmallVectorImpl<Type> &results) {
   if (parser.parseTypeList(operands))
@@ -161,7 +161,7 @@ sharding::Mesh ProcessMeshOp::getMesh() {
   return mesh;
 }
 
-/// The process ids that an artifact can hold (M4).
+/// The number of process ids that an artifact supports (M4).
 static constexpr int64_t kMaxDevices = 1 << 20;
 
 LogicalResult ProcessMeshOp::verify() {
@@ -241,7 +241,7 @@ LogicalResult ReshardOp::verifySymbolUses(SymbolTableCollection &) {
 }
 
 OpFoldResult ShardTensorOp::fold(FoldAdaptor) {
-  // The same constraint twice in a row says nothing new.
+  // A repeated constraint is redundant.
   auto producer = getOperand().getDefiningOp<ShardTensorOp>();
   return producer && producer.getSharding() == getSharding() ? getOperand() : OpFoldResult();
 }
@@ -327,7 +327,7 @@ static bool meet(const sharding::Segment &a, const sharding::Segment &b) {
   int64_t lowA = lowest(a), lowB = lowest(b);
   int64_t last = std::min(lowA + stepA * (a.count - 1), lowB + stepB * (b.count - 1));
   int64_t first = lowA + sharding::ceilDiv(std::max(lowB - lowA, int64_t(0)), stepA) * stepA;
-  // Whatever they have in common comes back after as many steps as the other's.
+  // Common elements repeat after as many steps as the step size of the other.
   for (int64_t n = 0; n < stepB && first + n * stepA <= last; ++n)
     if ((first + n * stepA - lowB) % stepB == 0)
       return true;

@@ -15,7 +15,7 @@ using sharding::TensorSharding;
 
 namespace {
 
-/// From where to where one operand of a collective goes.
+/// The source and target of one operand of a collective.
 struct Move {
   TensorSharding &source, &target; ///< whole at first
   std::vector<int64_t> &shape;     ///< of the operand at first; becomes that of the whole tensor
@@ -34,7 +34,7 @@ static std::vector<sharding::PartialAxis> partialOver(const sharding::AxisList &
   return result;
 }
 
-/// The local extents of a cut dimension together, written over the local one.
+/// Multiplies the local extent of a cut dimension by the number of parts.
 static LogicalResult joinParts(Operation *op, std::vector<int64_t> &shape, int64_t dim, int64_t n) {
   int64_t local = shape[dim];
   if (llvm::MulOverflow(local, n, shape[dim]))
@@ -87,7 +87,8 @@ static LogicalResult writeMove(BroadcastOp, Move &) {
   return success();
 }
 
-/// A buffer a device is a shard along a leading dimension; without one there is nothing to say.
+/// Each device's buffer is a shard along a leading dimension; without one there is no move to
+/// write.
 static LogicalResult writeMove(PermuteOp, Move &) {
   return success();
 }
@@ -103,7 +104,7 @@ static LogicalResult writeMove(HaloExchangeOp op, Move &move) {
   return success();
 }
 
-/// Starts from a whole tensor of the operand's shape and lets the kind write what it moves.
+/// Starts from a whole tensor of the operand's shape, which the kind modifies.
 template <typename Op>
 static LogicalResult implyMove(Op op, const sharding::Mesh &mesh, unsigned index,
                                TensorSharding &source, TensorSharding &target,
@@ -144,7 +145,7 @@ IMPLIED_MOVE(HaloExchangeOp)
 LogicalResult ExchangeOp::getImpliedMove(const sharding::Mesh &mesh, unsigned index,
                                          TensorSharding &source, TensorSharding &target,
                                          std::vector<int64_t> &shape) {
-  // The cut dimensions are as long as their parts together: exact when sizes divide.
+  // The extent of a cut dimension is the sum of its parts: exact if sizes divide.
   Type type = getOperand(index).getType();
   auto emitError = [&]() { return emitOpError(); };
   auto before = getFrom().resolve(mesh, type, emitError);

@@ -12,9 +12,9 @@
 
 namespace tessera::dist {
 
-/// A backend has 1 + max(process id) devices (design of the runtime's tables).
+/// A backend has 1 + max(process id) devices.
 inline constexpr int64_t kMaxProcessId = (int64_t(1) << 20) - 1;
-/// Of a tensor, as dist-guard has it: sizes in bytes and sums over devices do not overflow.
+/// Of a tensor: sizes in bytes and sums over devices do not overflow. Used by dist-guard.
 inline constexpr int64_t kMaxElements = int64_t(1) << 48;
 
 } // namespace tessera::dist

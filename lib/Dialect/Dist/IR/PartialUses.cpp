@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// f(a + b) is not f(a) + f(b) unless f is linear, so a contribution that reaches
-// anything else gives a wrong result that looks like a right one. What is linear
-// is read off the rule of the op, as everywhere.
+// f(a + b) is not f(a) + f(b) unless f is linear, so a contribution that reaches any
+// other op silently gives a wrong result. Linearity is derived from the rule of the op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +27,7 @@ using namespace tessera;
 using namespace tessera::dist;
 using Partials = std::vector<sharding::PartialAxis>;
 
-/// The partial axes of a sharding; nothing when it is null or broken (which is reported elsewhere).
+/// The partial axes of a sharding; empty if it is null or invalid (reported elsewhere).
 static std::optional<Partials> partialsOf(Operation *from, ShardingAttr attr, Type type) {
   ProcessMeshOp mesh = attr ? lookupMesh(from, attr.getMesh()) : ProcessMeshOp();
   if (!mesh || failed(mesh.verify()))
@@ -44,8 +43,8 @@ static std::optional<Partials> partialsOf(Operation *from, ShardingAttr attr, Ty
   return partials;
 }
 
-/// Whether contributions may stand where `wanted` are. What is whole over an axis is a contribution
-/// to a mean over it as it is.
+/// Whether contributions may be used instead of `wanted`. A value that is whole over an axis is a
+/// contribution to a mean over it.
 static bool standFor(const Partials &partials, const Partials &wanted) {
   auto isMean = [](const sharding::PartialAxis &axis) {
     return axis.kind == sharding::ReduceKind::avg;
@@ -61,15 +60,15 @@ static bool standFor(const Partials &partials, const Partials &wanted) {
   return llvm::all_of(partials, isWanted) && llvm::all_of(wanted, isThere);
 }
 
-/// Whether a value is known to hold whole elements or other contributions. One without a sharding
-/// is not known: code generation drops them.
+/// Whether a value is known to be whole or to have other contributions. Values without a sharding
+/// are unknown: code generation drops shardings.
 static bool differs(Operation *from, Value value, const Partials &partials) {
   auto other = partialsOf(from, getSharding(value), value.getType());
   return other && !standFor(partials, *other);
 }
 
-/// Whether a value is known to be, or known not to be, contributions over an axis. Nothing when it
-/// is both, as a fill of zero for sums, or when it has no sharding: code generation drops them.
+/// Whether a value is known to be, or known not to be, contributions over an axis. Empty if it is
+/// both, such as a fill of zero for sums, or if it has no sharding: code generation drops them.
 static std::optional<bool> isPartialOver(Operation *from, Value value,
                                          const sharding::PartialAxis &axis) {
   if (isIdentityFill(value, axis.kind))
@@ -77,14 +76,14 @@ static std::optional<bool> isPartialOver(Operation *from, Value value,
   auto partials = partialsOf(from, getSharding(value), value.getType());
   if (!partials)
     return std::nullopt;
-  // Two parts of an axis are written as the whole of it.
+  // Two parts of an axis may be merged into the whole axis.
   return llvm::any_of(*partials, [&](const sharding::PartialAxis &own) {
     return own.kind == axis.kind && own.axis.contains(axis.axis);
   });
 }
 
-/// Whether the op makes contributions over an axis of those that reach it: operands known to be
-/// such are, those known to be whole are not, the others are whatever makes the op right.
+/// Whether the op maps contributions over an axis to contributions: operands known to be
+/// contributions are, those known to be whole are not, the others may be either.
 static bool passesOver(Operation *op, const sharding::PartialAxis &axis) {
   SmallVector<int64_t> known, unknown;
   for (OpOperand &operand : op->getOpOperands()) {
@@ -97,12 +96,12 @@ static bool passesOver(Operation *op, const sharding::PartialAxis &axis) {
       known.push_back(operand.getOperandNumber());
   }
   sharding::ReduceKind kind = axis.kind;
-  if (kind == sharding::ReduceKind::avg) // a sum, scaled
+  if (kind == sharding::ReduceKind::avg) // a scaled sum
     kind = sharding::ReduceKind::sum;
   return passesPartial(op, kind, known, unknown);
 }
 
-/// Whether contributions may reach this operand of an op that computes.
+/// Whether contributions may reach this operand of a computing op.
 static bool mayReach(OpOperand &use, const Partials &partials) {
   Operation *op = use.getOwner();
   unsigned index = use.getOperandNumber();
@@ -112,7 +111,7 @@ static bool mayReach(OpOperand &use, const Partials &partials) {
   return llvm::all_of(partials, [&](const sharding::PartialAxis &axis) {
     if (!accumulates && !moves && !passesOver(op, axis))
       return false;
-    // What it makes are contributions, too, perhaps over more axes.
+    // Its results are contributions, too, perhaps over more axes.
     return llvm::none_of(op->getResults(), [&](Value result) {
       return isa<RankedTensorType>(result.getType()) &&
              !isPartialOver(op, result, axis).value_or(true);
@@ -120,21 +119,21 @@ static bool mayReach(OpOperand &use, const Partials &partials) {
   });
 }
 
-/// Whether an op makes values of what it reads: what says how it is distributed, and every other op
-/// of the dialects that programs are written in.
+/// Whether an op computes tensors: an op with a sharding rule, and every other op of the dialects
+/// of programs.
 static bool computesTensors(Operation *op) {
   return (isa<ShardingRuleOpInterface>(op) && !isa<ShardTensorOp>(op)) ||
          isa_and_nonnull<arith::ArithDialect, linalg::LinalgDialect, math::MathDialect,
                          tensor::TensorDialect>(op->getDialect());
 }
 
-/// Whether an op takes out elements for a linalg op around it, which yields them as they are, or
-/// one of several of them, and makes the same contributions of them.
+/// Whether an op extracts elements for an enclosing linalg op, which yields them or one of several
+/// of them unchanged, and thus as the same contributions.
 static bool isPickedFrom(Operation *op, const Partials &partials) {
   if (!isa<tensor::ExtractOp>(op))
     return false;
   Operation *picked = op;
-  while (picked->hasOneUse()) { // what chooses between two yields one of them
+  while (picked->hasOneUse()) { // a select yields one of its operands
     OpOperand &use = *picked->use_begin();
     if (!isa<arith::SelectOp>(use.getOwner()) || use.getOperandNumber() == 0)
       break;
@@ -157,10 +156,11 @@ static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
                              << "); in the local view a partial value reaches linear operations "
                              << "only, reduce it before";
   };
-  // Its own rules come first: what follows relies on them.
+  // Check the op's own rules first: the rest relies on them.
   if (failed(op->getName().verifyInvariants(op)))
     return failure();
-  // Those of its regions do not: maps that say nothing of a loop are refused when it is verified.
+  // The rules of its regions are not checked yet: a loop without a map is rejected when it is
+  // verified.
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && !linalgOp.getShapesToLoopsMap())
     return success();
   if (isPickedFrom(op, partials))

@@ -12,8 +12,8 @@
 
 namespace tessera::dist {
 
-/// Rule C6 for one value of the local view that lies as `sharding` says (already verified). Values
-/// of the global view may go anywhere.
+/// Rule C6 for one value of the local view with the (verified) sharding `sharding`. Values of the
+/// global view have no restrictions.
 mlir::LogicalResult verifyPartialUses(mlir::Value value, ShardingAttr sharding);
 
 } // namespace tessera::dist

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A forward dataflow over a local function. The fact about a value is the set of mesh axes along
-// which devices may hold different values of it; none: it is uniform. Facts grow only, so passes
-// over the function in program order end, loops and all.
+// A forward dataflow analysis of a local function. The lattice value is the set of mesh
+// axes along which devices may hold different values; empty: uniform. Sets only grow,
+// so passes over the function in program order reach a fixpoint, also with loops.
 //
 //   dist.axis_index over ["x"]                         {x}
-//   an argument that lies [shard(0), replicate]        {x} of a mesh x, y
+// an argument with [shard(0), replicate]             {x} of a mesh x, y
 //   arith.addi of a {x} and a {y}                      {x, y}
 //   dist.all_reduce of a {x, y} over ["x"]             {y}
 //   the results of an scf.if with an {x} condition     at least {x}
@@ -45,7 +45,7 @@ public:
     settle(function.getFunctionBody().front());
   }
 
-  /// Of a called function, whose arguments have the facts of the operands; so many calls deep.
+  /// For a called function, with the sets of the operands for its arguments, at this call depth.
   Divergence(Block &body, ArrayRef<Axes> operands, int depth) : depth(depth) {
     for (auto [argument, axes] : llvm::zip(body.getArguments(), operands))
       join(argument, axes);
@@ -80,7 +80,7 @@ private:
     for (Value value : values)
       join(value, axes);
   }
-  /// Each target takes the fact of the source at its place. Results of control flow end here.
+  /// Each target takes the set of the source at its position. Results of control flow end here.
   void joinEach(ValueRange targets, ValueRange sources) {
     for (auto [target, source] : llvm::zip(targets, sources))
       join(target, Axes(of(source)));
@@ -105,7 +105,7 @@ private:
   static Axes axesOf(Operation *at, ShardingAttr sharding, Type global) {
     std::optional<sharding::Mesh> mesh = meshAt(at, sharding.getMesh());
     if (!mesh)
-      return {}; // reported where it stands
+      return {}; // reported at its place
     ScopedDiagnosticHandler silence(at->getContext(), [](Diagnostic &) { return success(); });
     auto resolved = sharding.resolve(*mesh, global, [&]() { return at->emitError(); });
     return succeeded(resolved) ? named(sharding.getMesh(), resolved->usedAxes()) : Axes();
@@ -170,14 +170,14 @@ private:
       visit(*body);
       return joinEach(op->getResults(), body->getTerminator()->getOperands());
     }
-    // Whatever else an op does, it does with its operands and what its regions read.
+    // Any other op depends on its operands and on the values that its regions read.
     Axes axes = ofOperands(op);
     for (Region &region : op->getRegions())
       region.walk([&](Operation *inner) { axes.merge(ofOperands(inner)); });
     joinAll(op->getResults(), axes);
   }
 
-  /// The body of the function that is called, where it is one block in reach.
+  /// The body of the called function, if it is one block and in reach.
   static Block *calledBody(CallOpInterface call) {
     auto callee = dyn_cast_or_null<FunctionOpInterface>(call.resolveCallable());
     bool known = callee && callee->getNumRegions() == 1 && !callee.isExternal() &&
@@ -186,8 +186,8 @@ private:
     return known ? &callee.getFunctionBody().front() : nullptr;
   }
 
-  /// The block of an op that does nothing but evaluate it and hand on what it yields, as a group of
-  /// ops that become one kernel does.
+  /// The block of an op that only evaluates it and yields its values, such as a group of ops that
+  /// become one kernel.
   static Block *evaluatedBody(Operation *op) {
     if (op->getNumRegions() != 1 || !llvm::hasSingleElement(op->getRegion(0)) ||
         op->getNumOperands() > 0)
@@ -239,7 +239,7 @@ private:
     bool whole = sharding::sizeOf(group) == mesh->numDevices();
     ArrayAttr targets = op.getTargetsAttr(), globals = op.getGlobalTypesAttr();
     for (auto [index, operand, result] : llvm::enumerate(op->getOperands(), op->getResults())) {
-      // Members agree on what all of them get whole; what each gets of its own differs.
+      // Members agree on values that all of them receive whole; their own parts differ.
       Axes axes;
       for (const auto &fact : of(operand)) {
         bool reduced = fact.first == op.getMeshAttr().getValue() &&
@@ -264,13 +264,13 @@ private:
   int depth = 0;
 };
 
-/// Whether a device stands still here until others arrive.
+/// Whether a device waits at this op for others.
 bool waits(Operation *op) {
   return isa<SendOp, RecvOp>(op) ||
          (isa<CollectiveOpInterface>(op) && !isa<SliceOp, MakePartialOp>(op));
 }
 
-/// What steers a loop or branch; nothing for other ops.
+/// The values that control a loop or branch; empty for other ops.
 SmallVector<Value> steering(Operation *op) {
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return {branch.getCondition()};
@@ -281,8 +281,8 @@ SmallVector<Value> steering(Operation *op) {
   return {};
 }
 
-/// Whether `op` is the first that waits inside `parent`. It speaks for those behind it, so that a
-/// loop is looked into once, not once a collective.
+/// Whether `op` is the first op in `parent` that waits. It represents the later ones, so that a
+/// loop is analysed once, not once per collective.
 bool isFirst(Operation *op, Operation *parent) {
   Operation *first = nullptr;
   parent->walk<WalkOrder::PreOrder>([&](Operation *inner) {
@@ -298,7 +298,7 @@ LogicalResult dist::verifyUniformControl(Operation *op) {
   auto function = op->getParentOfType<FunctionOpInterface>();
   if (!waits(op) || !function)
     return success();
-  std::optional<Divergence> divergence; // made when something asks for it
+  std::optional<Divergence> divergence; // created on demand
   for (Operation *parent = op->getParentOp(); parent && parent != function;
        parent = parent->getParentOp()) {
     SmallVector<Value> values = steering(parent);

@@ -12,9 +12,9 @@
 
 namespace tessera::dist {
 
-/// Rule C5: all devices come equally often to `op`, a collective or transfer that waits for others.
-/// Fails with a located error when a loop or branch around it is steered by a value that may differ
-/// between devices: one made from a coordinate, or from the part of a tensor that a device holds.
+/// Rule C5: all devices execute `op`, a collective or transfer that waits for others, equally
+/// often. Fails with a located error if a value that may differ between devices controls a loop or
+/// branch around it: one computed from a coordinate, or from a device's part of a tensor.
 mlir::LogicalResult verifyUniformControl(mlir::Operation *op);
 
 } // namespace tessera::dist

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace tessera;
 
-/// Calls with the uses that one branch hands on, and what receives them.
+/// Calls `visit` with the uses forwarded by one branch, and their receivers.
 static void visitBranch(MutableArrayRef<OpOperand> uses, ValueRange receivers,
                         llvm::function_ref<void(OpOperand &, Value)> visit) {
   for (auto [use, receiver] : llvm::zip(uses, receivers))

@@ -38,8 +38,8 @@ bool dist::isLocalView(Operation *function) {
   return view && view.getValue() == "local";
 }
 
-/// Where the sharding of a value is written: a result of an op, or an argument of a function. The
-/// region arguments of a loop share the entry of the loop's result.
+/// The attribute that holds the sharding of a value: of an op's result, or of a function argument.
+/// The region arguments of a loop share that of the loop's result.
 static std::pair<Operation *, unsigned> homeOf(Value value, StringRef &name) {
   name = DistDialect::kShardings;
   if (auto result = dyn_cast<OpResult>(value))

@@ -63,8 +63,8 @@ ShardingRule dist::blockReshapeRule(const BlockReshape &reshape) {
     }
     int64_t element = builder.factor(reshape.extent);
     int64_t block = builder.factor(reshape.blocks, FactorKind::replicate);
-    // To the algebra the dimension has the blocks inside: its parts are as large as those of all
-    // blocks together. That other elements lie in them is what the op exchanges.
+    // To the algebra the dimension consists of the blocks: its parts are as large as those of all
+    // blocks together. The exchange in the op corrects which elements they hold.
     add(false, d, element);
     add(false, d, block);
     add(true, d, block);
@@ -73,21 +73,20 @@ ShardingRule dist::blockReshapeRule(const BlockReshape &reshape) {
   return builder.moves().take();
 }
 
-/// What the devices have of a block that lies along the dimension `dim`, if they have `parts` of
-/// all blocks.
+/// The sharding of a block along dimension `dim`, if the devices have `parts` of all blocks.
 static TensorSharding ofBlock(const BlockReshape &reshape, TensorSharding parts) {
   parts.dims.erase(parts.dims.begin() + reshape.dim);
   return parts;
 }
 
-/// The elements of block `block` in the whole dimension that the devices have of the block.
+/// The devices' elements of block `block`, as a sharding of the whole dimension.
 static TensorSharding inWhole(const BlockReshape &reshape, TensorSharding whole, int64_t block) {
   int64_t part = reshape.extent / sizeOf(whole.dims[reshape.dim]);
   whole.windows = {{reshape.dim, part, 0, part, 1, block * reshape.extent, 1, reshape.extent}};
   return canonical(std::move(whole));
 }
 
-/// The elements of a block that the devices have of the whole dimension.
+/// The devices' elements of a block, derived from the sharding of the whole dimension.
 static TensorSharding ofWhole(const BlockReshape &reshape, TensorSharding block, int64_t index) {
   int64_t part = reshape.blocks * reshape.extent / sizeOf(block.dims[reshape.dim]);
   block.windows = {{reshape.dim, part, -index * reshape.extent, part}};
@@ -102,8 +101,8 @@ double dist::blockReshapeSeconds(const BlockReshape &reshape, const FactorAxes &
   int64_t devices = sizeOf(whole.dims[reshape.dim]);
   if (devices == 1)
     return 0;
-  // All blocks travel in one exchange. Of the k parts of a block that a device wants it holds those
-  // between its first and its last: the device with the fewest of them sends most.
+  // One exchange moves all blocks. Of the k parts of a block that a device needs it holds those
+  // between its first and its last: the device with the fewest of them communicates most.
   auto type = cast<RankedTensorType>(
       (reshape.expands ? reshape.op->getOperand(0) : reshape.op->getResult(0)).getType());
   int64_t fewest = reshape.blocks;
@@ -123,7 +122,7 @@ double dist::blockReshapeSeconds(const BlockReshape &reshape, const FactorAxes &
                                        traffic);
 }
 
-/// A device's part of the dimension, of the elements of the blocks that it has there.
+/// Assembles a device's part of the dimension from its elements of the blocks.
 static Value assembleBlocks(PartitionContext &context, const BlockReshape &reshape,
                             ArrayRef<Value> blocks) {
   OpBuilder &b = context.builder;

@@ -21,7 +21,7 @@ dist::OffsetBounds dist::offsetBounds(int64_t extent, int64_t size, int64_t stri
   return {std::max<int64_t>(-span, 0), extent - 1 - std::max<int64_t>(span, 0)};
 }
 
-/// How far back `rangeOf` looks. What proves an index to be inside stands close to it.
+/// Depth limit of `rangeOf`. Ops that bound an index are usually near it.
 static constexpr int kMostSteps = 12;
 
 static ConstantIntRanges between(unsigned width, int64_t least, int64_t greatest) {
@@ -61,7 +61,7 @@ static ConstantIntRanges rangeWithin(Value value, int steps) {
   }
   Operation *op = value.getDefiningOp();
   if (auto index = dyn_cast<linalg::IndexOp>(op)) {
-    auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(index->getParentOp()); // null: not yet made
+    auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(index->getParentOp()); // null: no parent yet
     int64_t extent = linalgOp ? linalgOp.getStaticLoopRanges()[index.getDim()] : 0;
     return extent > 0 ? between(width, 0, extent - 1) : anything;
   }
@@ -74,7 +74,7 @@ static ConstantIntRanges rangeWithin(Value value, int steps) {
       return anything;
     operands.emplace_back(rangeWithin(operand, steps - 1));
   }
-  // MLIR infers what holds where division and shifts are defined in MLIR; here they are everywhere.
+  // MLIR's ranges exclude divisions and shifts that MLIR leaves undefined; here they have results.
   if (isa<arith::DivUIOp, arith::DivSIOp, arith::CeilDivUIOp, arith::CeilDivSIOp,
           arith::FloorDivSIOp, arith::RemUIOp, arith::RemSIOp>(op) &&
       operands[1].getValue().umin().isZero())

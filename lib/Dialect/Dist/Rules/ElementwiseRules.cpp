@@ -20,7 +20,7 @@ using namespace tessera::sharding;
 
 namespace {
 
-/// A splat has any part of itself; other constants are held whole and sliced.
+/// Any part of a splat is a splat; other constants are held whole and sliced.
 struct ConstantModel : ShardingRuleOpInterface::ExternalModel<ConstantModel, arith::ConstantOp> {
   static SplatElementsAttr getSplat(Operation *op) {
     return dyn_cast<SplatElementsAttr>(cast<arith::ConstantOp>(op).getValue());
@@ -49,9 +49,9 @@ struct ConstantModel : ShardingRuleOpInterface::ExternalModel<ConstantModel, ari
   }
 };
 
-/// An op that computes each element from those at the same place. Normalization makes linalg ops of
-/// those on tensors, so that they stand in the local view alone, and in files that skip it. The
-/// model serves every such op of `arith` and `math`; only unused defaults would ask for its class.
+/// An op that computes each element from those at the same index. Normalization rewrites such ops
+/// on tensors to linalg ops, so they appear only in the local view and in files that skip it. The
+/// model serves all such ops of `arith` and `math`; only unused defaults would need its class.
 struct ElementwiseModel : ShardingRuleOpInterface::ExternalModel<ElementwiseModel, arith::AddFOp> {
   std::optional<ShardingRule> getShardingRule(Operation *op) const {
     RuleBuilder builder(op);

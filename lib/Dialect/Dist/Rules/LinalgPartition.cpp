@@ -16,7 +16,7 @@ using namespace tessera;
 using namespace tessera::dist;
 using sharding::FactorKind;
 
-/// A device's buffer begins where its first window does: what the map adds to it is already in it.
+/// A device's buffer begins with its first window, so the offset of the map is dropped.
 static void dropWindowShifts(linalg::GenericOp op, const PartitionContext &context) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   for (auto [map, dims] : llvm::zip(maps, context.getRule().operands)) {
@@ -29,7 +29,7 @@ static void dropWindowShifts(linalg::GenericOp op, const PartitionContext &conte
   op.setIndexingMapsAttr(Builder(op.getContext()).getAffineMapArrayAttr(maps));
 }
 
-/// As a generic op, whose body can be masked. Null where it cannot become one.
+/// The op as a generic, whose body can be masked; null if that is impossible.
 static linalg::LinalgOp generalize(linalg::LinalgOp op, OpBuilder &builder) {
   if (isa<linalg::GenericOp>(op))
     return op;
@@ -45,7 +45,7 @@ static linalg::LinalgOp generalize(linalg::LinalgOp op, OpBuilder &builder) {
   return cast<linalg::LinalgOp>(generic->getOperation());
 }
 
-/// Keeps the accumulators as they are in iterations of `reductions` beyond the tensor.
+/// Keeps the accumulators unchanged in iterations of `reductions` beyond the tensor.
 static void maskReductions(linalg::LinalgOp op, ArrayRef<unsigned> reductions,
                            PartitionContext &context) {
   Location loc = op.getLoc();
@@ -76,7 +76,7 @@ FailureOr<SmallVector<Value>> dist::partitionLinalg(linalg::LinalgOp op,
       unevenReductions.push_back(loop);
   }
 
-  // A contraction stays one: both operands are zero beyond the edge (0 * NaN would be NaN).
+  // A contraction stays one: both operands are zero in the padding (0 * NaN would be NaN).
   bool isMasked = !unevenReductions.empty() && linalg::isaContractionOpInterface(op);
   SmallVector<Value> inputs;
   if (isMasked)
@@ -97,7 +97,7 @@ FailureOr<SmallVector<Value>> dist::partitionLinalg(linalg::LinalgOp op,
            << "'" << op->getName()
            << "' has an uneven edge that cannot be masked; cut a dimension that divides";
 
-  // Where a body reads an index it means the global one.
+  // Indices in a body are global.
   SmallVector<linalg::IndexOp> reads;
   for (auto index : local.getBlock()->getOps<linalg::IndexOp>())
     if (llvm::is_contained(cut, index.getDim()))

@@ -65,7 +65,7 @@ std::optional<ReduceKind> dist::matchReductionKind(linalg::LinalgOp op, unsigned
       .Default([](auto) { return std::nullopt; });
 }
 
-/// Whether the body yields the first input and does nothing else.
+/// Whether the body only yields the first input.
 static bool yieldsFirstInput(linalg::LinalgOp op) {
   Block *block = op.getBlock();
   return &block->front() == block->getTerminator() &&
@@ -76,7 +76,7 @@ static bool yieldsFirstInput(linalg::LinalgOp op) {
 // The rule
 //===----------------------------------------------------------------------===//
 
-/// What this reads of an op, `addToKey` must add to the key by which rules are shared.
+/// `addToKey` must add everything that this reads of an op to the key by which rules are shared.
 static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
   ShardingRule rule;
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
@@ -89,7 +89,7 @@ static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
     rule.factors.push_back({size, kind, ReduceKind::sum});
   }
 
-  // A loop that does not map one to one to every result is a reduction whatever its iterator says.
+  // Only a loop that is a dimension of every result is parallel, whatever its iterator type.
   for (unsigned loop = 0; loop < ranges.size(); ++loop) {
     bool inAll = true, inAny = false, alone = true;
     for (OpOperand &init : op.getDpsInitsMutable()) {
@@ -110,7 +110,7 @@ static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
       factor.kind = FactorKind::reduction;
     }
   }
-  // Reductions are cut only where the body says how every result combines, all in one way.
+  // Reductions are cut only if the body determines one reduction of all results.
   std::optional<ReduceKind> common;
   bool reducible = true;
   for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
@@ -141,10 +141,10 @@ static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
             if (expr.isFunctionOfDim(loop))
               rule.factors[loop].kind = FactorKind::replicate;
         if (!linear.terms.empty()) {
-          // The longest loop moves the window; all others lie within it and must be whole. In a
-          // convolution that is the image, not the kernel; for its weights' gradient too, where
-          // the image is reduced. Of two that are parallel, frames and what lies in each, it is
-          // the one that reaches farther.
+          // The longest loop moves the window; all others are inside it and must be whole. In a
+          // convolution that is the image, not the kernel, also for the gradient of its weights,
+          // where the image is reduced. Of two parallel loops, frames and their elements, it is the
+          // one with the larger reach.
           auto longest = llvm::max_element(linear.terms, [&](const auto &a, const auto &b) {
             bool isSameKind = iterators[a.first] == iterators[b.first] &&
                               iterators[a.first] == utils::IteratorType::parallel;
@@ -189,7 +189,7 @@ static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
 // The model
 //===----------------------------------------------------------------------===//
 
-/// Whether each iteration writes an element of its own in every result: nothing is reduced.
+/// Whether each iteration writes a separate element of every result: nothing is reduced.
 static bool isInjective(linalg::LinalgOp op) {
   return op.getNumParallelLoops() == op.getNumLoops() &&
          llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
@@ -197,13 +197,13 @@ static bool isInjective(linalg::LinalgOp op) {
          });
 }
 
-/// Adds maps, iterators, and of the body how its results combine and whether it only moves. Element
-/// types are those of the operands.
+/// Adds maps, iterators, and the properties of the body: how results combine, and whether it only
+/// moves elements. Element types are those of the operands.
 static void addToKey(linalg::LinalgOp op, AddressKey &key) {
   if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
     key.push_back(generic.getIteratorTypes().getAsOpaquePointer());
   key.push_back(op.getIndexingMaps().getAsOpaquePointer());
-  // Bodies lie apart from their ops: they are read where it matters.
+  // Bodies are read only if they matter, since they are far from their ops in memory.
   if (!isInjective(op))
     for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
       Operation *combiner = matchCombiner(op, i);
@@ -215,7 +215,7 @@ static void addToKey(linalg::LinalgOp op, AddressKey &key) {
 
 namespace {
 
-/// Every structured op of linalg. Methods that propagation calls often look the interface up once.
+/// Every structured op of linalg. Methods that propagation calls often look up the interface once.
 struct LinalgModel : ShardingRuleOpInterface::ExternalModel<LinalgModel, linalg::LinalgOp> {
   std::optional<ShardingRule> getShardingRule(Operation *op) const {
     return getLinalgRule(linalg::LinalgOp(op));

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace tessera::dist;
 
-/// Adds scale * expr; false where it is not linear.
+/// Adds scale * expr; false if it is not linear.
 static bool addScaled(AffineExpr expr, int64_t scale, LinearExpr &to) {
   if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
     to.terms.push_back({loop.getPosition(), scale});

@@ -19,8 +19,7 @@ using namespace tessera;
 
 namespace {
 
-/// How a value depends on chosen values, taken together; `either` ones count as chosen or not,
-/// whatever makes what is asked so.
+/// How a value depends on chosen values, taken together; `either` values may be chosen or not.
 enum class Class { zero, independent, linear, either, other };
 
 } // namespace
@@ -55,7 +54,7 @@ static Class multiply(Class a, Class b) {
   return a == Class::linear || b == Class::linear ? Class::linear : Class::independent;
 }
 
-/// How the result of an `arith` or `math` op depends, given how its operands do.
+/// The dependence of the result of an `arith` or `math` op, given those of its operands.
 static Class classify(Operation *op, llvm::function_ref<Class(unsigned)> operand) {
   auto independentOrOther = [&]() {
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
@@ -90,7 +89,7 @@ bool dist::passesSumElementwise(Operation *op, ArrayRef<int64_t> operands,
 
 namespace {
 
-/// How values of a body depend on chosen arguments of its block.
+/// The dependence of the values of a body on chosen arguments of its block.
 class Linearity {
 public:
   Linearity(Block *block, const llvm::SmallBitVector &chosen, const llvm::SmallBitVector &unknown)
@@ -131,8 +130,8 @@ private:
 
 } // namespace
 
-/// Whether elements of an init are in the result though the body does not read it: where the output
-/// map does not reach, as behind a write to a diagonal.
+/// Whether elements of an init are in the result although the body does not read it: elements
+/// outside of the output map, such as those beside a written diagonal.
 static bool keepsPartOfInit(linalg::LinalgOp op) {
   return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
     return !op.getMatchingIndexingMap(&init).isProjectedPermutation();
@@ -146,8 +145,8 @@ static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands, ArrayRef<
     chosen.set(operand);
   for (int64_t operand : unknown)
     either.set(operand);
-  // An accumulator that is read starts the sum: it is counted once a device otherwise. So is what
-  // is kept of an init.
+  // An accumulator that is read starts the sum and must be a contribution: otherwise each device
+  // would add it. The same holds for kept elements of an init.
   bool kept = keepsPartOfInit(op);
   for (BlockArgument output : op.getRegionOutputArgs())
     if ((kept || !output.use_empty()) && !chosen[output.getArgNumber()] &&
@@ -158,7 +157,7 @@ static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands, ArrayRef<
                       [&](Value yielded) { return isLinear(linearity.classify(yielded)); });
 }
 
-/// Whether a body yields its input as it is, or in more bits: that changes no sum, product or
+/// Whether a body yields its input unchanged, or in more bits, which changes no sum, product or
 /// order.
 static bool yieldsInput(linalg::LinalgOp op) {
   Value yielded = op.getBlock()->getTerminator()->getOperand(0);
@@ -201,7 +200,7 @@ SmallVector<int64_t> dist::operandsToPass(Operation *op, sharding::ReduceKind ki
           set.push_back(tensors[i]);
       candidates.push_back(std::move(set));
     }
-  } else { // a fused body: what is partial, that with the accumulators, everything
+  } else { // a fused body: the partial operands, all tensors, each partial operand
     candidates.emplace_back(partial.begin(), partial.end());
     candidates.push_back(tensors);
     for (int64_t one : partial)
@@ -210,7 +209,7 @@ SmallVector<int64_t> dist::operandsToPass(Operation *op, sharding::ReduceKind ki
   auto partialIn = [&](ArrayRef<int64_t> set) {
     return llvm::count_if(set, [&](int64_t i) { return llvm::is_contained(partial, i); });
   };
-  // Of two factors the larger stays a contribution: the other is reduced at less cost.
+  // Of two factors the larger stays a contribution: reducing the other is cheaper.
   auto elements = [&](ArrayRef<int64_t> set) {
     int64_t sum = 0;
     for (int64_t i : set)

@@ -15,34 +15,34 @@
 
 namespace tessera::dist {
 
-/// Attach the models of ops of dialects that are loaded; of the tensor dialect in two files.
+/// Attach the models of ops of loaded dialects; those of the tensor dialect are in two files.
 void attachElementwiseRules(mlir::MLIRContext *context);
 void attachLinalgRules(mlir::MLIRContext *context);
 void attachRearrangeRules(mlir::MLIRContext *context);
 void attachSliceRules(mlir::MLIRContext *context);
 void attachTensorRules(mlir::MLIRContext *context);
 
-/// An op that moves elements and computes nothing.
+/// An op that only moves elements.
 template <typename Model, typename Op>
 struct TensorModel : ShardingRuleOpInterface::ExternalModel<Model, Op> {
   int64_t getOperationsPerIteration(mlir::Operation *) const { return 0; }
 };
 
-/// Linearity of a linalg op, read off its body (Linearity.cpp).
+/// Linearity of a linalg op, derived from its body (Linearity.cpp).
 bool passesPartialThroughBody(mlir::linalg::LinalgOp op, sharding::ReduceKind kind,
                               llvm::ArrayRef<int64_t> operands, llvm::ArrayRef<int64_t> unknown);
-/// The same of an `arith` or `math` op on tensors, for sums.
+/// The same for an `arith` or `math` op on tensors, for sums.
 bool passesSumElementwise(mlir::Operation *op, llvm::ArrayRef<int64_t> operands,
                           llvm::ArrayRef<int64_t> unknown);
 
-/// A device's part of a result that is made of segments of the operands, one an operand, along
-/// dimension `dim`, which `factor` cuts; the operands have been moved to the windows that its rule
-/// demands. What no segment writes is `fill`, null where they write everything.
+/// A device's part of a result made of segments of the operands, one per operand, along dimension
+/// `dim`, which `factor` cuts; the operands have been moved to the windows that its rule requires.
+/// Elements outside of all segments are `fill`, null if there are none.
 mlir::Value assembleSegments(PartitionContext &context, int64_t dim, int64_t factor,
                              llvm::ArrayRef<sharding::Segment> segments, mlir::Attribute fill);
 
 /// A reshape between a dimension and its blocks (BlockReshapes.h): its rule, the time of its
-/// exchange, and the op on a device's part where the dimension is cut.
+/// exchange, and the op on a device's part if the dimension is cut.
 sharding::ShardingRule blockReshapeRule(const BlockReshape &reshape);
 double blockReshapeSeconds(const BlockReshape &reshape, const sharding::FactorAxes &axes,
                            const sharding::Mesh &mesh, sharding::ReshardPlanner &planner);

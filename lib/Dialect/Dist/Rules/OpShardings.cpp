@@ -79,7 +79,7 @@ const ShardedOp &OpShardings::of(Operation *op) {
 // Verification
 //===----------------------------------------------------------------------===//
 
-/// (O6) A result has the sharding that follows from how the op is distributed.
+/// (O6) A result has the sharding that follows from the op sharding.
 static LogicalResult verifyResults(Operation *op, const sharding::ShardingRule &rule,
                                    const sharding::OpSharding &sharding, OpShardingAttr attr,
                                    const sharding::Mesh &mesh) {
@@ -105,7 +105,7 @@ static LogicalResult verifyResults(Operation *op, const sharding::ShardingRule &
   return success();
 }
 
-/// (O5) The op is linear in what it forwards.
+/// (O5) The op is linear in the operands that it forwards.
 static LogicalResult verifyForwards(Operation *op, const sharding::OpSharding &sharding,
                                     const sharding::Mesh &mesh) {
   for (const sharding::Forward &forward : sharding.forwards)
@@ -122,8 +122,8 @@ static LogicalResult verifyForwards(Operation *op, const sharding::OpSharding &s
   return success();
 }
 
-/// Adds all that the verification of an op reads: its name, types, attributes and bodies. Values
-/// are told by their number in a body; those from outside are alike.
+/// Adds everything that the verification of an op reads: its name, types, attributes and bodies.
+/// Values of a body are identified by their number; all values from outside are equal.
 static void addStructure(Operation *op, AddressKey &key) {
   llvm::SmallDenseMap<Value, uintptr_t, 16> numbers; // looked up only
   auto number = [&](Value value) { numbers.try_emplace(value, numbers.size() + 1); };
@@ -165,7 +165,7 @@ LogicalResult OpShardingVerifier::verify(Operation *op, OpShardingAttr attr) {
     if (correct.count(key))
       return success();
   }
-  // Rules rely on what the op's own verifier checks, which runs after that of its attributes.
+  // Rules rely on the op's own verifier, which runs after that of its attributes.
   if (failed(op->getName().verifyInvariants(op)))
     return failure();
   std::optional<sharding::ShardingRule> rule = getShardingRule(op);
@@ -193,14 +193,14 @@ LogicalResult OpShardingVerifier::verify(Operation *op, OpShardingAttr attr) {
 // Decided functions
 //===----------------------------------------------------------------------===//
 
-/// Whether a tensor has a sharding that says it is anything but whole on every device.
+/// Whether a tensor has a sharding other than whole on every device.
 static bool isDistributed(Value value, const MeshTable &meshes) {
   ShardingAttr attr = isa<RankedTensorType>(value.getType()) ? getSharding(value) : ShardingAttr();
   return attr && !dist::resolveVerified(attr, meshes, value.getType()).isReplicated();
 }
 
-/// Control flow hands values on, reshards and constraints say their sharding themselves: everything
-/// else that makes tensors is distributed by its rule.
+/// Control flow forwards values, reshards and constraints have explicit shardings: all other ops
+/// with tensor results are distributed by their rules.
 static bool hasOpSharding(Operation *op) {
   return !isControlFlow(op) && !isa<ReshardOp, ShardTensorOp>(op);
 }

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A result that is made of segments of operands along a cut dimension: each operand
-// is moved to the windows that the devices need of it, and what is left is local,
-// a choice of the operand for each element.
+// A result made of segments of operands along a cut dimension: each operand moves to
+// the windows that the devices need, and then each device selects the operand of each
+// element locally.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,10 @@ using namespace tessera::dist;
 using namespace tessera::sharding;
 
 //===----------------------------------------------------------------------===//
-// What a device makes of segments
+// Assembling segments on a device
 //===----------------------------------------------------------------------===//
 
-/// The first element of the result that a segment writes, and the one behind the last.
+/// The first element of the result that a segment writes, and the end of its range.
 static std::pair<int64_t, int64_t> writtenBy(const Segment &segment) {
   int64_t end = segment.to + segment.toStep * (segment.count - 1);
   return {std::min(segment.to, end), std::max(segment.to, end) + 1};
@@ -41,7 +41,7 @@ static Value indexOf(OpBuilder &b, Location loc, int64_t value) {
 
 namespace {
 
-/// Writes the result of segments that a device has, its dimension `dim` being cut.
+/// Assembles the result from the segments of a device, with dimension `dim` cut.
 class Assembler {
 public:
   Assembler(PartitionContext &context, int64_t dim, int64_t factor, ArrayRef<Segment> segments,
@@ -79,7 +79,7 @@ public:
   }
 
 private:
-  /// The element of an iteration: that of the segment which writes it.
+  /// The element of an iteration, from the segment that writes it.
   Value choose(OpBuilder &body, ValueRange arguments) {
     Value at =
         context.getGlobalIteration(body, loc, factor, linalg::IndexOp::create(body, loc, dim));
@@ -95,7 +95,7 @@ private:
     return chosen;
   }
 
-  /// Null where a segment writes every element.
+  /// Null if a segment writes every element.
   Value isWrittenBy(OpBuilder &body, const Segment &segment, Value at) {
     Value all;
     auto demand = [&](arith::CmpIPredicate predicate, Value left, int64_t right) {
@@ -106,7 +106,7 @@ private:
     int64_t step = std::abs(segment.toStep);
     if (segment.count == 0)
       return arith::ConstantOp::create(body, loc, body.getBoolAttr(false));
-    if (first > 0 || isWindow) // windows reach beyond the tensor
+    if (first > 0 || isWindow) // windows may exceed the tensor
       demand(arith::CmpIPredicate::sge, at, first);
     if (end < context.getRule().factors[factor].size || isWindow)
       demand(arith::CmpIPredicate::slt, at, end);
@@ -126,20 +126,20 @@ private:
     return std::nullopt;
   }
 
-  /// Whether an element of the result is the element of the operand's buffer at the same place.
+  /// Whether elements of the result have the same index in the operand's buffer.
   bool isAligned(size_t index) const {
     std::optional<Window> window = windowOf(context.getOperandSharding(index));
     return std::abs(segments[index].toStep) == 1 && (!window || window->divisor == 1);
   }
 
-  /// The first element of a segment that the device's operand has.
+  /// The first element of a segment in the device's operand.
   Value beginOf(size_t index) {
     TensorSharding sharding = context.getOperandSharding(index);
     if (sharding.dims[dim].empty())
       return indexOf(b, loc, 0);
     Value device = context.getDeviceIndex(sharding.dims[dim]);
     std::optional<Window> window = windowOf(sharding);
-    if (!window) { // the operand's own part
+    if (!window) { // the operand is a plain shard
       auto local = cast<RankedTensorType>(context.getOperand(index).getType());
       return arith::MulIOp::create(b, loc, device, indexOf(b, loc, local.getDimSize(dim)));
     }
@@ -150,7 +150,7 @@ private:
     return arith::CeilDivSIOp::create(b, loc, begin, indexOf(b, loc, window->divisor));
   }
 
-  /// The element that a segment with steps writes at `at`; any element where it writes none.
+  /// The element that a segment with steps writes at `at`; any element if it writes none.
   Value read(OpBuilder &body, size_t index, Value at) {
     const Segment &segment = segments[index];
     Value local = context.getOperand(index);
@@ -210,7 +210,7 @@ static Value reversed(OpBuilder &b, Location loc, Value value, int64_t dim) {
       .getResult(0);
 }
 
-/// The op where its dimension is whole, in terms of what has kernels; operands hold their segments.
+/// Lowers an op whose dimension is whole to ops with kernels; operands hold their segments.
 static Value assembleWhole(PartitionContext &context, RearrangeOp op) {
   OpBuilder &b = context.builder;
   Location loc = op.getLoc();
@@ -282,7 +282,7 @@ struct RearrangeModel : TensorModel<RearrangeModel, RearrangeOp> {
     bool addsNothing =
         !fill || (kind == sharding::ReduceKind::sum &&
                   (matchPattern(fill, m_AnyZeroFloat()) || matchPattern(fill, m_Zero())));
-    // Elements with steps are extracted one by one, which verifiers do not know to be linear.
+    // Elements with steps are extracted one by one; verifiers cannot prove that linear.
     auto rearrange = cast<RearrangeOp>(op);
     for (unsigned index = 0; index < rearrange.getInputs().size(); ++index)
       addsNothing &= std::abs(rearrange.getSegment(index).toStep) == 1;

@@ -15,7 +15,7 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Adds one factor a dimension of every tensor in `types`.
+/// Adds one factor per dimension of every tensor in `types`.
 static void addWholeDims(TypeRange types, std::vector<TensorRule> &tensors, ShardingRule &rule) {
   for (Type type : types) {
     TensorRule dims;

@@ -14,10 +14,10 @@
 using namespace mlir;
 using namespace tessera::dist;
 
-/// Of a selected loop that is worth it to be replaced by its index.
+/// Least extent of a selected loop for which an index pays off.
 static constexpr int64_t kLeastExtent = 8;
-/// As many indices are compared with each row while the row is read and written by who uses the
-/// sum: a kernel that never has the sum in memory.
+/// Up to this many indices are compared with each row in the kernel that reads the sum, which then
+/// is never in memory.
 static constexpr int64_t kMostCompared = 16;
 
 namespace {
@@ -34,7 +34,7 @@ public:
     if (!condition)
       return {};
     addConjuncts(condition);
-    // An index that another selected loop changes is not known before that one.
+    // An index that depends on another selected loop is not known before that loop.
     llvm::SmallBitVector selected(op.getNumLoops());
     for (const SelectedLoop &each : found)
       selected.set(each.loop);
@@ -46,7 +46,7 @@ public:
   }
 
 private:
-  /// The condition without which the accumulator stays as it is; null if there is none.
+  /// The condition without which the accumulator does not change; null if there is none.
   Value selector() {
     BlockArgument accumulator = body.getArguments().back();
     Value result = body.getTerminator()->getOperand(0);
@@ -62,7 +62,7 @@ private:
     if (!first && last->getOperand(1) != accumulator)
       return {};
     Value added = last->getOperand(first ? 1 : 0);
-    if (auto widened = added.getDefiningOp<arith::ExtFOp>()) // of an accumulator of f32
+    if (auto widened = added.getDefiningOp<arith::ExtFOp>()) // of an f32 accumulator
       added = widened.getIn();
     auto select = added.getDefiningOp<arith::SelectOp>();
     return select && (isNeutral(select.getFalseValue(), *neutral) ||
@@ -75,8 +75,8 @@ private:
     return isa<arith::MaxSIOp, arith::MinSIOp, arith::MaximumFOp, arith::MinimumFOp>(op);
   }
 
-  /// Whether every element of the accumulator starts as a constant: a largest element is at least
-  /// the one that it starts as.
+  /// Whether `value` is the constant initial value of the accumulator, which bounds a maximum from
+  /// below.
   bool isInitial(Value value) {
     Attribute constant, initial;
     DenseElementsAttr elements;
@@ -92,7 +92,7 @@ private:
     Attribute constant;
     if (!matchPattern(value, m_Constant(&constant)))
       return false;
-    if (auto number = dyn_cast<FloatAttr>(constant)) // of sums it is -0, and 0 serves as well
+    if (auto number = dyn_cast<FloatAttr>(constant)) // identity of sums: -0, and 0 is accepted
       return number.getValue().isZero() ? cast<FloatAttr>(neutral).getValue().isZero()
                                         : constant == neutral;
     return constant == neutral;
@@ -121,7 +121,7 @@ private:
         llvm::any_of(found, [&](const SelectedLoop &other) { return other.loop == *loop; }))
       return false;
     each.loop = *loop;
-    // Narrow integers would wrap: several iterations would be equal to one index.
+    // Narrow integers would wrap around: several iterations would match one index.
     int64_t extent = op.getStaticLoopRanges()[*loop];
     auto width = static_cast<unsigned>(
         index.getType().isIndex() ? 64 : index.getType().getIntOrFloatBitWidth());
@@ -133,8 +133,8 @@ private:
     return true;
   }
 
-  /// The loop that `value` is, plus `offsets`. Terms that share a loop are no candidates, so that a
-  /// value is looked at as often as there are loops, not as there are ways to it.
+  /// The loop that `value` equals plus `offsets`. Sums of terms with a common loop are no
+  /// candidates, so a value is visited once per loop, not once per path to it.
   std::optional<unsigned> peel(Value value, SmallVectorImpl<Value> &offsets) {
     if (auto index = value.getDefiningOp<linalg::IndexOp>())
       return index.getDim();
@@ -154,7 +154,7 @@ private:
     return std::nullopt;
   }
 
-  /// The loops that a value of the body changes with.
+  /// The loops on which a value of the body depends.
   llvm::SmallBitVector loopsOf(Value value) {
     if (auto it = loopsOfValue.find(value); it != loopsOfValue.end())
       return it->second;
@@ -183,7 +183,7 @@ private:
       return loops;
     }
     if (producer->getNumRegions() != 0)
-      loops.set(); // who knows
+      loops.set(); // unknown
     for (Value operand : producer->getOperands())
       loops |= loopsOf(operand);
     return loops;
@@ -192,7 +192,7 @@ private:
   linalg::GenericOp op;
   Block &body;
   SmallVector<SelectedLoop, 2> found;
-  llvm::SmallPtrSet<Value, 4> conjuncts;                    ///< that were looked at
+  llvm::SmallPtrSet<Value, 4> conjuncts;                    ///< visited
   llvm::DenseMap<Value, llvm::SmallBitVector> loopsOfValue; ///< looked up only
 };
 

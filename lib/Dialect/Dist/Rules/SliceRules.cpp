@@ -92,7 +92,7 @@ struct PadModel : TensorModel<PadModel, tensor::PadOp> {
     Attribute constant;
     bool isConstant = matchPattern(padding, m_Constant(&constant));
     Value local = context.getOperand(0);
-    // The operand is a window already, but what lies outside the tensor must be the pad value.
+    // The operand is already a window, but elements outside the tensor must be the pad value.
     if (!context.getOperandSharding(0).windows.empty()) {
       if (!isConstant)
         return op->emitError(
@@ -110,7 +110,7 @@ struct PadModel : TensorModel<PadModel, tensor::PadOp> {
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// Whether a device adds what it does not have of a slice that it cannot place as a zero.
+/// Whether a device can add zeros for the elements of a slice that it does not hold.
 static bool hasSums(RankedTensorType type) {
   Type element = type.getElementType();
   return isa<FloatType>(element) || (element.isInteger() && !element.isInteger(1));
@@ -127,7 +127,7 @@ static std::optional<ShardingRule> extractSliceRule(tensor::ExtractSliceOp op) {
     if (ShapedType::isDynamic(size) || ShapedType::isDynamic(stride))
       return std::nullopt;
     if (ShapedType::isDynamic(offset)) {
-      // Where it begins is known when it runs: each device adds what it has of the slice.
+      // With an offset known only at run time, each device contributes its elements of the slice.
       builder.operand(0, d,
                       builder.factor(source, hasSums(op.getSourceType()) ? FactorKind::reduction
                                                                          : FactorKind::replicate));
@@ -183,8 +183,8 @@ static bool addSliceToKey(OffsetSizeAndStrideOpInterface op, AddressKey &key) {
 
 namespace {
 
-/// Where a slice of the whole tensor lies in what a device has of it. Of a dimension that is cut a
-/// device has what it needs; what is whole is taken as written, known when the program runs or not.
+/// The offset of a global slice in a device's buffer. A cut dimension holds exactly the needed
+/// elements; a whole one is sliced as written, with static or dynamic offsets.
 struct LocalSlice {
   template <typename Op>
   LocalSlice(const PartitionContext &context, Op op, const TensorSharding &whole,
@@ -196,9 +196,9 @@ struct LocalSlice {
     };
     Builder b(op.getContext());
     llvm::SmallBitVector dropped = op.getDroppedDims();
-    size_t next = 0; ///< of the dimensions of the slice itself
+    size_t next = 0; ///< dimension of the slice itself
     for (int64_t d = 0; d < whole.rank(); ++d) {
-      // An operand that was moved here for the slice has its elements alone.
+      // An operand moved for the slice has only its elements.
       bool isNarrow = operand && operand.getDimSize(d) != op.getSourceType().getDimSize(d);
       bool cut = !whole.dims[d].empty() || isNarrow;
       int64_t extent = dropped.test(d) ? 1 : local[next++];
@@ -211,14 +211,14 @@ struct LocalSlice {
   SmallVector<OpFoldResult> offsets, sizes, strides;
 };
 
-/// A slice that begins where only the run tells, in a dimension that is cut: of `size` elements,
-/// some of which lie among the `chunk` that a device has.
+/// A slice with a dynamic offset in a cut dimension: of `size` elements, some are among the `chunk`
+/// of the device.
 struct OwnedSlice {
   /// The elements of the device's part that may belong to the slice, and their number.
   OpFoldResult offset;
   int64_t size;
   Value shift;   ///< element i of the slice is element i * stride + shift of these
-  int64_t chunk; ///< ... if that is one of theirs
+  int64_t chunk; ///< ... if that is in range
   int64_t stride;
 
   template <typename Op>
@@ -239,15 +239,15 @@ struct OwnedSlice {
     return {offset, size, arith::SubIOp::create(b, loc, shift, offset), size, 1};
   }
 
-  /// Element `i` of the slice among the device's; and, added to `isOwned`, whether it is one of
-  /// them.
+  /// The position of element `i` of the slice among the device's; adds to `isOwned` whether it is
+  /// one of them.
   Value place(OpBuilder &b, Location loc, Value i, Value &isOwned) const {
     auto constant = [&](int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); };
     Value at = stride == 1 ? i : arith::MulIOp::create(b, loc, i, constant(stride)).getResult();
     at = arith::AddIOp::create(b, loc, at, shift);
     return clamp(b, loc, at, chunk, isOwned);
   }
-  /// The element of the slice that goes to element `i` of the device's; the same.
+  /// The position in the slice of element `i` of the device's; the same.
   Value source(OpBuilder &b, Location loc, Value i, int64_t extent, Value &isOwned) const {
     return clamp(b, loc, arith::SubIOp::create(b, loc, i, shift), extent, isOwned);
   }
@@ -265,14 +265,14 @@ private:
   }
 };
 
-/// What a sum takes for nothing: -0.0 leaves every float as it is.
+/// The identity of a sum: -0.0 does not change any float.
 static TypedAttr identityOfSum(OpBuilder &b, Type element) {
   if (auto type = dyn_cast<FloatType>(element))
     return b.getFloatAttr(type, APFloat::getZero(type.getFloatSemantics(), /*Negative=*/true));
   return b.getZeroAttr(element);
 }
 
-/// `body` for every element of a new tensor, by its indices.
+/// Creates a tensor by `body` for every element, from its indices.
 static Value generate(OpBuilder &b, Location loc, RankedTensorType type,
                       llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
   Value init = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
@@ -298,7 +298,7 @@ struct ExtractSliceModel : TensorModel<ExtractSliceModel, tensor::ExtractSliceOp
   }
   bool passesPartial(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands,
                      ArrayRef<int64_t>) const {
-    // Of a slice that its owner adds to nothing, sums alone.
+    // A slice with a dynamic offset is a contribution to a sum only.
     bool isAdded = llvm::is_contained(cast<tensor::ExtractSliceOp>(op).getStaticOffsets(),
                                       ShapedType::kDynamic);
     return operands == ArrayRef<int64_t>{0} && (kind == sharding::ReduceKind::sum || !isAdded);
@@ -318,14 +318,14 @@ struct ExtractSliceModel : TensorModel<ExtractSliceModel, tensor::ExtractSliceOp
   }
 
 private:
-  /// What a device has of a slice that begins where only the run tells, nothing elsewhere.
+  /// The device's elements of a slice with a dynamic offset, zeros elsewhere.
   static Value sliceOfOwners(tensor::ExtractSliceOp op, PartitionContext &context) {
     OpBuilder &b = context.builder;
     Location loc = op.getLoc();
     RankedTensorType type = context.getLocalType(0);
     Value local = context.getOperand(0);
     auto localType = cast<RankedTensorType>(local.getType());
-    SmallVector<int64_t> fullShape; // of the slice, dropped dimensions included
+    SmallVector<int64_t> fullShape; // of the slice, including dropped dimensions
     llvm::SmallBitVector dropped = op.getDroppedDims();
     size_t next = 0;
     for (int64_t d = 0; d < localType.getRank(); ++d)
@@ -391,8 +391,8 @@ struct InsertSliceModel : TensorModel<InsertSliceModel, tensor::InsertSliceOp> {
   }
 
 private:
-  /// Each device writes what it has of the slice: it reads the elements of its part that the slice
-  /// may reach, as few as there are in the slice, and writes them back with those of the slice.
+  /// Each device writes its elements of the slice: it reads as many elements of its part as the
+  /// slice has and may reach, and writes them back with those of the slice.
   static Value insertByOwners(tensor::InsertSliceOp op, PartitionContext &context) {
     OpBuilder &b = context.builder;
     Location loc = op.getLoc();
@@ -403,8 +403,8 @@ private:
     llvm::SmallBitVector dropped = op.getDroppedDims();
     LocalSlice at(context, op, whole, sourceType.getShape());
     struct Dim {
-      std::optional<OwnedSlice> owned; ///< cut, known when it runs
-      int64_t factor = -1;             ///< cut, known here: elements [first, end) of the whole
+      std::optional<OwnedSlice> owned; ///< cut, with a dynamic offset
+      int64_t factor = -1; ///< cut, with a static offset: elements [first, end) of the whole
       int64_t first = 0, end = 0;
       int64_t size = 0; ///< of the slice
     };

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op is a struct here: its rule, what the rule reads, which contributions pass,
+// Each op is a struct: its rule, the inputs of the rule, the contributions that pass,
 // and the op on local shapes. Slices and pads are in SliceRules.cpp.
 //
 //===----------------------------------------------------------------------===//
@@ -25,9 +25,9 @@ using namespace tessera::sharding;
 // Reshapes
 //===----------------------------------------------------------------------===//
 
-/// `large` has the dimensions of `small` merged by the groups of `reassociation`; both get a factor
-/// a dimension of `large`. Dimensions of extent 1 beside a longer one are none of `small`'s, so
-/// that the longer one may be cut into uneven parts.
+/// `large` has the dimensions of `small` split by the groups of `reassociation`; both get one
+/// factor per dimension of `large`. Dimensions of extent 1 beside a longer one are not factors of
+/// `small`, so that the longer one may be cut unevenly.
 static ShardingRule reshapeRule(Operation *op, RankedTensorType large, bool expands,
                                 ArrayRef<ReassociationIndices> groups) {
   RuleBuilder builder(op);
@@ -160,8 +160,8 @@ struct ConcatModel : TensorModel<ConcatModel, tensor::ConcatOp> {
 // Gathers
 //===----------------------------------------------------------------------===//
 
-/// Leading dimensions of the indices are the gather's own; the source is held whole but for
-/// dimensions that every slice covers.
+/// Leading dimensions of the indices are separate loops; the source is whole except for dimensions
+/// that every slice covers.
 static ShardingRule gatherRule(tensor::GatherOp op) {
   RuleBuilder builder(op);
   RankedTensorType source = op.getSourceType(), indices = op.getIndicesType();
@@ -190,7 +190,7 @@ static ShardingRule gatherRule(tensor::GatherOp op) {
 
 namespace {
 
-/// Indices beyond the edge are undefined: they name something, which lies beyond the edge too.
+/// Indices in the padding are undefined: they select some element for the padding of the result.
 struct GatherModel : TensorModel<GatherModel, tensor::GatherOp> {
   std::optional<ShardingRule> getShardingRule(Operation *op) const {
     return gatherRule(cast<tensor::GatherOp>(op));
@@ -207,7 +207,7 @@ struct GatherModel : TensorModel<GatherModel, tensor::GatherOp> {
 // Tensors out of scalars, scalars out of tensors
 //===----------------------------------------------------------------------===//
 
-/// Ops whose result has no tensor operands: any part can be made in place.
+/// Ops whose result has no tensor operands: any part can be computed locally.
 static ShardingRule sourceRule(Operation *op) {
   RuleBuilder builder(op);
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -225,7 +225,7 @@ template <typename Op> struct SourceModel : TensorModel<SourceModel<Op>, Op> {
   bool isMadeOfScalars(Operation *) const { return true; }
 };
 
-/// What is whole on every device.
+/// A tensor that is whole on every device.
 template <typename Op> struct WholeModel : TensorModel<WholeModel<Op>, Op> {
   std::optional<ShardingRule> getShardingRule(Operation *op) const { return replicatedRule(op); }
   bool addToRuleKey(Operation *op, AddressKey &) const { return op->getNumRegions() == 0; }

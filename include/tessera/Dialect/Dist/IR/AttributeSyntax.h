@@ -18,13 +18,12 @@ void printAxisRef(llvm::raw_ostream &os, AxisRefAttr axis);
 /// `["dp", "tp"]`.
 mlir::ParseResult parseAxes(mlir::AsmParser &parser, AxisListAttr &axes);
 void printAxes(llvm::raw_ostream &os, AxisListAttr axes);
-/// `#dist.sharding<…>`, an alias of one; `swallowed` is the type that the generic parser read
-/// behind it, or null.
+/// `#dist.sharding<…>`, or an alias of one; `swallowed` is the type after it that the generic
+/// parser has consumed, or null.
 mlir::ParseResult parseShardingOperand(mlir::AsmParser &parser, ShardingAttr &sharding,
                                        mlir::Type &swallowed);
 
-/// `(dim, step, offset, length)`, with the divisor and the selection where they are not the
-/// default.
+/// `(dim, step, offset, length)`, with the divisor and the selection unless they are the default.
 void printWindow(llvm::raw_ostream &os, WindowAttr window);
 
 } // namespace tessera::dist

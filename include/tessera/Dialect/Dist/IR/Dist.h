@@ -45,14 +45,15 @@ class OpShardingVerifier;
 
 namespace tessera::dist {
 
-/// The same kind in the algebra and in the IR.
+/// Converts a kind between the algebra and the IR.
 sharding::ReduceKind toAlgebra(ReduceKind kind);
 ReduceKind toIR(sharding::ReduceKind kind);
 
-/// The declared mesh of that name as seen from `op`, or null.
+/// The declared mesh with this name as seen from `op`, or null.
 ProcessMeshOp lookupMesh(mlir::Operation *op, mlir::FlatSymbolRefAttr name);
 
-/// Axis lists by name to lists of the algebra. Emits what rule of S4 or S5 is broken and fails.
+/// Converts axis lists by name to lists of the algebra. Fails with an error that names the violated
+/// rule, S4 or S5.
 mlir::FailureOr<sharding::AxisList>
 resolveAxes(AxisListAttr axes, const sharding::Mesh &mesh,
             llvm::function_ref<mlir::InFlightDiagnostic()> emitError);

@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A pipeline is a program on several meshes whose ops say to which micro-batch they
-// belong:
+// A pipeline is a program on several meshes whose ops are marked with their
+// micro-batch:
 //
 //   func.call @step(%w, %x0) {dist.micro_batch = 0 : i64}     every op of the callee
 //   func.func @main(…) attributes {dist.schedule = "1f1b"}    the order of its parts
 //
-// `dist-normalize` hands the mark of a call on to what it inlines, `dist-autodiff` marks
-// what it writes with `dist.backward`, `dist-partition` keeps both. A mark that a rewrite
-// loses is found again by data flow (lib/Transforms/Pipeline/StageGraph.h).
+// `dist-normalize` copies the mark of a call to the inlined ops, `dist-autodiff` marks
+// the ops that it creates with `dist.backward`, and `dist-partition` keeps both. Data
+// flow restores marks that a rewrite drops (lib/Transforms/Pipeline/StageGraph.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@
 
 namespace tessera::dist {
 
-/// The number of the micro-batch that an op, or all of a call, belongs to.
+/// The number of the micro-batch to which an op, or all of a call, belongs.
 inline constexpr llvm::StringLiteral kMicroBatch = "dist.micro_batch";
 /// On ops of a derivative.
 inline constexpr llvm::StringLiteral kBackward = "dist.backward";
@@ -39,7 +39,7 @@ inline constexpr llvm::StringLiteral kBackwardPass = "backward";
 inline constexpr llvm::StringLiteral kWeightPass = "weight";
 inline constexpr llvm::StringLiteral kUpdatePass = "update";
 
-/// Gives `to` the marks of `from` that it has not.
+/// Copies the marks of `from` that `to` lacks.
 void copyPipelineMarks(mlir::Operation *from, mlir::Operation *to);
 
 /// Verifies one of these attributes; std::nullopt for other attributes.

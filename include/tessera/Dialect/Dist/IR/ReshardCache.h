@@ -15,8 +15,8 @@
 
 namespace tessera::dist {
 
-/// The dist dialect owns the planners of its context: all passes and searches in one process of
-/// compilation plan a reshard once.
+/// The dist dialect owns the planners of its context, so that all passes and searches in a context
+/// plan each reshard once.
 class ReshardCacheInterface : public mlir::DialectInterface::Base<ReshardCacheInterface> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReshardCacheInterface)
@@ -28,7 +28,8 @@ private:
   mutable sharding::ReshardCache cache;
 };
 
-/// The planner of a context for an objective on a machine. The dist dialect is loaded.
+/// The planner of a context for an objective on a machine. Requires that the dist dialect is
+/// loaded.
 sharding::ReshardPlanner &plannerOf(mlir::MLIRContext *context, sharding::Objective objective,
                                     const sharding::Topology &topology);
 

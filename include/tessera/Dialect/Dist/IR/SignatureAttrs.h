@@ -12,9 +12,9 @@
 
 namespace tessera::dist {
 
-/// The attributes of all arguments and results of a function, changed and then written at once.
+/// The attributes of all arguments and results of a function, modified and then written at once.
 /// FunctionOpInterface::setArgAttr rebuilds the list of all arguments for each change, so a loop of
-/// them takes time and memory quadratic in their number.
+/// such calls takes time and memory quadratic in their number.
 class SignatureAttrs {
 public:
   explicit SignatureAttrs(mlir::FunctionOpInterface function) : function(function) {
@@ -24,7 +24,7 @@ public:
       results.emplace_back(function.getResultAttrDict(i));
   }
 
-  /// Attributes as changed so far.
+  /// The modified attributes.
   mlir::NamedAttrList &ofArgument(unsigned index) { return arguments[index]; }
   mlir::NamedAttrList &ofResult(unsigned index) { return results[index]; }
 

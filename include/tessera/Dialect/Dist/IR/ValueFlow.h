@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A loop or branch gives its operands to its regions, its regions give what they
-// yield to each other and to its results. Passes that only need to know which
-// value becomes which ask here, through MLIR's RegionBranchOpInterface, and need
-// not know the ops.
+// A loop or branch forwards its operands to its regions, and the yielded values of
+// regions to regions and to its results. Passes that only need to know which value
+// becomes which use these functions over MLIR's RegionBranchOpInterface, without
+// knowledge of the ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,25 +19,26 @@
 
 namespace tessera::dist {
 
-/// Whether an op is a loop or branch: it computes nothing itself, and its values are those that
-/// other ops make.
+/// Whether an op is a loop or branch: it computes nothing itself, and its values come from other
+/// ops.
 inline bool isControlFlow(mlir::Operation *op) {
   return mlir::isa<mlir::RegionBranchOpInterface>(op);
 }
-/// Whether an op ends a region of one, and hands values on.
+/// Whether an op terminates a region of a loop or branch, and forwards values.
 inline bool isControlFlowEnd(mlir::Operation *op) {
   return op->hasTrait<mlir::OpTrait::IsTerminator>() && op->getParentOp() &&
          isControlFlow(op->getParentOp());
 }
 
-/// Calls with every use by which a loop or branch hands a value on, and with the region argument or
-/// result that the value becomes: first what enters regions, then what they yield, in the order of
-/// regions. A use may have several receivers: what a loop yields is its argument and its result.
+/// Calls `visit` with every use by which a loop or branch forwards a value, and with the region
+/// argument or result that receives it: first the operands of regions, then their yielded values,
+/// in the order of regions. A use may have several receivers: a value yielded by a loop becomes its
+/// argument and its result.
 void forEachHandover(mlir::RegionBranchOpInterface op,
                      llvm::function_ref<void(mlir::OpOperand &use, mlir::Value receiver)> visit);
 
-/// What the value of a use becomes, for a use by a loop or branch or by the end of one; empty for
-/// every other use, as of a condition or of a bound.
+/// The values that receive the value of a use by a loop or branch or its terminator; empty for
+/// every other use, such as a condition or a bound.
 llvm::SmallVector<mlir::Value, 2> receiversOf(mlir::OpOperand &use);
 
 } // namespace tessera::dist

@@ -27,7 +27,7 @@ public:
   explicit MeshTable(mlir::ModuleOp module);
   bool empty() const { return meshes.empty(); }
   size_t size() const { return meshes.size(); }
-  /// Null when no mesh has that name.
+  /// Null if no mesh has that name.
   const sharding::Mesh *lookup(mlir::StringAttr name) const;
   const sharding::Mesh &get(mlir::FlatSymbolRefAttr name) const;
   /// The only mesh, or null.
@@ -42,19 +42,19 @@ private:
 /// Whether a function is of the local view.
 bool isLocalView(mlir::Operation *function);
 
-/// The sharding attribute of a value: of a function argument, an op result, or of an argument of a
-/// loop's body (which is that of the loop's result). Null when none is given.
+/// The sharding attribute of a value: of a function argument, an op result, or an argument of a
+/// loop's body (that of the loop's result). Null if it has none.
 ShardingAttr getSharding(mlir::Value value);
 /// Sets it. The value must be a function argument, an op result or a loop's region argument.
 void setSharding(mlir::Value value, ShardingAttr sharding);
-/// Sets every result's sharding of an op at once (null: none).
+/// Sets the shardings of all results of an op (null: none).
 void setResultShardings(mlir::Operation *op, llvm::ArrayRef<ShardingAttr> shardings);
 
 /// `value`'s sharding resolved on its mesh; the attribute must have passed the verifier.
 sharding::TensorSharding resolveVerified(ShardingAttr attr, const MeshTable &meshes,
                                          mlir::Type type);
 
-/// Shape of a ranked tensor type as the algebra wants it.
+/// The shape of a ranked tensor type as a vector.
 std::vector<int64_t> shapeOf(mlir::Type type);
 /// Bytes of one element: i1 takes one, index eight.
 int64_t bytesPerElement(mlir::Type elementType);

@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A reshape between a dimension and the k equal blocks of which it is made may cut
-// both over the same axes: the dimension into contiguous parts, and each block.
+// A reshape between a dimension and its k equal blocks may cut both over the same axes:
+// the dimension into contiguous parts, and each block.
 //
 //   tensor.expand_shape %w [[0], [1, 2]] {dist.blocks} : tensor<64x192> into tensor<64x3x64>
 //
 // Over 4 devices, device 0 has columns 0 to 47 of %w, and columns 0 to 15 of each
-// block of the result. The devices exchange what they lack.
+// block of the result. The devices exchange missing elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +22,11 @@
 
 namespace tessera::dist {
 
-/// Marks a `tensor.expand_shape` or `tensor.collapse_shape` of which one dimension is a number of
-/// equal blocks. `dist-normalize` writes it.
+/// Marks a `tensor.expand_shape` or `tensor.collapse_shape` between a dimension and its blocks.
+/// `dist-normalize` writes it.
 inline constexpr llvm::StringLiteral kBlocks = "dist.blocks";
 
-/// Which dimensions such a reshape relates.
+/// The dimensions that such a reshape relates.
 struct BlockReshape {
   mlir::Operation *op;
   bool expands;   ///< from the dimension to blocks
@@ -35,7 +35,7 @@ struct BlockReshape {
   int64_t extent; ///< elements
 };
 
-/// Of a reshape that has the mark, or would be correct with it; nothing for others.
+/// The block reshape of an op that has the mark or would be correct with it; empty for others.
 std::optional<BlockReshape> blockReshapeOf(mlir::Operation *op);
 
 } // namespace tessera::dist

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An index outside of its tensor is clamped to the nearest one inside, as StableHLO's dynamic_slice
-// and gather do (docs/numerics.md). It is a dimension of the global tensor that counts: rules never
-// cut one that a dynamic index runs over.
+// An index out of bounds is clamped to the nearest valid one, as in StableHLO's
+// dynamic_slice and gather (docs/numerics.md). The bounds are those of the global
+// tensor: rules never cut a dimension with a dynamic index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,16 +19,16 @@
 
 namespace tessera::dist {
 
-/// The indices that a slice may begin at in a dimension, both included.
+/// The valid offsets of a slice in a dimension, both inclusive.
 struct OffsetBounds {
   int64_t least, greatest;
 };
 
-/// Of a slice of `size` elements, `stride` apart, in a dimension of `extent`, which holds them.
+/// For a slice of `size` elements with `stride` in a dimension of `extent`.
 OffsetBounds offsetBounds(int64_t extent, int64_t size, int64_t stride);
 
-/// The values that an integer or index scalar can have, read off the ops that compute it, the
-/// constant bounds of loops, and the extents behind `linalg.index`.
+/// The range of an integer or index scalar, derived from the ops that compute it, the constant
+/// bounds of loops, and the extents of `linalg.index`.
 mlir::ConstantIntRanges rangeOf(mlir::Value value);
 
 /// Clamps `index` (of type index) to the bounds. Returns the value itself if `rangeOf` proves that

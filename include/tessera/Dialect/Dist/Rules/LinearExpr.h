@@ -15,13 +15,13 @@
 
 namespace tessera::dist {
 
-/// constant + sum of coefficient * loop, as `2 * i + j - 1` of a convolution.
+/// constant + sum of coefficient * loop, such as `2 * i + j - 1` in a convolution.
 struct LinearExpr {
   llvm::SmallVector<std::pair<unsigned, int64_t>, 2> terms; ///< (loop, coefficient), in order
   int64_t constant = 0;
 };
 
-/// Nothing where the expression has a symbol, a division or a product of loops.
+/// Empty if the expression has a symbol, a division or a product of loops.
 std::optional<LinearExpr> linearExprOf(mlir::AffineExpr expr);
 
 } // namespace tessera::dist

@@ -12,17 +12,17 @@
 
 namespace tessera::dist {
 
-/// An output of 16-bit floats that adds up, or multiplies, what a reduction visits. Its accumulator
-/// is f32 and rounded once at the end; compiled code and the interpreter ask for it here.
+/// An output of 16-bit floats that is the sum or product of a reduction. Its accumulator is f32 and
+/// rounded once at the end, in compiled code and in the interpreter.
 struct NarrowSum {
   unsigned output;           ///< number among the op's results
-  mlir::Operation *combiner; ///< `arith.addf` or `mulf` of the accumulator and what is added
-  /// The `arith.mulf` whose product is added, where nothing else reads it: exact in f32, so it is
-  /// not rounded before. Null if there is none.
+  mlir::Operation *combiner; ///< `arith.addf` or `mulf` of the accumulator and the new value
+  /// The `arith.mulf` whose product is added, if it has no other readers: it is exact in f32, so it
+  /// is not rounded before. Otherwise null.
   mlir::Operation *product;
 };
 
-/// Of an op whose results are tensors, with at least one reduction loop.
+/// For an op with tensor results and at least one reduction loop.
 llvm::SmallVector<NarrowSum> narrowSums(mlir::linalg::LinalgOp op);
 
 } // namespace tessera::dist

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// `dist.op_sharding` on an op of the global view is the one statement of how the
-// op is distributed. Propagation and search write it, dist-sink-partials adds
-// forwards, and everything else (reshards, partition, reports) reads it here.
+// Only `dist.op_sharding` on an op of the global view defines how the op is
+// distributed. Propagation and search write it, dist-sink-partials adds forwards, and
+// all other code (reshards, partition, reports) reads it here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,18 +24,18 @@
 
 namespace tessera::dist {
 
-/// An op's rule, its sharding, and the shardings of its operands that follow.
+/// An op's rule, its sharding, and the resulting shardings of its operands.
 struct ShardedOp {
   const sharding::ShardingRule &rule;
   sharding::OpSharding sharding;
-  mlir::FlatSymbolRefAttr mesh;             ///< null when no tensor of the op has a sharding
-  mlir::SmallVector<ShardingAttr> operands; ///< by operand; null for what is not a tensor
+  mlir::FlatSymbolRefAttr mesh;             ///< null if no tensor of the op has a sharding
+  mlir::SmallVector<ShardingAttr> operands; ///< by operand; null if it is not a tensor
 
   const sharding::AxisList &axesOf(unsigned factor) const { return sharding.factors[factor]; }
 };
 
-/// Reads the shardings of ops off the IR. Ops that say the same share one result, which lives as
-/// long as this. The attributes must have passed the verifier.
+/// Reads the shardings of ops from the IR. Ops with equal attributes share one result, which lives
+/// as long as this. The attributes must have passed the verifier.
 class OpShardings {
 public:
   explicit OpShardings(const MeshTable &meshes) : meshes(meshes) {}
@@ -50,21 +50,21 @@ private:
   AddressMap<const ShardedOp *> known;
 };
 
-/// The mesh of the first tensor of an op that has a sharding, results first; null when none has.
+/// The mesh of the first tensor of an op with a sharding, results first; null if there is none.
 mlir::FlatSymbolRefAttr meshOf(mlir::Operation *op);
 
-/// The attribute of an op, null when it has none.
+/// The attribute of an op, or null.
 OpShardingAttr getOpSharding(mlir::Operation *op);
-/// Writes it; an op that is whole gets none.
+/// Writes the attribute; a whole op gets none.
 void setOpSharding(mlir::Operation *op, mlir::FlatSymbolRefAttr name, const sharding::Mesh &mesh,
                    const sharding::OpSharding &sharding);
 
-/// Every tensor of a function of the global view has a sharding, and every op whose results are not
-/// whole says how it is distributed, as dist-propagate leaves them; else a located error.
+/// Checks the result of dist-propagate: every tensor of a function of the global view has a
+/// sharding, and every op whose results are not whole has an op sharding; else a located error.
 mlir::LogicalResult checkShardingsDecided(mlir::func::FuncOp function, const MeshTable &meshes);
 
-/// Checks op shardings against rules and results (O1 to O6). Most ops of a program say what another
-/// one said before: that is looked up. Safe to call from several threads.
+/// Checks op shardings against rules and results (O1 to O6). Most ops of a program repeat an
+/// earlier op, whose result is looked up. Thread-safe.
 class OpShardingVerifier {
 public:
   mlir::LogicalResult verify(mlir::Operation *op, OpShardingAttr attr);

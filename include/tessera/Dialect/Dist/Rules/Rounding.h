@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rounding is not linear: the sum of rounded contributions may differ from the
-// rounded sum by one rounding a device. A user who accepts that
-// (--narrow-reductions) lets contributions pass roundings to 16 bits, so that
-// they are reduced in 16 bits:
+// Rounding is not linear: the sum of rounded contributions may differ from the rounded
+// sum by one rounding per device. With --narrow-reductions the user accepts that, and
+// contributions pass roundings to 16 bits, so that they are reduced in 16 bits:
 //
 //   %p = linalg.contract … : f32, partial(sum)
 //   %r = linalg.generic ins(%p) {arith.truncf … to bf16} {dist.rounds_partials}, partial(sum)

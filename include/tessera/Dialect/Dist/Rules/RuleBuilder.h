@@ -24,7 +24,7 @@ namespace tessera::dist {
 ///   return builder.result(0, 0, m).result(0, 1, n).take();
 class RuleBuilder {
 public:
-  /// Starts with no factors. A dimension that no factor is given must have extent 1.
+  /// Starts without factors. A dimension without a factor must have extent 1.
   explicit RuleBuilder(mlir::Operation *op) {
     auto addTensors = [](mlir::TypeRange types, std::vector<sharding::TensorRule> &tensors) {
       for (mlir::Type type : types) {
@@ -37,16 +37,16 @@ public:
     rule.accumulatorOf.assign(op->getNumOperands(), -1);
   }
 
-  /// Adds a loop of `size` iterations and returns its number. Of a reduction, `combiner` says how
-  /// its iterations combine in every result.
+  /// Adds a loop of `size` iterations and returns its number. For a reduction, `combiner` combines
+  /// its iterations in every result.
   int64_t factor(int64_t size, sharding::FactorKind kind = sharding::FactorKind::parallel,
                  sharding::ReduceKind combiner = sharding::ReduceKind::sum) {
     rule.factors.push_back({size, kind, combiner});
     return static_cast<int64_t>(rule.factors.size()) - 1;
   }
 
-  /// Dimension `dim` of an operand or result runs over a factor. Called more than once for a
-  /// dimension, it is made of several factors, the slowest first.
+  /// Adds a factor to dimension `dim` of an operand or result. Several factors of one dimension are
+  /// added slowest first.
   RuleBuilder &operand(int64_t index, int64_t dim, int64_t factor) {
     rule.operands[index][dim].factors.push_back(factor);
     return *this;
@@ -56,8 +56,8 @@ public:
     return *this;
   }
 
-  /// Iteration i of a factor reads `extent` indices from i * stride + shift on of dimension `dim` of
-  /// an operand.
+  /// Iteration i of a factor reads the `extent` indices of dimension `dim` of an operand from i *
+  /// stride + shift on.
   RuleBuilder &window(int64_t index, int64_t dim, int64_t factor, int64_t stride, int64_t shift,
                       int64_t extent = 1) {
     sharding::DimRule &window = rule.operands[index][dim];
@@ -69,8 +69,8 @@ public:
     return *this;
   }
 
-  /// A factor reads elements of dimension `dim`, of extent `extent`, of an operand as the segment
-  /// says. `isNarrow`: the operand holds no others, also where the factor is whole.
+  /// A factor reads elements of dimension `dim`, of extent `extent`, of an operand by a segment.
+  /// `isNarrow`: the operand holds only these elements, even if the factor is whole.
   RuleBuilder &segment(int64_t index, int64_t dim, int64_t factor, const sharding::Segment &segment,
                        int64_t extent, bool isNarrow = false) {
     sharding::DimRule &rule = this->rule.operands[index][dim];
@@ -81,12 +81,12 @@ public:
     return *this;
   }
 
-  /// The reductions of a result start from an operand, which becomes partial with it.
+  /// The reductions of a result start from an operand, which becomes partial with the result.
   RuleBuilder &accumulates(int64_t operand, int64_t result) {
     rule.accumulatorOf[operand] = result;
     return *this;
   }
-  /// Every element of the result is one of operand 0.
+  /// Every element of the result is an element of operand 0.
   RuleBuilder &moves() {
     rule.movesOnly = true;
     return *this;

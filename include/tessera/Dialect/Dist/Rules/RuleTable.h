@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A program of many layers says the same few things again and again: ops that
-// differ in nothing that a rule reads share one rule, which is then read off
-// once.
+// A program of many layers repeats few different ops: ops that are equal in everything
+// that a rule depends on share one rule, which is derived once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,20 +23,21 @@
 
 namespace tessera::dist {
 
-/// Rules of ops, each kept as long as the table. Neither copied nor moved: rules are pointed to.
+/// The rules of ops, kept as long as the table. Neither copied nor moved, since rules are pointed
+/// to.
 class RuleTable {
 public:
   RuleTable() = default;
   RuleTable(const RuleTable &) = delete;
   RuleTable &operator=(const RuleTable &) = delete;
 
-  /// What `getShardingRule` says of the op; null where it says nothing, with the reason in `why`.
+  /// The result of `getShardingRule`; null if the op has no rule, with the reason in `why`.
   const sharding::ShardingRule *lookup(mlir::Operation *op, std::string *why = nullptr);
-  /// The same, and for an op without a rule one that cuts nothing.
+  /// The same; for an op without a rule one that cuts nothing.
   const sharding::ShardingRule &lookupOrWhole(mlir::Operation *op);
-  /// The rule between two tensors of equal sharding.
+  /// The rule between two tensors with equal shardings.
   const sharding::ShardingRule &identity(mlir::RankedTensorType type);
-  /// Keeps another rule, as of an op that has none.
+  /// Keeps another rule, such as that of an op without one.
   const sharding::ShardingRule &keep(sharding::ShardingRule rule);
 
 private:

@@ -5,15 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A look-up is a reduction over the rows of its table of which one counts:
+// A look-up is a reduction over the rows of its table in which only one iteration
+// contributes:
 //
 //   y[i, j] = sum over v of select(index[i] == v, x[v, j], 0)
 //
-// As such it has a sharding rule like any other sum, and a derivative. What is
-// computed is one iteration of v, which those who generate code and who price it
-// find here. Spellings do not matter: another conjunct beside the comparison, an
-// offset of the loop (a device's part of the rows), other combiners, an
-// accumulator that is kept where nothing is selected.
+// In this form it has a sharding rule and a derivative like any other sum. Code
+// generation and cost model find the single iteration of v to compute here. Equivalent
+// forms are recognized: another conjunct with the comparison, an offset of the loop (a
+// device's part of the rows), other combiners, an accumulator that is kept if nothing
+// is selected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,7 @@
 
 namespace tessera::dist {
 
-/// A loop `l` of which one iteration at most changes the result: l + offsets == index.
+/// A loop `l` of which at most one iteration changes the result: l + offsets == index.
 struct SelectedLoop {
   unsigned loop;
   mlir::Value index; ///< in the body; an integer or an index that no selected loop changes
@@ -33,16 +34,15 @@ struct SelectedLoop {
 
 /// The selected loops of an op with one result; each loop once.
 llvm::SmallVector<SelectedLoop, 2> selectedLoops(mlir::linalg::GenericOp op);
-/// Those that have enough iterations: of a few, a vector compares all faster than it gathers one.
-/// Kernels compute the selected iteration of these alone.
+/// Those with enough iterations: a vector compares a few faster than it gathers one. Kernels
+/// compute only the selected iteration of these.
 llvm::SmallVector<SelectedLoop, 2> replaceableLoops(mlir::linalg::GenericOp op);
-/// Those of them that are reductions: the op becomes a look-up without them.
+/// Those of them that are reductions: without them the op becomes a look-up.
 llvm::SmallVector<SelectedLoop, 2> lookedUpLoops(mlir::linalg::GenericOp op);
 /// Whether a look-up extracts elements of an operand, by its index.
 bool isLookedUp(mlir::linalg::GenericOp op, mlir::OpOperand &operand);
-/// Whether one of them is parallel, and more than a few terms are added up: a kernel of its own
-/// writes each where its index says. (Fewer are compared with every row, in whatever kernel needs
-/// the sums.)
+/// Whether one of them is parallel, and more than a few terms are added: a separate kernel adds
+/// each at its index. (Fewer terms are compared with every row, in the kernel that reads the sums.)
 bool isScatter(mlir::linalg::GenericOp op);
 
 } // namespace tessera::dist

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What an op must include to implement ShardingRuleOpInterface. Nothing here needs
-// a library of ours: a plug-in that is loaded into a tool uses the tool's.
+// Header for ops that implement ShardingRuleOpInterface. It needs no library of
+// Tessera: a plug-in uses that of the tool that loads it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ class ReshardPlanner;
 
 namespace tessera::dist {
 
-/// One op of the global view while it is written for the devices of one mesh. `dist-partition`
+/// An op of the global view that is being lowered for the devices of one mesh. `dist-partition`
 /// implements it.
 class PartitionContext {
 public:
@@ -36,14 +36,14 @@ public:
   virtual ~PartitionContext() = default;
 
   mlir::Operation *const op; ///< of the global view
-  mlir::OpBuilder &builder;  ///< at the end of what the devices compute so far
+  mlir::OpBuilder &builder;  ///< at the end of the devices' code so far
 
   /// The rule of the op and the axes that cut each factor.
   virtual const sharding::ShardingRule &getRule() const = 0;
   virtual const sharding::FactorAxes &getFactorAxes() const = 0;
-  /// How the op needs operand `index`, a tensor; it has been moved there.
+  /// The sharding that operand `index`, a tensor, has after its reshard.
   virtual sharding::TensorSharding getOperandSharding(unsigned index) const = 0;
-  /// How result `index`, a tensor, is distributed.
+  /// The sharding of result `index`, a tensor.
   virtual sharding::TensorSharding getResultSharding(unsigned index) const = 0;
 
   /// A device's part of operand `index`, or the scalar.
@@ -53,45 +53,46 @@ public:
   /// The type of a device's part of result `index`, a tensor.
   virtual mlir::RankedTensorType getLocalType(unsigned index) const = 0;
 
-  /// The op over local operands, with local result types, its regions included.
+  /// Clones the op and its regions over local operands, with local result types.
   virtual mlir::Operation *clone() = 0;
-  /// `clone` for an op that computes a part as it computes the whole. An error where a reduction is
-  /// cut unevenly.
+  /// `clone` for an op that computes a part like the whole. Emits an error if a reduction is cut
+  /// unevenly.
   virtual mlir::FailureOr<mlir::SmallVector<mlir::Value>> cloneOp() = 0;
 
-  /// Whether a factor is cut into parts of which some reach beyond its size.
+  /// Whether some parts of a factor exceed its size.
   virtual bool isUneven(unsigned factor) const = 0;
-  /// The iteration of a factor in the global view, an index, for iteration `local` of a device's
-  /// part. Emitted at `at`.
+  /// The global iteration of a factor, an index, for iteration `local` of a device's part. Emitted
+  /// at `at`.
   virtual mlir::Value getGlobalIteration(mlir::OpBuilder &at, mlir::Location loc, unsigned factor,
                                          mlir::Value local) = 0;
-  /// Operand `index`, a tensor, with `fill` (null: zero) where an iteration of a reduction lies
-  /// beyond its size; the operand itself where no reduction that it runs over is cut unevenly. A
-  /// reduction may visit it all if `fill` does not change its result.
+  /// Operand `index`, a tensor, with `fill` (null: zero) in the padding of reductions; the operand
+  /// itself if none of its reductions is cut unevenly. A reduction may visit the padding if `fill`
+  /// does not change its result.
   virtual mlir::Value getMaskedOperand(unsigned index, mlir::TypedAttr fill = {}) = 0;
-  /// What the devices hold of a new value, combined over the axes that cut a factor. The value has
-  /// a dimension for each of `factors` (its local part is `local`), none for the one reduced.
+  /// Combines the devices' parts of a new value over the axes that cut a factor. The value has a
+  /// dimension for each of `factors` (its local part is `local`), and none for the reduced one.
   virtual mlir::Value getCombined(mlir::Value local, llvm::ArrayRef<int64_t> factors,
                                   int64_t reduced, sharding::ReduceKind kind) = 0;
-  /// Operand `index`, of which a device needs windows, with `fill` where a window reaches beyond
-  /// the tensor. Collectives move the elements.
+  /// Operand `index`, of which a device needs windows, with `fill` outside of the tensor.
+  /// Collectives move the elements.
   virtual mlir::Value getFilledWindow(unsigned index, mlir::Attribute fill) = 0;
 
-  // For ops that communicate inside, as a scan along a dimension that is cut.
+  // For ops that communicate inside, such as a scan along a cut dimension.
 
-  /// The mesh of the op's tensors, and who plans its reshards.
+  /// The mesh of the op's tensors, and the planner of its reshards.
   virtual const sharding::Mesh &getMesh() const = 0;
   virtual sharding::ReshardPlanner &getPlanner() const = 0;
   /// This device's linear index over axes.
   virtual mlir::Value getDeviceIndex(const sharding::AxisList &axes) = 0;
-  /// Moves this device's part of a tensor that the op makes: `local` lies as `source` says of a
-  /// tensor of type `global`. Elements of `target` outside of the tensor are undefined.
+  /// Moves this device's part of a tensor that the op creates: `local` has the sharding `source` of
+  /// a tensor of type `global`. Elements of `target` outside of the tensor are undefined.
   virtual mlir::Value reshard(mlir::Value local, mlir::RankedTensorType global,
                               const sharding::TensorSharding &source,
                               const sharding::TensorSharding &target) = 0;
 };
 
-/// Adds what tells two ops without regions apart, beside their names and types. False for others.
+/// Adds everything that distinguishes two ops without regions, except names and types. False for
+/// others.
 inline bool addInherentAttributes(mlir::Operation *op, AddressKey &key) {
   if (op->getNumRegions() > 0)
     return false;
