@@ -51,7 +51,7 @@ static int64_t maxReceived(const ReshardProblem &problem, const ReshardPlan &pla
   return *std::max_element(received.begin(), received.end());
 }
 
-/// Wire bytes a device, the mean over devices: an exchange may be uneven.
+/// Mean wire bytes per device: an exchange may be uneven.
 static double meanWireBytes(const ReshardProblem &problem, const ReshardPlan &plan) {
   double bytes = 0;
   for (const Move &move : plan.moves) {
@@ -95,7 +95,7 @@ static TensorSharding parseCuts(const Mesh &mesh, const std::string &text) {
   return canonical(sharding);
 }
 
-/// "S0,P": what each axis does.
+/// Parses "S0,P": a placement per axis.
 static TensorSharding parsePlacements(const Mesh &mesh, const std::string &text) {
   TensorSharding sharding = TensorSharding::replicated(2);
   int64_t axis = 0;
@@ -232,8 +232,8 @@ static void paddleTable() {
               static_cast<long long>(collectives));
 }
 
-/// How a matrix lies on the mesh x = 2, y = 4: the axes of each dimension in order, and those it is
-/// partial over. Peers split axes, so y is p, its major half, and q.
+/// The sharding of a matrix on the mesh x = 2, y = 4: the axes of each dimension in order, and the
+/// partial axes. Peers split axes, so y is p, its major half, and q.
 struct State {
   std::string dims[2];
   std::string partial;
@@ -255,9 +255,8 @@ static int64_t sizeOfAxes(const std::string &axes) {
   return int64_t(1) << axes.size();
 }
 
-/// The least time, by our model, of a chain of the peer's kinds that sends the peer's bytes. The
-/// data does not say which axes each step spans, so all are tried; steps without communication may
-/// stand anywhere.
+/// The least time, by Tessera's model, of a chain with the peer's kinds and bytes. The data does
+/// not name the axes of each step, so all are tried; steps without communication may be anywhere.
 class PeerChain {
 public:
   PeerChain(const json &chain, double bytes, State target) : bytes(bytes), target(target) {

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Processor time, so that other work on the machine does not matter: what a rank
-// of a compiled program records of each collective, and what the watchdog asks
-// for five times a second.
+// Processor time, which is independent of other work on the machine, for the records of
+// a rank of a compiled program per collective, and for the queries of the watchdog,
+// five times per second.
 //
 //===----------------------------------------------------------------------===//
 

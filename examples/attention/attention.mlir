@@ -1,4 +1,5 @@
-// Causal self-attention for a batch of sequences whose heads are already apart, the heads cut over 8 devices.
+// Causal self-attention for a batch of sequences, with heads as a separate dimension, cut over 8
+// devices.
 // By hand: no collective. Scores, softmax and the weighted sum stay inside a head.
 // Only the queries are annotated: keys, values and the result follow.
 
@@ -30,7 +31,7 @@ func.func @main(%q: tensor<4x16x64x32xf32> {dist.name = "q", dist.sharding = #di
     linalg.yield %s : f32
   } -> tensor<4x16x64x64xf32>
 
-  // A query sees itself and what came before it.
+  // A query sees its own and all earlier positions.
   %c = linalg.generic {indexing_maps = [#scores, #scores],
                        iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
       ins(%a : tensor<4x16x64x64xf32>) outs(%e0 : tensor<4x16x64x64xf32>) {

@@ -1,4 +1,4 @@
-// Two annotations want the same mesh axis on different loops of one operation.
+// Two annotations claim the same mesh axis for different loops of one operation.
 //
 // @main: y = x w with the rows of x and the columns of w both cut over "tp". One device cannot hold a tile of each: either
 // w is gathered (512 KiB) or x (4 MiB). By hand: the loop over rows is cut, one all-gather of w, y stays cut on its rows.

@@ -123,7 +123,7 @@ std::optional<ShardingRule> demo::ScaledAddOp::getShardingRule() {
   return builder.take();
 }
 
-/// Linear in both together: where only one was a contribution, the other would be added n times.
+/// Jointly linear: if only one operand were a contribution, the other would be added n times.
 bool demo::ScaledAddOp::passesPartial(ReduceKind kind, ArrayRef<int64_t> operands,
                                       ArrayRef<int64_t> unknown) {
   return kind == ReduceKind::sum && operands.size() + unknown.size() == 2;
@@ -158,7 +158,7 @@ std::optional<ShardingRule> demo::RmsNormOp::getShardingRule() {
 }
 
 int64_t demo::RmsNormOp::getOperationsPerIteration() {
-  return 3; // two for the sum, one for the scaling
+  return 3; // two for the sum, one for the scale
 }
 
 FailureOr<Results> demo::RmsNormOp::decomposeOperation(OpBuilder &b) {
@@ -193,7 +193,7 @@ int64_t demo::SumSquaresOp::getOperationsPerIteration() {
   return 2;
 }
 
-/// Zeros beyond an uneven edge add nothing.
+/// Zeros in the padding do not change the sum.
 FailureOr<Results> demo::SumSquaresOp::partition(PartitionContext &context) {
   Value x = context.getMaskedOperand(0);
   return Results{SumSquaresOp::create(context.builder, getLoc(), context.getLocalType(0), x)};

@@ -1,5 +1,5 @@
 // Two dense layers, forward, data parallel: the batch is cut, everything else is whole on every device.
-// By hand: no collective. Every row of the batch goes its own way.
+// By hand: no collective. The rows of the batch are independent.
 
 dist.process_mesh @pod(shape = [8], dim_names = ["dp"])
 

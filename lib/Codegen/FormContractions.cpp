@@ -28,7 +28,8 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-/// Narrows loops and views to what a slice of the result reads; returns the init of the slice.
+/// Narrows loops and views to the elements that a slice of the result reads; returns the init of
+/// the slice.
 static Value takeSlice(tensor::ExtractSliceOp slice, linalg::LinalgOp op,
                        MutableArrayRef<int64_t> extents, MutableArrayRef<dist::StridedView> views) {
   OpBuilder builder(op);

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Process groups over the C interface of the runtime. Buffers are addresses:
-// the package (python/tessera/distributed) looks after types, sizes and lives.
+// Process groups over the C interface of the runtime. Buffers are addresses: the
+// package (python/tessera/distributed) handles types, sizes and lifetimes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Programs go in as MLIR text and come out as text, JSON or the bytes of an
-// artifact. No MLIR type crosses into Python: two copies of MLIR in a process
-// (jaxlib has its own) must not meet.
+// Programs are passed as MLIR text and returned as text, JSON or the bytes of an
+// artifact. No MLIR type crosses into Python: two copies of MLIR in a process (jaxlib
+// has one) must not exchange objects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,10 @@ using namespace tessera;
 
 namespace {
 
-/// What every function takes besides the text.
+/// Arguments of every function in addition to the text.
 struct Options {
   std::string name, function, compileFrom, objective, topology, passes, search, minimise, fusion;
-  double memoryBudget; ///< GiB a device, 0: none
+  double memoryBudget; ///< GiB per device, 0: none
   double timeLimit;    ///< seconds of a search
   int64_t devices;     ///< of a program without a mesh, with a search
   bool remarks;
@@ -65,7 +65,7 @@ static void fill(ProgramOptions &program, const std::string &text, const Options
   program.messages = &messages;
 }
 
-/// Runs `work` without the interpreter's lock; what it left out is an error with the messages.
+/// Runs `work` without the interpreter's lock; a missing result is an error with the messages.
 template <typename Program, typename Work>
 static auto compiled(const std::string &text, const Options &options, Work &&work) {
   std::string messages;
@@ -89,7 +89,7 @@ reportTexts(const ExplainOptions &program) {
   return std::pair(std::move(texts->json), std::move(texts->table));
 }
 
-/// Declares a function of a program's text and of the options all of them take.
+/// Declares a function of a program's text and the common options.
 template <typename Function, typename... Extra>
 static void define(nb::module_ &module, const char *name, const char *doc, Function function,
                    const Extra &...extra) {
@@ -101,7 +101,7 @@ static void define(nb::module_ &module, const char *name, const char *doc, Funct
              "attention_sequence"_a = "auto", doc);
 }
 
-/// The buffer of a tensor is the memoryview that its method `_buffered` gives.
+/// The buffer of a tensor is the memoryview returned by its method `_buffered`.
 static int getBuffer(PyObject *self, Py_buffer *view, int flags) {
   PyObject *inner = PyObject_CallMethod(self, "_buffered", nullptr);
   if (!inner) {
@@ -113,7 +113,7 @@ static int getBuffer(PyObject *self, Py_buffer *view, int flags) {
   return status;
 }
 
-/// A base class with the buffer protocol, which classes of Python cannot have before 3.12.
+/// A base class with the buffer protocol, which Python classes support only from 3.12 on.
 static void defineBuffered(nb::module_ &module) {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(getBuffer)},
                                 {Py_tp_doc, const_cast<char *>("What has the buffer protocol.")},

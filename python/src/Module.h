@@ -14,13 +14,13 @@
 
 namespace tessera::python {
 
-/// What Python sees as tessera.Error: a refused program or artifact, a failed run. The text is that
-/// of the diagnostics, one a line.
+/// Becomes tessera.Error in Python: a rejected program or artifact, a failed run. The text contains
+/// the diagnostics, one per line.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Adds the class Session: an artifact opened over the C interface of the runtime.
+/// Adds the class Session: an artifact opened through the C interface of the runtime.
 void defineSession(nanobind::module_ &module);
 
 } // namespace tessera::python

@@ -35,14 +35,14 @@ namespace {
 using Buffer = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using ConstBuffer = nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-/// An argument or a result. `dtype` is the element type as MLIR names it.
+/// An argument or a result. `dtype` is the element type as in MLIR.
 struct Tensor {
   std::string name, dtype, home;
   std::vector<int64_t> shape;
   int64_t feeds;
 };
 
-/// What a capsule of DLPack has.
+/// The contents of a DLPack capsule.
 class Memory {
 public:
   explicit Memory(nb::object capsule) : array(nb::cast<nb::ndarray<nb::ro>>(capsule)) {}
@@ -81,14 +81,14 @@ public:
     }
     check(status);
   }
-  /// The number of the GPU that has all of it and its address; -1 where none has.
+  /// The number of the GPU that holds all of it, and its address; -1 if there is none.
   std::pair<int64_t, uintptr_t> memory(uint64_t stream) const {
     int64_t device = -1;
     void *data = nullptr;
     check(tessera_value_memory(value.get(), stream, &device, &data));
     return {device, reinterpret_cast<uintptr_t>(data)};
   }
-  /// A capsule of DLPack, which keeps `self`.
+  /// A DLPack capsule, which keeps `self` alive.
   static nb::object dlpack(nb::object self, const std::vector<size_t> &shape, uint8_t code,
                            uint8_t bits, uint64_t stream) {
     auto [device, data] = nb::cast<Value &>(self).memory(stream);

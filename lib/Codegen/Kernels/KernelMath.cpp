@@ -101,7 +101,7 @@ template <typename Op> struct ExpandHyperbolic : OpRewritePattern<Op> {
   }
 };
 
-/// Logarithms of f32: x = 2^k m with m in [sqrt(1/2), sqrt(2)), of a subnormal x by way of 2^23 x;
+/// Logarithms of f32: x = 2^k m with m in [sqrt(1/2), sqrt(2)), for a subnormal x from 2^23 x;
 /// then the polynomial of Cephes (S. Moshier, logf.c) for log(m), in three independent parts.
 /// Upstream's treats a subnormal number as the least normal one.
 template <typename Op, bool isBase2> struct ExpandLog : OpRewritePattern<Op> {

@@ -15,7 +15,7 @@ namespace tessera::runtime {
 
 namespace {
 
-/// What every CUDA device since compute capability 5.0 can do.
+/// Capabilities of all CUDA devices since compute capability 5.0.
 constexpr std::array<int64_t, 3> kMaxGrid = {std::numeric_limits<int32_t>::max(), 65535, 65535};
 constexpr std::array<int64_t, 3> kMaxBlock = {1024, 1024, 64};
 constexpr int64_t kMaxThreads = 1024;
@@ -56,7 +56,7 @@ Status checkWorkspace(const GpuKernel &kernel, const GpuArgument &argument) {
   return {};
 }
 
-/// Whether a library that computes the convolution stays within what the launches touch.
+/// Whether a library that computes the convolution only accesses elements that the launches access.
 Status checkConvolution(const GpuKernel &kernel) {
   const GpuConvolution &convolution = *kernel.convolution;
   using Kind = GpuConvolution::Kind;

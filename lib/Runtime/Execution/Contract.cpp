@@ -124,7 +124,7 @@ double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vect
   double packing =
       columnCount * depth * (run >= 64 ? 0.2 : 0.8 + 0.5 / static_cast<double>(run & -run)) +
       fetching(joined(n, k), right, runOf(joined(n, k), right));
-  // What the rows of a tile read.
+  // The loops of the rows of a tile.
   std::vector<ContractLoop> ofTile = m;
   for (ContractLoop &loop : ofTile)
     loop.extent = std::min(loop.extent, set.rows);
@@ -171,7 +171,7 @@ double Contraction::products() const {
 int64_t Contraction::split(int64_t most) {
   auto tilesOf = [](int64_t size, int64_t tile) { return (size + tile - 1) / tile; };
   auto count = static_cast<int64_t>(batches.size());
-  // Columns first: a piece packs what it needs of B, so pieces of the same columns pack it twice.
+  // Columns first: a piece packs its part of B, so pieces of the same columns pack it twice.
   // But few columns read all of A for little.
   constexpr int64_t kFewColumns = 192;
   byBatch = std::clamp<int64_t>(most, 1, count);

@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Columns are packed in strips of 16. What is near each other in memory is read
-// together: columns that lie along memory for a few summands at a time, all
-// strips, before the next summands; columns across memory strip by strip,
-// their summands four by four.
+// Columns are packed in strips of 16. Elements that are adjacent in memory are read
+// together: contiguous columns for a few summands at a time, all strips, before the
+// next summands; strided columns strip by strip, their summands four by four.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,8 +138,8 @@ void Contraction::classifyStrips() {
     }
 }
 
-/// Packs rows [kBegin, kEnd) of B, panel behind panel of a tile's width. Columns beyond the end
-/// keep what was there; nothing reads the sums that they are in.
+/// Packs rows [kBegin, kEnd) of B in panels of a tile's width. Columns beyond the end keep their
+/// content; the sums that contain them are unused.
 void Contraction::pack(const Block &block, int64_t kBegin, int64_t kEnd, float *packed) const {
   const int64_t width = vectors * tileKernels().lanes, depth = kEnd - kBegin;
   const int64_t stripsOfPanel = (width + kStrip - 1) / kStrip;

@@ -124,7 +124,7 @@ void PartStream::gemm(const GemmStep &step) {
 }
 
 const PartStream::Contracting &PartStream::contractionOf(const ContractStep &step) {
-  // What one costs in memory must be little beside its operands.
+  // Keep only contractions whose memory is small relative to their operands.
   constexpr int64_t kMostKept = 1 << 15;
   constexpr double kProductsPerTask = 1 << 22;
   auto known = contractions.find(&step);

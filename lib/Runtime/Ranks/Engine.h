@@ -9,8 +9,8 @@
 // executes. There are few kinds of calls, and no barrier:
 //
 //   call()      all_reduce, all_gather, reduce_scatter, broadcast, reduce
-//   exchange()  a group of sends and receives, which all-to-all is one of
-//   progress()  lets what was issued go on, and says what went wrong
+//   exchange()  a group of sends and receives, such as an all-to-all
+//   progress()  advances issued calls, and returns errors
 //
 // `cuda` has NCCL for an engine; that of `stub` matches the calls of its ranks
 // and performs them in host memory.

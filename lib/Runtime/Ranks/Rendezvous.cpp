@@ -28,7 +28,7 @@ struct Hello {
 };
 constexpr char kMagic[9] = "TESSERA2";
 constexpr std::chrono::seconds kMostUnknown(3); ///< until a name that does not resolve is an error
-constexpr double kHelloSeconds = 5; ///< a connection that says nothing holds nobody up for longer
+constexpr double kHelloSeconds = 5; ///< a silent connection blocks for at most this long
 /// The start of a rendezvous file; host and port follow.
 constexpr char kFileMark[] = "tessera-rendezvous ";
 constexpr uint64_t kMaxBytes = uint64_t(1) << 34;

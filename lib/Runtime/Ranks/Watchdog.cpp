@@ -308,7 +308,7 @@ void Watchdog::reportDeparture() {
 }
 
 //===----------------------------------------------------------------------===//
-// What the rank asks.
+// Queries of the rank
 //===----------------------------------------------------------------------===//
 
 Status Watchdog::verdict() const {
