@@ -1,4 +1,4 @@
-//===- Memory.cpp - What a planned program needs ---------------------------===//
+//===- Memory.cpp - Memory of a planned program ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CheckTools.h - What checks of programs share -------------*- C++ -*-===//
+//===- CheckTools.h - Shared by checks of programs --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Coverage.cpp - What a set of programs has exercised ----------------===//
+//===- Coverage.cpp - Coverage of a set of programs -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

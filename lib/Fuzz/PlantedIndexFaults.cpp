@@ -1,4 +1,4 @@
-//===- PlantedIndexFaults.cpp - Mistakes with masks and offsets -----------===//
+//===- PlantedIndexFaults.cpp - Faults in masks and offsets ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

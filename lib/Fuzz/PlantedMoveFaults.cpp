@@ -1,4 +1,4 @@
-//===- PlantedMoveFaults.cpp - Mistakes with what is sent where -----------===//
+//===- PlantedMoveFaults.cpp - Faults in collectives and windows ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

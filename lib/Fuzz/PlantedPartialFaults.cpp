@@ -1,4 +1,4 @@
-//===- PlantedPartialFaults.cpp - Mistakes with contributions -------------===//
+//===- PlantedPartialFaults.cpp - Faults in contributions -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Planting.h - How faults are put into a local view --------*- C++ -*-===//
+//===- Planting.h - Planting faults in a local view -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ProgramBuilder.cpp - A program as it grows -------------------------===//
+//===- ProgramBuilder.cpp - Builds a random program -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ProgramBuilder.h - A program as it grows -----------------*- C++ -*-===//
+//===- ProgramBuilder.h - Builds a random program ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Random.h - Numbers that are the same on every machine ----*- C++ -*-===//
+//===- Random.h - Platform-independent random numbers -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

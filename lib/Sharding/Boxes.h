@@ -1,4 +1,4 @@
-//===- Boxes.h - Tests of boxes in inner loops ------------------*- C++ -*-===//
+//===- Boxes.h - Intersection of boxes in inner loops -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

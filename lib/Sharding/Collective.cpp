@@ -1,4 +1,4 @@
-//===- Collective.cpp - Kinds of collectives and what they send ------------===//
+//===- Collective.cpp - Kinds of collectives and their traffic ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CostModel.cpp - What communication takes ----------------------------===//
+//===- CostModel.cpp - Time of communication ------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

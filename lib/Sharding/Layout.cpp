@@ -1,4 +1,4 @@
-//===- Layout.cpp - Which elements a device holds --------------------------===//
+//===- Layout.cpp - Elements in each device's buffer ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

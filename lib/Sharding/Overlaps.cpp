@@ -1,4 +1,4 @@
-//===- Overlaps.cpp - What devices have and need of a tensor ---------------===//
+//===- Overlaps.cpp - Held and needed elements of a tensor ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

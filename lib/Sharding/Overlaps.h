@@ -1,4 +1,4 @@
-//===- Overlaps.h - What devices have and need of a tensor ------*- C++ -*-===//
+//===- Overlaps.h - Held and needed elements of a tensor --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

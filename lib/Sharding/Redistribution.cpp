@@ -1,4 +1,4 @@
-//===- Redistribution.cpp - From one layout to another, by pieces ----------===//
+//===- Redistribution.cpp - Moves between two layouts, by pieces ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

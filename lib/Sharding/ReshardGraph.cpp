@@ -1,4 +1,4 @@
-//===- ReshardGraph.cpp - What moves between placements send ---------------===//
+//===- ReshardGraph.cpp - Placements of a tensor, and moves ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

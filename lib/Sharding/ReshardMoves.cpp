@@ -1,4 +1,4 @@
-//===- ReshardMoves.cpp - The moves from one placement to others -----------===//
+//===- ReshardMoves.cpp - The moves from one placement --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ShardingRule.cpp - Which loops of an op may be cut ------------------===//
+//===- ShardingRule.cpp - Loops of an op that may be cut ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

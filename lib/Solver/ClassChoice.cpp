@@ -1,4 +1,4 @@
-//===- ClassChoice.cpp - One strategy for all nodes of a class -------------------===//
+//===- ClassChoice.cpp - One strategy for all nodes of a class ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

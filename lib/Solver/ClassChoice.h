@@ -1,4 +1,4 @@
-//===- ClassChoice.h - One strategy for all nodes of a class -----------*- C++ -*-===//
+//===- ClassChoice.h - One strategy for all nodes of a class ----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

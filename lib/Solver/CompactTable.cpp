@@ -1,4 +1,4 @@
-//===- CompactTable.cpp - An edge's costs without repetition ---------------===//
+//===- CompactTable.cpp - Costs of an edge without repetition -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CompactTable.h - An edge's costs without repetition -------*- C++ -*-===//
+//===- CompactTable.h - Costs of an edge without repetition -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CompleteChoice.cpp - The best of what is left to choose -------------===//
+//===- CompleteChoice.cpp - Optimal completion of a choice ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- DistinctRows.cpp - Equal rows of tables once -----------------------===//
+//===- DistinctRows.cpp - Distinct rows of tables -------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

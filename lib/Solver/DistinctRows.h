@@ -1,4 +1,4 @@
-//===- DistinctRows.h - Equal rows of tables once ---------------*- C++ -*-===//
+//===- DistinctRows.h - Distinct rows of tables -----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

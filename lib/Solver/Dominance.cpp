@@ -1,4 +1,4 @@
-//===- Dominance.cpp - Strategies that never need be chosen ----------------===//
+//===- Dominance.cpp - Removal of dominated strategies --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

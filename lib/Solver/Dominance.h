@@ -1,4 +1,4 @@
-//===- Dominance.h - Strategies that never need be chosen --------*- C++ -*-===//
+//===- Dominance.h - Removal of dominated strategies ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

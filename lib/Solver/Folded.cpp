@@ -1,4 +1,4 @@
-//===- Folded.cpp - Nodes that look alike, as one --------------------------===//
+//===- Folded.cpp - Classes of equal nodes --------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Folded.h - Nodes that look alike, as one ------------------*- C++ -*-===//
+//===- Folded.h - Classes of equal nodes ------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- JoinedCoordinates.cpp - Strategies of fewer coordinates -------------===//
+//===- JoinedCoordinates.cpp - Strategies of fewer coordinates ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Marginals.cpp - What each strategy costs at best --------------------===//
+//===- Marginals.cpp - The least cost of each strategy --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Marginals.h - What each strategy costs at best ------------*- C++ -*-===//
+//===- Marginals.h - The least cost of each strategy ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- MinPlus.cpp - One bucket, computed ----------------------------------===//
+//===- MinPlus.cpp - Computation of one bucket ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- MinPlus.h - One bucket, computed ---------------------------*- C++ -*-===//
+//===- MinPlus.h - Computation of one bucket --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

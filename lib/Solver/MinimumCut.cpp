@@ -1,4 +1,4 @@
-//===- MinimumCut.cpp - The cheapest way to part a graph -------------------===//
+//===- MinimumCut.cpp - Minimum cut of a graph ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Model.cpp - The problem, with equal things named once ---------------===//
+//===- Model.cpp - The problem with equal parts stored once ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

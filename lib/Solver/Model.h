@@ -1,4 +1,4 @@
-//===- Model.h - The problem, with equal things named once -------*- C++ -*-===//
+//===- Model.h - The problem with equal parts stored once -------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

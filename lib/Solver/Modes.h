@@ -1,4 +1,4 @@
-//===- Modes.h - What the modes of the search share ---------------*- C++ -*-===//
+//===- Modes.h - Shared by the modes of the search --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Plan.cpp - In which order nodes are eliminated ----------------------===//
+//===- Plan.cpp - Elimination orders --------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

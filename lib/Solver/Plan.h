@@ -1,4 +1,4 @@
-//===- Plan.h - In which order nodes are eliminated --------------*- C++ -*-===//
+//===- Plan.h - Elimination orders ------------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Problem.cpp - What a strategy search chooses from -------------------===//
+//===- Problem.cpp - The problem of a strategy search ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Reduced.cpp - A problem without its thin parts ----------------------===//
+//===- Reduced.cpp - A problem without its thin parts ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

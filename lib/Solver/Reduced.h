@@ -1,4 +1,4 @@
-//===- Reduced.h - A problem without its thin parts ---------------*- C++ -*-===//
+//===- Reduced.h - A problem without its thin parts -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ImpliedMoves.cpp - What collectives mean for tensors that divide ---===//
+//===- ImpliedMoves.cpp - Moves of evenly divided tensors -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

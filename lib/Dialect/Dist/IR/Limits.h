@@ -1,4 +1,4 @@
-//===- Limits.h - What is too large for the dialect -------------*- C++ -*-===//
+//===- Limits.h - Limits of the dialect -------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

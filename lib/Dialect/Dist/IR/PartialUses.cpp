@@ -1,4 +1,4 @@
-//===- PartialUses.cpp - Where contributions may go (rule C6) --------------===//
+//===- PartialUses.cpp - Uses of contributions (rule C6) ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PartialUses.h - Where contributions may go ---------------*- C++ -*-===//
+//===- PartialUses.h - Uses of contributions (rule C6) ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- UniformControl.cpp - Where devices may take other ways --------------===//
+//===- UniformControl.cpp - Uniform control flow (rule C5) ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

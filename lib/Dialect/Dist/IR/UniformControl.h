@@ -1,4 +1,4 @@
-//===- UniformControl.h - Where devices may take other ways -----*- C++ -*-===//
+//===- UniformControl.h - Uniform control flow (rule C5) --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ValueFlow.cpp - Values that control flow hands on -------------------===//
+//===- ValueFlow.cpp - Values forwarded by control flow -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

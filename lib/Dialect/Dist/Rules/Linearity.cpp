@@ -1,4 +1,4 @@
-//===- Linearity.cpp - Which ops contributions pass through ----------------===//
+//===- Linearity.cpp - Ops that contributions pass through ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- NarrowSums.cpp - Which sums of 16-bit floats are wide --------------===//
+//===- NarrowSums.cpp - Wide sums of 16-bit floats ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

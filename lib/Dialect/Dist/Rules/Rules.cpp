@@ -1,4 +1,4 @@
-//===- Rules.cpp - Reading a sharding rule off an op -----------------------===//
+//===- Rules.cpp - Deriving the sharding rule of an op --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Selection.cpp - Loops of which one iteration counts ----------------===//
+//===- Selection.cpp - Loops with one nonzero iteration -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

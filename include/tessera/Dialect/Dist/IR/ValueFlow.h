@@ -1,4 +1,4 @@
-//===- ValueFlow.h - Values that control flow hands on ----------*- C++ -*-===//
+//===- ValueFlow.h - Values forwarded by control flow -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

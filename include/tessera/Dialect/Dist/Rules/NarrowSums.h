@@ -1,4 +1,4 @@
-//===- NarrowSums.h - Which sums of 16-bit floats are wide ------*- C++ -*-===//
+//===- NarrowSums.h - Wide sums of 16-bit floats ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

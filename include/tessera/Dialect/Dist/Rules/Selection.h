@@ -1,4 +1,4 @@
-//===- Selection.h - Loops of which one iteration counts --------*- C++ -*-===//
+//===- Selection.h - Loops with one nonzero iteration -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
