@@ -6,7 +6,7 @@
 
 // R12: the epilogues are two.
 func.func @name(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4x6xf32>) -> tensor<4x6xf32> {
-  // expected-error @below {{'silu' is not an epilogue; relu and gelu are}}
+  // expected-error @below {{'silu' is not a valid epilogue; expected relu or gelu}}
   %0 = rt.product %a, %b into %c epilogue "silu" maps [#a, #b, #c] : tensor<4x8xf32>, tensor<8x6xf32> into tensor<4x6xf32>
   return %0 : tensor<4x6xf32>
 }
@@ -19,7 +19,7 @@ func.func @name(%a: tensor<4x8xf32>, %b: tensor<8x6xf32>, %c: tensor<4x6xf32>) -
 
 // R12: integers have none.
 func.func @type(%a: tensor<4x8xi32>, %b: tensor<8x6xi32>, %c: tensor<4x6xi32>) -> tensor<4x6xi32> {
-  // expected-error @below {{a product of 'i32' has no bias and no epilogue; f32, f16 and bf16 may}}
+  // expected-error @below {{a product of 'i32' cannot have a bias or an epilogue; only f32, f16 and bf16 products can}}
   %0 = rt.product %a, %b into %c epilogue "relu" maps [#a, #b, #c] : tensor<4x8xi32>, tensor<8x6xi32> into tensor<4x6xi32>
   return %0 : tensor<4x6xi32>
 }

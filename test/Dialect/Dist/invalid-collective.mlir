@@ -85,7 +85,7 @@ func.func @f(%x: tensor<4xf32>) {
 // (C3)
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @f(%a: tensor<4611686018427387904xf32>) {
-  // expected-error@+1 {{joins 4 parts of extent 4611686018427387904 along dimension 0; extents fit 63 bits}}
+  // expected-error@+1 {{joins 4 parts of extent 4611686018427387904 along dimension 0; extents must fit in 63 bits}}
   %0 = dist.all_gather %a over @m ["x"] dim = 0 : tensor<4611686018427387904xf32> -> tensor<8xf32>
   return
 }
@@ -121,7 +121,7 @@ func.func @f(%x: tensor<8xf32>) {
 // (C8)
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error@+1 {{permutation names device 2 of a group of 2; they must be in [0, 2)}}
+  // expected-error@+1 {{permutation names device 2 of a group of 2; positions must be in [0, 2)}}
   %0 = dist.permute %x over @pod ["x"] permutation = [2, 0] : tensor<8xf32>
   return
 }
@@ -130,7 +130,7 @@ func.func @f(%x: tensor<8xf32>) {
 // (C8)
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error@+1 {{permutes 1 devices of a group of 2; a permutation has an entry a device}}
+  // expected-error@+1 {{permutes 1 devices of a group of 2; give one entry per device}}
   %0 = dist.permute %x over @pod ["x"] permutation = [0] : tensor<8xf32>
   return
 }

@@ -16,12 +16,12 @@ func.func @f(%x: tensor<4xf32>) -> (tensor<4xf32> {dist.feeds = 0}, tensor<4xf32
 
 // -----
 // (F2)
-// expected-error@+1 {{argument 1: dist.name "w" is also the name of argument 0 too; names are unique}}
+// expected-error@+1 {{argument 1: dist.name "w" is also the name of argument 0; names are unique}}
 func.func @f(%x: tensor<4xf32> {dist.name = "w"}, %y: tensor<4xf32> {dist.name = "w"}) { return }
 
 // -----
 // (F2)
-// expected-error@+1 {{is not a name; give a non-empty string}}
+// expected-error@+1 {{is not a valid name; give a non-empty string}}
 func.func @f(%x: tensor<4xf32> {dist.name = ""}) { return }
 
 // -----

@@ -17,7 +17,7 @@ func.func @f(%a: tensor<4xf32>) -> tensor<4xf32> attributes {dist.view = "local"
 // -----
 // (L2)
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
-// expected-error@+1 {{'dist.mesh_devices' is [0, 1]; it is array<i64: …> of at least one process id, on a function}}
+// expected-error@+1 {{'dist.mesh_devices' is [0, 1]; expected array<i64: …> with at least one process id, on a function}}
 func.func @f(%a: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = [0, 1]} { return }
 
 // -----
@@ -27,7 +27,7 @@ func.func @f(%a: tensor<4xf32>) attributes {dist.view = "local", dist.mesh_devic
 
 // -----
 // (L2)
-// expected-error@+1 {{'dist.mesh_devices' has process id 1 twice; ids are unique}}
+// expected-error@+1 {{'dist.mesh_devices' has duplicate process id 1}}
 func.func @f(%a: tensor<4xf32>) attributes {dist.view = "local", dist.mesh_devices = array<i64: 1, 1>} { return }
 
 // -----
@@ -38,12 +38,12 @@ func.func @f(%a: tensor<4xf32>) attributes {dist.view = "local", dist.mesh = @m,
 
 // -----
 // (L3)
-// expected-error@+1 {{argument 0: dist.argument = 9223372036854775807 : i64 is not a position; it is an i64 in [0, 1048576)}}
+// expected-error@+1 {{argument 0: dist.argument = 9223372036854775807 : i64 is not a valid position; expected an i64 in [0, 1048576)}}
 func.func @f(%a: tensor<4xf32> {dist.argument = 9223372036854775807 : i64}) attributes {dist.view = "local"} { return }
 
 // -----
 // (L3)
-// expected-error@+1 {{result 0: dist.result = "x" is not a position; it is an i64 in [0, 1048576)}}
+// expected-error@+1 {{result 0: dist.result = "x" is not a valid position; expected an i64 in [0, 1048576)}}
 func.func @f(%a: tensor<4xf32>) -> (tensor<4xf32> {dist.result = "x"}) attributes {dist.view = "local"} {
   return %a : tensor<4xf32>
 }

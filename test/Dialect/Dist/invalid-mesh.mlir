@@ -6,12 +6,12 @@ dist.process_mesh @pod(shape = [], dim_names = [])
 
 // -----
 // (M1)
-// expected-error@+1 {{'pod' has 2 axes and 1 names; give one name an axis}}
+// expected-error@+1 {{'pod' has 2 axes and 1 names; give one name per axis}}
 dist.process_mesh @pod(shape = [2, 4], dim_names = ["x"])
 
 // -----
 // (M2)
-// expected-error@+1 {{'pod' names two axes 'x'; names are unique}}
+// expected-error@+1 {{duplicate axis name 'x' in mesh 'pod'}}
 dist.process_mesh @pod(shape = [2, 4], dim_names = ["x", "x"])
 
 // -----
@@ -36,7 +36,7 @@ dist.process_mesh @pod(shape = [4294967296, 4294967296, 2], dim_names = ["x", "y
 
 // -----
 // (M4)
-// expected-error@+1 {{'pod' has 4 devices and 3 process ids; give one id a device}}
+// expected-error@+1 {{'pod' has 4 devices and 3 process ids; give one id per device}}
 dist.process_mesh @pod(shape = [2, 2], dim_names = ["x", "y"], process_ids = [0, 1, 2])
 
 // -----
@@ -46,7 +46,7 @@ dist.process_mesh @pod(shape = [2], dim_names = ["x"], process_ids = [0, -1])
 
 // -----
 // (M4)
-// expected-error@+1 {{'pod' has process id 3 twice; ids are unique}}
+// expected-error@+1 {{duplicate process id 3 in mesh 'pod'}}
 dist.process_mesh @pod(shape = [2], dim_names = ["x"], process_ids = [3, 3])
 
 // -----

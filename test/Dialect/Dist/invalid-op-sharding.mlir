@@ -100,7 +100,7 @@ func.func @minor_factor(%a: tensor<6x4xf32>) -> tensor<24xf32> {
 // (O5) A product is linear in each of its factors, not in both.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @not_linear(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
-  // expected-error @+1 {{'dist.op_sharding' forwards sum("x") from operands 0, 1, 2, in which 'linalg.matmul' is not linear, taken together; reduce them before}}
+  // expected-error @+1 {{'dist.op_sharding' forwards sum("x") from operands 0, 1, 2, in which 'linalg.matmul' is not linear, taken together; reduce them first}}
   %0 = linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = [[], [], []], forwards = [sum("x") from [0, 1, 2]]>}
       ins(%a, %b : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
@@ -133,7 +133,7 @@ func.func @no_operands(%a: tensor<6x4xf32>) -> tensor<24xf32> {
 // (O6)
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @result(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
-  // expected-error @+1 {{result 0 has #dist.sharding<@m, [shard(0)]>, but it follows from #dist.op_sharding<@m, factors = [[], ["x"], []]> that it has #dist.sharding<@m, [shard(1)]>; change one of them, or run dist-propagate again}}
+  // expected-error @+1 {{result 0 has #dist.sharding<@m, [shard(0)]>, but #dist.op_sharding<@m, factors = [[], ["x"], []]> implies #dist.sharding<@m, [shard(1)]>; change one of them, or run dist-propagate again}}
   %0 = linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = [[], ["x"], []]>, dist.shardings = [#dist.sharding<@m, [shard(0)]>]}
       ins(%a, %b : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0 : tensor<8x8xf32>

@@ -4,7 +4,7 @@
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}) -> tensor<4xf32>
     attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
-  // expected-error@+1 {{'math.exp' op operand 0 is partial(sum); in the local view a partial value reaches linear operations only, reduce it before}}
+  // expected-error@+1 {{'math.exp' op operand 0 is partial(sum); in the local view only linear operations take partial values, reduce it first}}
   %0 = math.exp %a : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

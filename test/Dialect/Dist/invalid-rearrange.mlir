@@ -11,7 +11,7 @@ func.func @dimension(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 // R2
 func.func @numbers(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
-  // expected-error @+1 {{has 1 operands and 4 numbers in 'segments'; there are operands, and five numbers for each}}
+  // expected-error @+1 {{has 1 operands and 4 numbers in 'segments'; give at least one operand, and per operand five numbers}}
   %y = dist.rearrange %x dim = 0 segments = [0, 1, 0, 1] : (tensor<8x4xf32>) -> tensor<8x4xf32>
   return %y : tensor<8x4xf32>
 }
@@ -29,7 +29,7 @@ func.func @outside(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 // R3
 func.func @other_dimension(%x: tensor<8x5xf32>) -> tensor<8x4xf32> {
-  // expected-error @+1 {{operand 0 is 'tensor<8x5xf32>', the result 'tensor<8x4xf32>'; they must be equal but for dimension 0}}
+  // expected-error @+1 {{operand 0 is 'tensor<8x5xf32>', the result 'tensor<8x4xf32>'; they must be equal except in dimension 0}}
   %y = dist.rearrange %x dim = 0 segments = [0, 1, 0, 1, 8] : (tensor<8x5xf32>) -> tensor<8x4xf32>
   return %y : tensor<8x4xf32>
 }

@@ -7,7 +7,7 @@ func.func @f(%x: tensor<4x4xf32> {dist.sharding = #dist.sharding<@pod, [shard(0)
 // -----
 // (S2)
 dist.process_mesh @pod(shape = [2, 2], dim_names = ["x", "y"])
-// expected-error@+1 {{has 3 placements, mesh 'pod' has 2 axes; give at most one placement an axis}}
+// expected-error@+1 {{has 3 placements, mesh 'pod' has 2 axes; give at most one placement per axis}}
 func.func @f(%x: tensor<4x4xf32> {dist.sharding = #dist.sharding<@pod, [shard(0), replicate, replicate]>}) { return }
 
 // -----
@@ -84,7 +84,7 @@ func.func @f(%x: f32 {dist.sharding = #dist.sharding<@pod, [replicate]>}) { retu
 // (S10)
 dist.process_mesh @pod(shape = [2], dim_names = ["x"])
 func.func @f() {
-  // expected-error@+1 {{'dist.shardings' has 2 shardings, 'tensor.empty' has 1 results; give one each}}
+  // expected-error@+1 {{'dist.shardings' has 2 shardings, 'tensor.empty' has 1 results; give one sharding per result}}
   %0 = tensor.empty() {dist.shardings = [#dist.sharding<@pod, [replicate]>, #dist.sharding<@pod, [replicate]>]} : tensor<4xf32>
   return
 }
@@ -105,11 +105,11 @@ func.func @f(%x: tensor<4xf32>) {
 }
 
 // -----
-// expected-error@+1 {{unknown placement 'split'; it is one of replicate, shard(d), partial(op), ?}}
+// expected-error@+1 {{unknown placement 'split'; expected one of replicate, shard(d), partial(op), ?}}
 func.func @f(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@pod, [split(0)]>}) { return }
 
 // -----
-// expected-error@+1 {{unknown reduction 'mean'; it is one of sum, avg, max, min, prod}}
+// expected-error@+1 {{unknown reduction 'mean'; expected one of sum, avg, max, min, prod}}
 func.func @f(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@pod, [partial(mean)]>}) { return }
 
 // -----

@@ -7,7 +7,7 @@
 
 // (E7)
 func.func @maps(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
-  // expected-error@+1 {{'ext.attention' op has 3 indexing maps for 4 operands and results; give one each}}
+  // expected-error@+1 {{'ext.attention' op has 3 indexing maps for 4 operands and results; give one per operand and result}}
   %0 = ext.attention indexing_maps = [#q, #k, #v] ins(%q, %k, %v : tensor<4x3xf32>, tensor<5x3xf32>, tensor<5x2xf32>) {
   ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
     ext.yield %p : f32
@@ -24,7 +24,7 @@ func.func @maps(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
 
 // (E7)
 func.func @extents(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<6x2xf32>) {
-  // expected-error@+1 {{'ext.attention' op has operand 2 of 'tensor<6x2xf32>' with map affine_map<(d0, d1, d2, d3) -> (d1, d3)>, where loop d1 has extent 6 and elsewhere 5; a loop has one extent}}
+  // expected-error@+1 {{'ext.attention' op has operand 2 of 'tensor<6x2xf32>' with map affine_map<(d0, d1, d2, d3) -> (d1, d3)>, where loop d1 has extent 6 and in another map 5; a loop must have one extent}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<5x3xf32>, tensor<6x2xf32>) {
   ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
     ext.yield %p : f32
@@ -42,7 +42,7 @@ func.func @extents(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<6x2xf32>
 
 // (E8)
 func.func @feature(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>, %b: tensor<5x3xf32>) {
-  // expected-error@+1 {{'ext.attention' op has extra operand 3 over loop d2, a feature; scores have none}}
+  // expected-error@+1 {{'ext.attention' op has extra operand 3 over loop d2, a feature loop; scores have no feature loops}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, #e, #o]
       ins(%q, %k, %v, %b : tensor<4x3xf32>, tensor<5x3xf32>, tensor<5x2xf32>, tensor<5x3xf32>) {
   ^bb0(%p: f32, %e: f32, %i: index, %j: index, %x: index, %y: index):
@@ -60,7 +60,7 @@ func.func @feature(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>
 
 // (E9)
 func.func @region(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
-  // expected-error@+1 {{'ext.attention' op reads the index of loop d2, a feature; scores have none}}
+  // expected-error@+1 {{'ext.attention' op reads the index of loop d2, a feature loop; scores have no feature loops}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<5x3xf32>, tensor<5x2xf32>) {
   ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
     %same = arith.cmpi eq, %x, %i : index
@@ -80,7 +80,7 @@ func.func @region(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>)
 
 // (E10)
 func.func @ring(%q: tensor<1x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
-  // expected-error@+1 {{'ext.attention' op has 'ring' and one query; a ring cuts a loop over queries along with the keys; remove 'ring'}}
+  // expected-error@+1 {{'ext.attention' op has 'ring' and a single query; a ring cuts queries along with the keys, remove 'ring'}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<1x3xf32>, tensor<5x3xf32>, tensor<5x2xf32>) attributes {ring} {
   ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
     ext.yield %p : f32
@@ -97,7 +97,7 @@ func.func @ring(%q: tensor<1x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
 
 // (E11)
 func.func @no_ring(%q: tensor<4x3xf32>, %k: tensor<4x3xf32>, %v: tensor<4x2xf32>) {
-  // expected-error@+1 {{'ext.attention' op has 'balanced' and not 'ring'; keys of a balanced ring arrive in turn; add 'ring'}}
+  // expected-error@+1 {{'ext.attention' op has 'balanced' without 'ring'; add 'ring'}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x2xf32>) attributes {balanced} {
   ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
     ext.yield %p : f32
@@ -114,7 +114,7 @@ func.func @no_ring(%q: tensor<4x3xf32>, %k: tensor<4x3xf32>, %v: tensor<4x2xf32>
 
 // (E11)
 func.func @no_mask(%q: tensor<4x3xf32>, %k: tensor<4x3xf32>, %v: tensor<4x2xf32>) {
-  // expected-error@+1 {{'ext.attention' op has 'balanced' without a causal mask of as many queries as keys; a query of a balanced ring sees the keys up to its own; remove 'balanced'}}
+  // expected-error@+1 {{'ext.attention' op has 'balanced' without a causal mask over as many queries as keys, which a balanced ring requires; remove 'balanced'}}
   %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<4x3xf32>, tensor<4x2xf32>) attributes {balanced, ring} {
   ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
     ext.yield %p : f32

@@ -50,7 +50,7 @@ rt.program @main {
     %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
     %c = rt.slot "c" at 128 : !rt.slot<2x2xf32>
     %v = rt.slot "v" at 192 : !rt.slot<2xbf16>
-    // expected-error @below {{a bias of 'bf16' is added to a product of 'f32'}}
+    // expected-error @below {{has a bias of 'bf16' and a product of 'f32'; both must have the same type}}
     rt.gemm %a, %b to %c bias %v batch 1 m 2 n 2 k 4 ld [4, 2, 2] stride [0, 0, 0] : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xf32> bias !rt.slot<2xbf16>
   }
 }
@@ -65,7 +65,7 @@ rt.program @main {
     %b = rt.slot "b" at 64 : !rt.slot<4x2xf32>
     %c = rt.slot "c" at 128 : !rt.slot<2x2xf32>
     %v = rt.slot "v" at 192 : !rt.slot<2xf32>
-    // expected-error @below {{'tanh' is not an epilogue; relu and gelu are}}
+    // expected-error @below {{'tanh' is not a valid epilogue; expected relu or gelu}}
     rt.gemm %a, %b to %c bias %v batch 1 m 2 n 2 k 4 ld [4, 2, 2] stride [0, 0, 0] epilogue "tanh" : !rt.slot<2x4xf32>, !rt.slot<4x2xf32> to !rt.slot<2x2xf32> bias !rt.slot<2xf32>
   }
 }
@@ -80,7 +80,7 @@ rt.program @main {
     %b = rt.slot "b" at 64 : !rt.slot<4x2xi32>
     %c = rt.slot "c" at 128 : !rt.slot<2x2xi32>
     %v = rt.slot "v" at 192 : !rt.slot<2xi32>
-    // expected-error @below {{a product of 'i32' has no bias and no epilogue; f32, f16 and bf16 may}}
+    // expected-error @below {{a product of 'i32' cannot have a bias or an epilogue; only f32, f16 and bf16 products can}}
     rt.gemm %a, %b to %c bias %v batch 1 m 2 n 2 k 4 ld [4, 2, 2] stride [0, 0, 0] : !rt.slot<2x4xi32>, !rt.slot<4x2xi32> to !rt.slot<2x2xi32> bias !rt.slot<2xi32>
   }
 }
@@ -199,7 +199,7 @@ rt.program @main {
 
 // R13: C is f32.
 func.func @f(%a: tensor<6xbf16>, %b: tensor<3xbf16>, %c: tensor<4xbf16>) -> tensor<4xbf16> {
-  // expected-error @below {{contracts elements of 'bf16' and 'bf16' to 'bf16'; a and b are both f32, f16 or bf16, and c is f32}}
+  // expected-error @below {{contracts elements of 'bf16' and 'bf16' to 'bf16'; a and b must be of one type, f32, f16 or bf16, and c f32}}
   %y = rt.contraction %a, %b into %c starts [0, 0, 0] extents [4, 3] strides [1, 1], [0, 1], [1, 0]
     : tensor<6xbf16>, tensor<3xbf16> into tensor<4xbf16>
   return %y : tensor<4xbf16>

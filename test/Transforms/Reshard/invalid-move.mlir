@@ -22,7 +22,7 @@ func.func @old(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
 
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @no_kind(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
-  // expected-error @+1 {{unknown move 'teleport'; it is the name of a collective, or 'make_partial'}}
+  // expected-error @+1 {{unknown move 'teleport'; expected the name of a collective or 'make_partial'}}
   %0 = dist.reshard %a to #dist.sharding<@m, [replicate]> {dist.move = #dist.move<teleport>} : tensor<8x8xf32>
   return %0 : tensor<8x8xf32>
 }

@@ -23,7 +23,7 @@ template <typename Enum> static ParseResult parseReduction(AsmParser &parser, En
   std::optional<ReduceKind> parsed = symbolizeReduceKind(text);
   if (!parsed)
     return parser.emitError(loc) << "unknown reduction '" << text
-                                 << "'; it is one of sum, avg, max, min, prod";
+                                 << "'; expected one of sum, avg, max, min, prod";
   kind = *parsed;
   return success();
 }
@@ -58,7 +58,7 @@ static ParseResult parsePlacement(AsmParser &parser, PlacementAttr &placement) {
       return failure();
   } else if (text != "replicate") {
     return parser.emitError(loc) << "unknown placement '" << text
-                                 << "'; it is one of replicate, shard(d), partial(op), ?";
+                                 << "'; expected one of replicate, shard(d), partial(op), ?";
   }
   placement = PlacementAttr::get(context, *symbolizePlacementKind(text), dim, order, reduction);
   return success();
@@ -124,9 +124,8 @@ static ParseResult parseWindow(AsmParser &parser, WindowAttr &window) {
     return failure();
   if (values.size() != 4 && values.size() != 5 && values.size() != 8)
     return parser.emitError(loc)
-           << "a window is (dim, step, offset, length), with a divisor behind "
-              "them, and behind that the begin, stride and count of a "
-              "selection";
+           << "expected a window (dim, step, offset, length), with the divisor and the begin, "
+              "stride and count of a selection as optional fields after them";
   if (values.size() == 4)
     values.push_back(1);
   if (values.size() == 5)
@@ -181,7 +180,7 @@ static Attribute parseShardingBody(AsmParser &parser) {
       if (first)
         byDim = true;
       if (llvm::is_contained(seen, field)) {
-        parser.emitError(loc) << "'" << field << "' occurs twice in a sharding";
+        parser.emitError(loc) << "duplicate field '" << field << "' in a sharding";
         return {};
       }
       seen.push_back(field);
@@ -203,10 +202,10 @@ static Attribute parseShardingBody(AsmParser &parser) {
           result = parser.emitError(valueLoc)
                    << "priority " << priority << " is negative; 0 is first";
       } else {
-        result =
-            parser.emitError(loc)
-            << "unknown field '" << field << "' of a sharding; after the mesh comes a list of "
-            << "placements, or dims = …, partial = …, open = …; priority = n may follow either";
+        result = parser.emitError(loc)
+                 << "unknown field '" << field
+                 << "' of a sharding; expected a list of placements, or dims = …, partial = …, "
+                    "open = …, then optionally priority = n";
       }
       if (failed(result))
         return {};
@@ -351,7 +350,7 @@ static Attribute parseMove(AsmParser &parser) {
       makesPartial ? sharding::CollectiveKind::slice
                    : sharding::parseCollectiveKind(std::string_view(text));
   if (!kind) {
-    parser.emitError(loc) << "unknown move '" << text << "'; it is the name of a collective, or '"
+    parser.emitError(loc) << "unknown move '" << text << "'; expected the name of a collective or '"
                           << kMakePartial << "'";
     return {};
   }
@@ -374,7 +373,7 @@ static Attribute parseMove(AsmParser &parser) {
       result = parseReduction(parser, reduction);
     else
       parser.emitError(loc) << "unknown field '" << field
-                            << "' of a move; it is one of dim, split_dim, concat_dim, reduction";
+                            << "' of a move; expected one of dim, split_dim, concat_dim, reduction";
     if (failed(result))
       return {};
   }

@@ -84,7 +84,7 @@ private:
     if (static_cast<int64_t>(attr.getPlacements().size()) > mesh.numAxes()) // (S2)
       return emitError() << attr << " has " << attr.getPlacements().size() << " placements, mesh '"
                          << attr.getMesh().getValue() << "' has " << mesh.numAxes()
-                         << " axes; give at most one placement an axis";
+                         << " axes; give at most one placement per axis";
     SmallVector<SmallVector<std::pair<int64_t, sharding::AxisRef>>> ordered(tensor.getRank());
     for (int64_t axis = 0; axis < mesh.numAxes(); ++axis) {
       sharding::AxisRef ref = sharding::AxisRef::full(mesh, axis);
@@ -201,7 +201,7 @@ private:
       if (part.kind != first && !(isSumLike(part.kind) && isSumLike(first))) // (S7)
         return emitError() << "partial over two axes with different reductions, "
                            << sharding::toString(first) << " and " << sharding::toString(part.kind)
-                           << ", in " << attr << "; only sum goes with avg";
+                           << ", in " << attr << "; only sum and avg can be combined";
       if (part.kind == sharding::ReduceKind::avg &&
           !isa<FloatType>(tensor.getElementType())) // (S8)
         return emitError() << "partial(avg) of " << tensor

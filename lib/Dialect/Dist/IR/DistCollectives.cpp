@@ -104,11 +104,11 @@ static LogicalResult verifyPositions(CollectiveOpInterface op, int64_t groupSize
     return success();
   if (permutation.size() != groupSize) // (C8)
     return op->emitOpError() << "permutes " << permutation.size() << " devices of a group of "
-                             << groupSize << "; a permutation has an entry a device";
+                             << groupSize << "; give one entry per device";
   for (int64_t position : permutation.asArrayRef())
     if (position < 0 || position >= groupSize) // (C8)
       return op->emitOpError() << "permutation names device " << position << " of a group of "
-                               << groupSize << "; they must be in [0, " << groupSize << ")";
+                               << groupSize << "; positions must be in [0, " << groupSize << ")";
   return success();
 }
 
@@ -128,7 +128,7 @@ LogicalResult dist::verifyCollective(CollectiveOpInterface op) {
     return failure();
   if (op->getNumOperands() == 0 || op->getNumOperands() != op->getNumResults()) // (C3)
     return op->emitOpError() << "has " << op->getNumOperands() << " operands and "
-                             << op->getNumResults() << " results; there is one result an operand";
+                             << op->getNumResults() << " results; expected one result per operand";
   // Operands of a fused collective may have different dimensions, which their layouts define.
   for (StringRef attribute : {"dim", "split_dim", "concat_dim"})
     if (auto dim = op->getAttrOfType<IntegerAttr>(attribute); dim && !op.getSourcesAttr())
@@ -152,8 +152,7 @@ LogicalResult dist::verifyCollective(CollectiveOpInterface op) {
     };
     if (!good(sources, isSharding) || !good(targets, isSharding) || !good(globals, isTensor))
       return op->emitOpError()
-             << "needs sources, targets and global_types together, with one entry "
-             << "an operand";
+             << "needs sources, targets and global_types together, with one entry per operand";
   }
   for (auto [index, operand, result] : llvm::enumerate(op->getOperands(), op->getResults())) {
     auto layouts = op.getLayouts(mesh, index);

@@ -87,7 +87,7 @@ static LogicalResult verifyShardingList(Operation *op, StringRef name, Attribute
     return op->emitError() << "'" << name << "' has "
                            << (list ? std::to_string(list.size()) : std::string("no list of"))
                            << " shardings, '" << op->getName() << "' has " << types.size()
-                           << " results; give one each";
+                           << " results; give one sharding per result";
   for (auto [index, element, type] : llvm::enumerate(list, types)) {
     if (isa<UnitAttr>(element))
       continue;
@@ -108,7 +108,7 @@ static LogicalResult verifyName(Operation *op, Attribute value, const Twine &wha
   auto text = dyn_cast<StringAttr>(value);
   if (!text || text.empty()) // (F2)
     return op->emitError() << what << ": dist.name " << value
-                           << " is not a name; give a non-empty string";
+                           << " is not a valid name; give a non-empty string";
   return success();
 }
 
@@ -155,16 +155,16 @@ static LogicalResult verifyMeshDevices(Operation *op, Attribute value) {
   StringRef attribute = DistDialect::kMeshDevices;
   auto list = dyn_cast<DenseI64ArrayAttr>(value);
   if (!list || list.empty() || !isa<FunctionOpInterface>(op)) // (L2)
-    return op->emitError() << "'" << attribute << "' is " << value
-                           << "; it is array<i64: …> of at least one process id, on a function";
+    return op->emitError()
+           << "'" << attribute << "' is " << value
+           << "; expected array<i64: …> with at least one process id, on a function";
   std::set<int64_t> ids;
   for (int64_t id : list.asArrayRef()) { // (L2)
     if (id < 0 || id > kMaxProcessId)
       return op->emitError() << "'" << attribute << "' has process id " << id
                              << "; ids must be in [0, " << kMaxProcessId + 1 << ")";
     if (!ids.insert(id).second)
-      return op->emitError() << "'" << attribute << "' has process id " << id
-                             << " twice; ids are unique";
+      return op->emitError() << "'" << attribute << "' has duplicate process id " << id;
   }
   auto name = op->getAttrOfType<FlatSymbolRefAttr>(DistDialect::kMesh);
   ProcessMeshOp declared = name ? lookupMesh(op, name) : ProcessMeshOp();
@@ -184,7 +184,8 @@ static LogicalResult verifyPosition(Operation *op, NamedAttribute attribute, Str
   if (!position || !position.getType().isSignlessInteger(64) || position.getInt() < 0 ||
       position.getInt() > kMaxPosition) // (L3)
     return op->emitError() << what << ": " << attribute.getName().getValue() << " = "
-                           << attribute.getValue() << " is not a position; it is an i64 in [0, "
+                           << attribute.getValue()
+                           << " is not a valid position; expected an i64 in [0, "
                            << kMaxPosition + 1 << ")";
   return success();
 }
@@ -410,7 +411,7 @@ LogicalResult DistDialect::verifyRegionArgAttribute(Operation *op, unsigned, uns
           return op->emitError() << "argument " << i << ": dist.name "
                                  << function.getArgAttr(i, kName)
                                  << " is also the name of argument " << other
-                                 << " too; names are unique";
+                                 << "; names are unique";
         });
   }
   if (name == kRange) {
@@ -467,8 +468,7 @@ LogicalResult DistDialect::verifyRegionResultAttribute(Operation *op, unsigned, 
         [&](unsigned i, unsigned other) {
           return op->emitError() << "result " << i << ": dist.name "
                                  << function.getResultAttr(i, kName)
-                                 << " is also the name of result " << other
-                                 << " too; names are unique";
+                                 << " is also the name of result " << other << "; names are unique";
         });
   }
   if (name == kFeeds)

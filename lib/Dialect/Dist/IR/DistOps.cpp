@@ -170,14 +170,14 @@ LogicalResult ProcessMeshOp::verify() {
     return emitOpError() << "'" << getSymName() << "' has no axes; a mesh has at least one";
   if (getDimNames().size() != shape.size()) // (M1)
     return emitOpError() << "'" << getSymName() << "' has " << shape.size() << " axes and "
-                         << getDimNames().size() << " names; give one name an axis";
+                         << getDimNames().size() << " names; give one name per axis";
   std::set<StringRef> names;
   for (auto name : getDimNames().getAsRange<StringAttr>()) { // (M2)
     if (name.empty())
       return emitOpError() << "'" << getSymName() << "' has an axis without a name";
     if (!names.insert(name.getValue()).second)
-      return emitOpError() << "'" << getSymName() << "' names two axes '" << name.getValue()
-                           << "'; names are unique";
+      return emitOpError() << "duplicate axis name '" << name.getValue() << "' in mesh '"
+                           << getSymName() << "'";
   }
   int64_t count = 1;
   for (int64_t extent : shape) { // (M3)
@@ -194,7 +194,7 @@ LogicalResult ProcessMeshOp::verify() {
     return success();
   if (static_cast<int64_t>(ids->size()) != count) // (M4)
     return emitOpError() << "'" << getSymName() << "' has " << count << " devices and "
-                         << ids->size() << " process ids; give one id a device";
+                         << ids->size() << " process ids; give one id per device";
   std::set<int64_t> seen;
   for (int64_t id : *ids) {
     if (id < 0)
@@ -204,8 +204,7 @@ LogicalResult ProcessMeshOp::verify() {
       return emitOpError() << "'" << getSymName() << "' has process id " << id
                            << "; the largest is " << kMaxProcessId;
     if (!seen.insert(id).second)
-      return emitOpError() << "'" << getSymName() << "' has process id " << id
-                           << " twice; ids are unique";
+      return emitOpError() << "duplicate process id " << id << " in mesh '" << getSymName() << "'";
   }
   return success();
 }
@@ -347,11 +346,11 @@ LogicalResult RearrangeOp::verify() {
                          << "; it must be in [0, " << type.getRank() << ")";
   if (getInputs().empty() || getSegments().size() != getInputs().size() * kSegmentFields) // (R2)
     return emitOpError() << "has " << getInputs().size() << " operands and " << getSegments().size()
-                         << " numbers in 'segments'; there are operands, "
-                         << "and five numbers for each: from, from step, to, to step, count";
+                         << " numbers in 'segments'; give at least one operand, and per operand "
+                            "five numbers: from, from step, to, to step, count";
   int64_t extent = type.getDimSize(dim);
   if (!type.hasStaticShape())
-    return emitOpError() << "makes " << type << "; its shape is static";
+    return emitOpError() << "makes " << type << "; its shape must be static";
   // Steps and counts are bounded by extents before they are multiplied.
   auto isInside = [](int64_t first, int64_t step, int64_t count, int64_t size) {
     if (first < 0 || first >= size || step == 0 || step < -size || step > size)
@@ -367,7 +366,7 @@ LogicalResult RearrangeOp::verify() {
       agrees = d == dim || operand.getDimSize(d) == type.getDimSize(d);
     if (!agrees) // (R3)
       return emitOpError() << "operand " << index << " is " << operand << ", the result " << type
-                           << "; they must be equal but for dimension " << dim;
+                           << "; they must be equal except in dimension " << dim;
     sharding::Segment segment = getSegment(index);
     if (segment.count < 0 || segment.fromStep < 1 ||
         !isInside(segment.from, segment.fromStep, segment.count, operand.getDimSize(dim)) ||

@@ -39,7 +39,7 @@ static LogicalResult joinParts(Operation *op, std::vector<int64_t> &shape, int64
   int64_t local = shape[dim];
   if (llvm::MulOverflow(local, n, shape[dim]))
     return op->emitOpError() << "joins " << n << " parts of extent " << local << " along dimension "
-                             << dim << "; extents fit 63 bits"; // (C3)
+                             << dim << "; extents must fit in 63 bits"; // (C3)
   return success();
 }
 

@@ -152,9 +152,9 @@ static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
     std::string kinds;
     for (const sharding::PartialAxis &axis : partials)
       kinds += (kinds.empty() ? "" : ", ") + std::string(sharding::toString(axis.kind));
-    return op->emitOpError() << "operand " << use.getOperandNumber() << " is partial(" << kinds
-                             << "); in the local view a partial value reaches linear operations "
-                             << "only, reduce it before";
+    return op->emitOpError()
+           << "operand " << use.getOperandNumber() << " is partial(" << kinds
+           << "); in the local view only linear operations take partial values, reduce it first";
   };
   // Check the op's own rules first: the rest relies on them.
   if (failed(op->getName().verifyInvariants(op)))

@@ -39,12 +39,12 @@ std::optional<LogicalResult> dist::verifyPipelineMark(Operation *op, NamedAttrib
     auto number = dyn_cast<IntegerAttr>(value);
     if (!number || !number.getType().isSignlessInteger(64) || number.getInt() < 0)
       return op->emitError() << "'" << name << "' is " << value
-                             << "; micro-batches are numbered from 0, in i64";
+                             << "; expected the number of a micro-batch, an i64 from 0";
     return success();
   }
   if (name == kBackward) {
     if (!isa<UnitAttr>(value))
-      return op->emitError() << "'" << name << "' is " << value << "; it has no value";
+      return op->emitError() << "'" << name << "' is " << value << "; expected a unit attribute";
     return success();
   }
   if (name == kSchedule) {

@@ -93,9 +93,9 @@ FailureOr<SmallVector<Value>> dist::partitionLinalg(linalg::LinalgOp op,
   if (masksBody)
     local = generalize(local, context.builder);
   if (!local)
-    return op.emitError()
-           << "'" << op->getName()
-           << "' has an uneven edge that cannot be masked; cut a dimension that divides";
+    return op.emitError() << "'" << op->getName()
+                          << "' has an uneven edge that cannot be masked; cut a dimension that the "
+                             "devices divide evenly";
 
   // Indices in a body are global.
   SmallVector<linalg::IndexOp> reads;

@@ -97,8 +97,8 @@ static LogicalResult verifyResults(Operation *op, const sharding::ShardingRule &
       if (resolved->closed() == implied)
         continue;
     }
-    return op->emitError() << "result " << result.getResultNumber() << " has " << own
-                           << ", but it follows from " << attr << " that it has "
+    return op->emitError() << "result " << result.getResultNumber() << " has " << own << ", but "
+                           << attr << " implies "
                            << ShardingAttr::get(attr.getMesh(), mesh, implied, op->getContext())
                            << "; change one of them, or run dist-propagate again";
   }
@@ -118,7 +118,7 @@ static LogicalResult verifyForwards(Operation *op, const sharding::OpSharding &s
                              << op->getName() << "' is not linear"
                              << (forward.operands.size() == 1 ? "" : ", taken together")
                              << "; reduce " << (forward.operands.size() == 1 ? "it" : "them")
-                             << " before";
+                             << " first";
   return success();
 }
 

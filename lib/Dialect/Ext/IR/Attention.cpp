@@ -133,7 +133,7 @@ static LogicalResult verifyMaps(Operation *op, ArrayRef<AffineMap> maps) {
   llvm::append_range(types, op->getResultTypes());
   if (maps.size() != types.size())
     return op->emitOpError() << "has " << maps.size() << " indexing maps for " << types.size()
-                             << " operands and results; give one each";
+                             << " operands and results; give one per operand and result";
   SmallVector<int64_t> extents(maps.front().getNumDims(), -1);
   for (auto [index, map, type] : llvm::enumerate(maps, types)) {
     auto tensor = cast<RankedTensorType>(type);
@@ -146,15 +146,15 @@ static LogicalResult verifyMaps(Operation *op, ArrayRef<AffineMap> maps) {
     };
     if (!map.isProjectedPermutation() || map.getNumDims() != extents.size() ||
         map.getNumResults() != static_cast<unsigned>(tensor.getRank()))
-      return say(op->emitOpError() << "has ")
-             << "; a map has the loops of all and a loop of its own for each dimension";
+      return say(op->emitOpError() << "has ") << "; all maps must have the same loops, and select "
+                                                 "a different loop for each dimension";
     for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
       int64_t &extent = extents[cast<AffineDimExpr>(expr).getPosition()];
       if (extent >= 0 && extent != tensor.getDimSize(dim))
         return say(op->emitOpError() << "has ")
                << ", where loop d" << cast<AffineDimExpr>(expr).getPosition() << " has extent "
-               << tensor.getDimSize(dim) << " and elsewhere " << extent
-               << "; a loop has one extent";
+               << tensor.getDimSize(dim) << " and in another map " << extent
+               << "; a loop must have one extent";
       extent = tensor.getDimSize(dim);
     }
   }
@@ -170,21 +170,23 @@ static LogicalResult verifyRoles(Operation *op, ArrayRef<AffineMap> maps, Affine
     StringRef role = roleOf(hasLoop(maps[0], loop), hasLoop(maps[1], loop), hasLoop(maps[2], loop),
                             hasLoop(output, loop));
     if (role.empty())
-      return op->emitOpError() << "has loop d" << loop << ", which is neither batch, query, key "
-                               << "nor feature by the tensors that have it";
+      return op->emitOpError()
+             << "has loop d" << loop
+             << ", which is not a batch, query, key or feature loop; see the maps that have it";
     keys += role == "key";
     for (unsigned extra = firstExtra; extra < op->getNumOperands(); ++extra)
       if (role.ends_with("feature") && hasLoop(maps[extra], loop))
         return op->emitOpError() << "has extra operand " << extra << " over loop d" << loop
-                                 << ", a feature; scores have none";
+                                 << ", a feature loop; scores have no feature loops";
     for (AffineMap row : rows)
       if (hasLoop(row, loop) != (role == "batch" || role == "query"))
         return op->emitOpError() << "has map " << AffineMapAttr::get(row)
-                                 << " of what has an element a row, and loop d" << loop << ", a "
-                                 << role << "; a row has the loops of batch and query";
+                                 << " of a tensor with one element per row, and loop d" << loop
+                                 << ", a " << role
+                                 << " loop; such a map must have the batch and query loops only";
   }
   if (keys != 1)
-    return op->emitOpError() << "has " << keys << " loops over keys; it has one";
+    return op->emitOpError() << "has " << keys << " key loops; expected one";
   return success();
 }
 
@@ -192,15 +194,13 @@ static LogicalResult verifyRoles(Operation *op, ArrayRef<AffineMap> maps, Affine
 static LogicalResult verifyRing(Operation *op) {
   if (!op->hasAttr("ring")) {
     if (op->hasAttr("balanced"))
-      return op->emitOpError()
-             << "has 'balanced' and not 'ring'; keys of a balanced ring arrive in "
-             << "turn; add 'ring'";
+      return op->emitOpError() << "has 'balanced' without 'ring'; add 'ring'";
     return success();
   }
   AttentionDomain domain = partsOf(op).domain;
   if (llvm::all_of(domain.query, [&](unsigned loop) { return domain.extents[loop] <= 1; }))
-    return op->emitOpError() << "has 'ring' and one query; a ring cuts a loop over queries along "
-                             << "with the keys; remove 'ring'";
+    return op->emitOpError() << "has 'ring' and a single query; a ring cuts queries along with the "
+                                "keys, remove 'ring'";
   return success();
 }
 
@@ -210,14 +210,14 @@ static LogicalResult verifyAttention(Operation *op) {
   for (Type type : op->getOperands().take_front(3).getTypes())
     if (!isa<FloatType>(getElementTypeOrSelf(type)))
       return op->emitOpError() << "has an operand of " << type
-                               << "; query, key and value are tensors of floats";
+                               << "; query, key and value must be tensors of floats";
   if (failed(verifyMaps(op, maps)))
     return failure();
   if (isa<AttentionBackwardOp>(op)) {
     for (unsigned i = 0; i < 3; ++i)
       if (maps[op->getNumOperands() + i] != maps[i])
-        return op->emitOpError() << "has result " << i << " with another map than operand " << i
-                                 << "; a gradient has the map of what it is of";
+        return op->emitOpError() << "has result " << i << " with a different map than operand " << i
+                                 << "; a gradient must have the map of its operand";
     if (failed(verifyRoles(op, maps, maps[3], {maps[4], maps[5]}, 6)))
       return failure();
     return verifyRing(op);
@@ -245,8 +245,9 @@ static LogicalResult verifyScores(Operation *op, Region &region, unsigned more) 
     fits = isFloat(body.getArgument(1 + extras + loops + i).getType());
   if (!fits)
     return op->emitOpError() << "has a region over (" << body.getArgumentTypes()
-                             << "); it takes a float, an element of each extra operand, " << loops
-                             << " indices" << (more ? " and the derivative by the score" : "");
+                             << "); expected a float, an element of each extra operand, " << loops
+                             << " indices"
+                             << (more ? " and the derivative with respect to the score" : "");
   if (failed(verifyScalarRegion(op, region)))
     return failure();
   for (ArrayRef<unsigned> features :
@@ -254,11 +255,11 @@ static LogicalResult verifyScores(Operation *op, Region &region, unsigned more) 
     for (unsigned loop : features)
       if (!body.getArgument(1 + extras + loop).use_empty())
         return op->emitOpError() << "reads the index of loop d" << loop
-                                 << ", a feature; scores have none";
+                                 << ", a feature loop; scores have no feature loops";
   TypeRange yielded = body.getTerminator()->getOperandTypes();
   if (yielded.size() != 1 || !isFloat(yielded.front()))
     return body.getTerminator()->emitOpError()
-           << "yields (" << yielded << ") in '" << op->getName() << "'; it yields one float";
+           << "yields (" << yielded << ") in '" << op->getName() << "'; expected one float";
   return success();
 }
 
@@ -270,9 +271,8 @@ static LogicalResult verifyBalance(Operation *op) {
   std::optional<unsigned> query = ringQueryOf(parts);
   if (query && mayBeBalanced(parts, *query))
     return success();
-  return op->emitOpError() << "has 'balanced' without a causal mask of as many queries as keys; a "
-                           << "query of a balanced ring sees the keys up to its own; remove "
-                           << "'balanced'";
+  return op->emitOpError() << "has 'balanced' without a causal mask over as many queries as keys, "
+                              "which a balanced ring requires; remove 'balanced'";
 }
 
 LogicalResult AttentionOp::verify() {

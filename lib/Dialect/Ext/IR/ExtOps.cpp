@@ -32,7 +32,7 @@ static LogicalResult verifyShapes(Operation *op, int64_t dim, ValueRange inputs)
   for (auto [index, input] : llvm::enumerate(inputs.getTypes()))
     if (cast<RankedTensorType>(input).getShape() != first.getShape())
       return op->emitOpError() << "has input " << index << " of " << input << " beside " << first
-                               << "; inputs have one shape";
+                               << "; inputs must have the same shape";
   return success();
 }
 
@@ -41,7 +41,7 @@ LogicalResult tessera::ext::verifyScalarRegion(Operation *op, Region &region) {
     if (!isMemoryEffectFree(&inner) || inner.getNumRegions() > 0 ||
         llvm::any_of(inner.getResultTypes(), llvm::IsaPred<ShapedType>))
       return inner.emitOpError() << "is not allowed in the region of '" << op->getName()
-                                 << "'; its ops compute scalars and have no regions";
+                                 << "'; its ops must compute scalars and have no regions";
   if (!isa<YieldOp>(region.front().getTerminator()))
     return op->emitOpError() << "has a region that ends in '"
                              << region.front().getTerminator()->getName()
@@ -63,17 +63,17 @@ LogicalResult ScanOp::verify() {
   if (failed(verifyShapes(*this, getDimension(), getInputs())))
     return failure();
   if (!getIdentity())
-    return getExclusive() ? emitOpError("is exclusive without an identity; its first element is "
-                                        "the identity, state it")
+    return getExclusive() ? emitOpError("is exclusive without an identity, which is its first "
+                                        "element; give 'identity'")
                           : success();
   ArrayAttr identity = *getIdentity();
   if (identity.size() != getInputs().size()) // (E4)
     return emitOpError() << "has " << identity.size() << " identities for " << getInputs().size()
-                         << " inputs; give one each";
+                         << " inputs; give one per input";
   for (auto [index, value, input] : llvm::enumerate(identity, getInputs())) // (E4)
     if (auto typed = dyn_cast<TypedAttr>(value); !typed || typed.getType() != elementType(input))
       return emitOpError() << "has identity " << value << " for input " << index << " of "
-                           << input.getType() << "; it is a value of the element type";
+                           << input.getType() << "; expected a value of the element type";
   return success();
 }
 
@@ -84,14 +84,14 @@ LogicalResult ScanOp::verifyRegions() {
   llvm::append_range(arguments, elements);
   if (TypeRange(body.getArgumentTypes()) != TypeRange(arguments)) // (E2)
     return emitOpError() << "has a region over (" << body.getArgumentTypes()
-                         << "); it takes two scalars of each element type: (" << arguments << ")";
+                         << "); expected two scalars of each element type: (" << arguments << ")";
   if (failed(verifyScalarRegion(*this, getCombiner())))
     return failure();
   if (TypeRange yielded = body.getTerminator()->getOperandTypes(); // (E2)
       yielded != TypeRange(elements))
     return body.getTerminator()->emitOpError()
-           << "yields (" << yielded << ") in '" << getOperationName() << "'; it yields ("
-           << elements << ")";
+           << "yields (" << yielded << ") in '" << getOperationName() << "'; expected (" << elements
+           << ")";
   return success();
 }
 

@@ -50,8 +50,8 @@ LogicalResult SlotOp::verify() {
 LogicalResult ConstantOp::verify() {
   auto type = dyn_cast<RankedTensorType>(getValue().getType());
   if (!type || SlotType::get(type) != getSlot().getType())
-    return emitOpError() << getValue().getType() << " is not what " << getSlot().getType()
-                         << " holds";
+    return emitOpError() << "has a value of " << getValue().getType() << " for a slot of "
+                         << getSlot().getType();
   return success();
 }
 

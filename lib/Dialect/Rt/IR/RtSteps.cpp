@@ -91,12 +91,15 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
 static LogicalResult verifyEpilogue(Operation *op, std::optional<StringRef> epilogue, Type operand,
                                     Type bias, Type result) {
   if (epilogue && *epilogue != "relu" && *epilogue != "gelu")
-    return op->emitOpError() << "'" << *epilogue << "' is not an epilogue; relu and gelu are";
+    return op->emitOpError() << "'" << *epilogue
+                             << "' is not a valid epilogue; expected relu or gelu";
   if (bias && bias != result)
-    return op->emitOpError() << "a bias of " << bias << " is added to a product of " << result;
+    return op->emitOpError() << "has a bias of " << bias << " and a product of " << result
+                             << "; both must have the same type";
   if ((bias || epilogue) && !operand.isF32() && !operand.isF16() && !operand.isBF16())
-    return op->emitOpError() << "a product of " << operand
-                             << " has no bias and no epilogue; f32, f16 and bf16 may";
+    return op->emitOpError()
+           << "a product of " << operand
+           << " cannot have a bias or an epilogue; only f32, f16 and bf16 products can";
   return success();
 }
 
@@ -146,11 +149,11 @@ static LogicalResult verifyContraction(Operation *op, ArrayRef<Type> elements,
                                        ArrayRef<int64_t> extents,
                                        ArrayRef<ArrayRef<int64_t>> strides) {
   if (starts.size() != 3)
-    return op->emitOpError() << "has " << starts.size() << " starts; it needs three, of a, b and c";
+    return op->emitOpError() << "has " << starts.size() << " starts; expected three, of a, b and c";
   Type a = elements[0], b = elements[1], c = elements[2];
   if (a != b || !(a.isF32() || a.isF16() || a.isBF16()) || !c.isF32())
     return op->emitOpError() << "contracts elements of " << a << " and " << b << " to " << c
-                             << "; a and b are both f32, f16 or bf16, and c is f32";
+                             << "; a and b must be of one type, f32, f16 or bf16, and c f32";
   for (int64_t extent : extents)
     if (extent < 1)
       return op->emitOpError() << "has a loop of extent " << extent << "; extents are positive";
@@ -178,7 +181,7 @@ LogicalResult ContractionOp::verify() {
   for (Value operand : getOperands()) {
     auto type = cast<RankedTensorType>(operand.getType());
     if (!type.hasStaticShape())
-      return emitOpError() << "contracts " << type << "; shapes are static";
+      return emitOpError() << "contracts " << type << "; shapes must be static";
     elements.push_back(type.getElementType());
     sizes.push_back(type.getNumElements());
   }
@@ -270,7 +273,7 @@ static LogicalResult verifyBuffer(Operation *op, Value slot, dist::ShardingAttr 
 
 LogicalResult CollectiveOp::verify() {
   if (!sharding::parseCollectiveKind(getKind()) || getKind() == "transfer")
-    return emitOpError() << "'" << getKind() << "' is not a kind of collective";
+    return emitOpError() << "'" << getKind() << "' is not a valid kind of collective";
   size_t count = getSources().size();
   if (count == 0 || getTargets().size() != count || getSourceLayouts().size() != count ||
       getTargetLayouts().size() != count || getGlobalTypes().size() != count) // (R5)
