@@ -101,7 +101,7 @@ struct TestPlantFault : PassWrapper<TestPlantFault, OperationPass<ModuleOp>> {
         (void)fault.plant(getOperation());
         return;
       }
-    getOperation().emitError() << "there is no fault '" << name
+    getOperation().emitError() << "unknown fault '" << name
                                << "'; tessera-fuzz --planted-faults=help lists them";
     signalPassFailure();
   }

@@ -261,7 +261,7 @@ void fuzz::addMoveFaults(std::vector<PlantedFault> &faults) {
   faults.push_back(
       {"exchange-rotated", "rectangles go to the neighbour", rotateResults<dist::ExchangeOp>});
   faults.push_back(
-      {"transfer-rotated", "what another mesh sends goes to the neighbour", rotateTransfers});
+      {"transfer-rotated", "a transfer from another mesh goes to the neighbour", rotateTransfers});
   faults.push_back({"window-shifted", "an exchanged window begins one index late",
                     [](ModuleOp m) { return editAll<dist::ExchangeOp>(m, shiftWindows); }});
   faults.push_back({"halo-shifted", "a halo begins one index late",

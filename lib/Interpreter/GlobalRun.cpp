@@ -90,7 +90,7 @@ FailureOr<SmallVector<Argument>> interpreter::globalArguments(ModuleOp module, S
       if (!tensor || !tensor->hasStaticShape())
         return mlir::emitError(function.getLoc())
                << "argument " << number << " of '" << function.getName() << "' is " << argument.type
-               << "; the interpreter makes scalars and tensors of static shape";
+               << "; the interpreter supports scalars and tensors of static shape";
       if (auto range = function.getArgAttrOfType<ArrayAttr>(number, dist::DistDialect::kRange)) {
         argument.low = cast<IntegerAttr>(range[0]).getInt();
         argument.high = cast<IntegerAttr>(range[1]).getInt();

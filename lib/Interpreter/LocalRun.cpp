@@ -98,8 +98,8 @@ LogicalResult LocalRun::start(LocalFunction &part, ArrayRef<Tensor> inputs) {
     size_t index = original ? original.getInt() : i;
     if (index >= inputs.size())
       return mlir::emitError(part.function.getLoc())
-             << "'" << part.function.getName() << "' takes argument " << index << " of "
-             << inputs.size() << " given ones";
+             << "'" << part.function.getName() << "' needs argument " << index << ", and "
+             << inputs.size() << " are given";
     FailureOr<Buffers> buffers = cut(part, i, inputs[index]);
     if (failed(buffers))
       return failure();
@@ -128,7 +128,7 @@ LogicalResult LocalRun::meet(LocalFunction &part, bool &progressed) {
     int64_t position = mesh.positionOf(device.getProcessId());
     if (position < 0 || mesh.numDevices() != static_cast<int64_t>(part.devices.size()))
       return device.error(collective)
-             << "is over mesh '" << mesh.name << "' of other devices than its function";
+             << "uses mesh '" << mesh.name << "', which has other devices than its function";
     operands[position] = device.get(collective->getOperands());
   }
   auto results = executeCollective(program, op, operands);
@@ -142,7 +142,7 @@ LogicalResult LocalRun::meet(LocalFunction &part, bool &progressed) {
     int64_t position = target->positionOf(device.getProcessId());
     if (position < 0)
       return device.error(collective)
-             << "leads to mesh '" << target->name << "' of other devices than its function";
+             << "leads to mesh '" << target->name << "', which has other devices than its function";
     device.resume((*results)[position]);
   }
   progressed = true;
@@ -189,8 +189,8 @@ LogicalResult LocalRun::receive(Device &device, dist::RecvOp op, bool &progresse
     const Buffers &sent = channel.sent[execution];
     if (sent.size() != move.sourceMesh.processIds.size() ||
         sent.front().shape() != ArrayRef<int64_t>(move.source.localShape()))
-      return device.error(op) << "receives " << type << " under id " << op.getId()
-                              << ", under which something else was sent";
+      return device.error(op) << "receives " << type << " with id " << op.getId()
+                              << ", and the send with this id has another type";
     channel.delivered.push_back(
         carryOut(move, sent, poisonOf(sent.front().element(), program.options.poison)));
   }
@@ -229,10 +229,10 @@ LogicalResult LocalRun::reportStuck() {
         continue;
       InFlightDiagnostic diagnostic = device.error(op);
       if (auto recv = dyn_cast<dist::RecvOp>(op)) {
-        diagnostic << "waits for ever: nothing is sent under id " << recv.getId();
+        diagnostic << "waits forever: nothing is sent with id " << recv.getId();
         return diagnostic;
       }
-      diagnostic << "waits for ever: some device never arrives";
+      diagnostic << "waits forever: some device never arrives";
       for (Device &other : part.devices) {
         if (other.waitingAt() == op)
           continue;
@@ -351,7 +351,7 @@ LogicalResult LocalRun::assemble(LocalFunction &part, SmallVector<Tensor> &resul
     if (buffers.front().shape() != ArrayRef<int64_t>(move->source.localShape()))
       return mlir::emitError(function.getLoc())
              << "result " << i << " of '" << function.getName() << "' is "
-             << buffers.front().tensorType() << ", its sharding asks for another shape";
+             << buffers.front().tensorType() << ", which is not the local shape of its sharding";
     if (failed(checkReplicas(part, i, *move, buffers)))
       return failure();
     results[index] =

@@ -41,7 +41,7 @@ static LogicalResult checkShape(Evaluator &evaluator, Operation *op, ArrayRef<in
     product *= extent;
   }
   if (count && product != *count)
-    return evaluator.error(op) << "gives " << *count << " elements a shape of " << product;
+    return evaluator.error(op) << "reshapes " << *count << " elements to a shape of " << product;
   return success();
 }
 
@@ -93,7 +93,7 @@ static Outcome dim(Evaluator &evaluator, tensor::DimOp op) {
   const Tensor &source = evaluator.get(op.getSource());
   int64_t index = evaluator.getInt(op.getIndex());
   if (index < 0 || index >= source.rank()) {
-    evaluator.error(op) << "asks for dimension " << index << " of " << source.tensorType();
+    evaluator.error(op) << "reads dimension " << index << " of " << source.tensorType();
     return Outcome::failed;
   }
   return finish(evaluator, op, Tensor::index(op.getContext(), source.shape()[index]));

@@ -111,7 +111,7 @@ private:
       keys.resize(depth + 1), keys.back().clear();
     else if (event == json::parse_event_t::key && depth > 0 && depth <= keys.size() &&
              !keys[depth - 1].insert(parsed.get<std::string>()).second)
-      fail({parsed.get<std::string>()}, "stands twice in one object");
+      fail({parsed.get<std::string>()}, "is given twice");
     return true;
   }
 
@@ -223,7 +223,7 @@ private:
     for (size_t i = 0; i < topology.links.size() && !isShared; ++i)
       if (topology.links[i].link.copies)
         fail({"links", "[" + std::to_string(i) + "]", "copies"},
-             "is only for 'algorithms' with shared_memory; name it there or take this out");
+             "applies only if 'algorithms' has shared_memory; add it there, or remove this field");
   }
 
   void readAxes(const json &root, Topology &topology) {
@@ -258,7 +258,7 @@ private:
     }
     if (!hasFlat)
       fail({"algorithms"},
-           "must have ring, doubling or shared_memory, by which everything can be sent");
+           "must have ring, doubling or shared_memory, which apply to every collective");
   }
 
   static constexpr double kMostRate = 1e30;
@@ -285,7 +285,7 @@ std::optional<Topology> readTopology(const std::string &path, TopologyError &err
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad()) {
     error.message = std::string("cannot be read: ") + std::strerror(errno ? errno : EIO) +
-                    "; it is a file, 'hwloc', or one of share/topologies: " TESSERA_TOPOLOGIES;
+                    "; expected a file, 'hwloc', or one of share/topologies: " TESSERA_TOPOLOGIES;
     return std::nullopt;
   }
   return parseTopology(text, error);

@@ -92,7 +92,7 @@ std::optional<Topology> readHwlocTopology(std::string &error) {
   if (!library.handle)
     library.handle = dlopen("libhwloc.so", RTLD_NOW);
   if (!library.handle) {
-    error = "hwloc: libhwloc.so.15 is not there; install it (Debian: libhwloc15) or name a file";
+    error = "hwloc: libhwloc.so.15 was not found; install it (Debian: libhwloc15) or name a file";
     return std::nullopt;
   }
   auto init = library.get<int (*)(void **)>("hwloc_topology_init");
@@ -105,7 +105,7 @@ std::optional<Topology> readHwlocTopology(std::string &error) {
   char *buffer = nullptr;
   int length = 0;
   if (!init || !load || !write || !release || !destroy || init(&machine) != 0) {
-    error = "hwloc: the library is not of version 2";
+    error = "hwloc: the library is not version 2";
     return std::nullopt;
   }
   bool isWritten = load(machine) == 0 && write(machine, &buffer, &length, 0) == 0;

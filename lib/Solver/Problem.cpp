@@ -81,13 +81,13 @@ static std::string faultOf(const Node &node, const std::string &field) {
       return field + ".cost[" + text(s) + "]: is not finite; costs are finite seconds";
   if (!node.memory.empty() && node.memory.size() != node.cost.size())
     return field + ".memory: has " + text(node.memory.size()) + " entries for " + text(count) +
-           " strategies; there is one a strategy";
+           " strategies; give one per strategy";
   for (size_t s = 0; s < node.memory.size(); ++s)
     if (!(node.memory[s] >= 0) || !std::isfinite(node.memory[s]))
       return field + ".memory[" + text(s) + "]: is negative or not finite; memory is in bytes";
   if (!node.coordinates.empty() && node.coordinates.size() != node.cost.size())
     return field + ".axes: has " + text(node.coordinates.size()) + " entries for " + text(count) +
-           " strategies; there is one a strategy";
+           " strategies; give one per strategy";
   for (const std::vector<int64_t> &point : node.coordinates)
     if (point.size() != node.coordinates.front().size())
       return field + ".axes: has entries of different lengths; each names every axis";
@@ -119,7 +119,7 @@ std::string verify(const Problem &problem) {
       if (node < 0 || node >= count)
         return field() + ": " + text(node) + " is not a node; there are " + text(count);
     if (edge.from == edge.to)
-      return field() + ": leads from node " + text(edge.from) + " to itself; ends differ";
+      return field() + ": leads from node " + text(edge.from) + " to itself; the ends must differ";
     if (edge.table < 0 || edge.table >= static_cast<int64_t>(problem.tables.size()))
       return field() + ": " + text(edge.table) + " is not a table; there are " +
              text(problem.tables.size());

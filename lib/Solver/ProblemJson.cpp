@@ -117,7 +117,7 @@ bool Reader::number(double &value) {
   skipSpace();
   auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
   if (error == std::errc::result_out_of_range)
-    return fail("the number is out of range; it is a double");
+    return fail("the number is out of range; expected a double");
   // from_chars accepts "inf" and "nan" too, which JSON does not have.
   if (error != std::errc() || !std::isfinite(value))
     return fail("expected a finite number");
@@ -169,7 +169,7 @@ bool Reader::object(const std::function<bool(const std::string &)> &member) {
              return false;
            path += (path.empty() ? "" : ".") + name;
            if (!seen.insert(name).second)
-             return fail("stands twice in one object");
+             return fail("is given twice");
            return member(name);
          });
 }
@@ -310,7 +310,7 @@ Expected<Problem> readProblem(const std::string &file) {
     content << in.rdbuf();
   if (!in)
     return Error{"cannot read '" + file +
-                 "'; it is a file with a problem, or - for standard input"};
+                 "'; expected a file with a problem, or - for standard input"};
   return parseProblem(content.str(), file == "-" ? "<stdin>" : file);
 }
 

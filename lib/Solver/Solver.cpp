@@ -77,7 +77,7 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
   if (std::string fault = verify(problem); !fault.empty())
     return Error{fault};
   if (!(options.memoryBudget >= 0))
-    return Error{"the memory budget is negative; it is in bytes"};
+    return Error{"the memory budget is negative; expected a number of bytes"};
   Source source(problem);
   Domains domains = allStrategies(source);
   if (options.mode == Mode::completion)

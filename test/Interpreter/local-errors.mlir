@@ -14,7 +14,7 @@ func.func @differ() -> (tensor<1xindex> {dist.sharding = #dist.sharding<@m, [rep
 dist.process_mesh @m(shape = [2], dim_names = ["x"])
 dist.process_mesh @n(shape = [1], dim_names = ["x"], process_ids = [9])
 func.func @nothing_sent() attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
-  // expected-error @+1 {{on device 0: 'dist.recv' waits for ever: nothing is sent under id 4}}
+  // expected-error @+1 {{on device 0: 'dist.recv' waits forever: nothing is sent with id 4}}
   %0 = dist.recv from @n id = 4 {source = #dist.sharding<@n, [replicate]>, target = #dist.sharding<@m, [replicate]>, global_type = tensor<2xf32>} : tensor<2xf32>
   return
 }

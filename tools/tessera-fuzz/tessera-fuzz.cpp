@@ -215,8 +215,7 @@ static std::optional<std::vector<const PlantedFault *>> chosenFaults() {
       if (name == "all" || name == fault.name)
         chosen.push_back(&fault);
     if (chosen.size() == before) {
-      llvm::errs() << "error: there is no fault '" << name
-                   << "'; --planted-faults=help lists them\n";
+      llvm::errs() << "error: unknown fault '" << name << "'; --planted-faults=help lists them\n";
       return std::nullopt;
     }
   }
@@ -288,7 +287,7 @@ static std::optional<std::pair<uint64_t, uint64_t>> seedRange() {
   auto [from, to] = StringRef(seeds).split(':');
   uint64_t first = 0, last = 0;
   if (from.getAsInteger(10, first) || to.getAsInteger(10, last) || first > last) {
-    llvm::errs() << "error: --seeds=" << seeds << " is not A:B\n";
+    llvm::errs() << "error: --seeds=" << seeds << " is not a valid range: expected A:B\n";
     return std::nullopt;
   }
   return std::pair(first, last);
@@ -348,7 +347,7 @@ int main(int argc, char **argv) {
   }
   for (const std::string &name : only)
     if (!llvm::is_contained(kindNames(), name)) {
-      llvm::errs() << "error: there is no kind '" << name << "'; --only=help lists them\n";
+      llvm::errs() << "error: unknown kind of op '" << name << "'; --only=help lists them\n";
       return 1;
     }
   if (llvm::is_contained(planted, "help")) {

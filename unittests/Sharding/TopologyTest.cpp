@@ -178,9 +178,10 @@ TEST(Topology, CopyRatesRequireSharedMemory) {
   };
   const std::string all = R"({"copy": 4, "strided_copy": 1, "add": 2, "strided_add": 1})";
   EXPECT_EQ(errorOf(all, "shared_memory"), "");
-  EXPECT_EQ(errorOf(all, "ring"),
-            "line 6: field 'links[1].copies' is only for 'algorithms' with shared_memory; name it "
-            "there or take this out");
+  EXPECT_EQ(
+      errorOf(all, "ring"),
+      "line 6: field 'links[1].copies' applies only if 'algorithms' has shared_memory; add it "
+      "there, or remove this field");
   EXPECT_EQ(errorOf("3", "shared_memory"),
             "line 6: field 'links[1].copies' must be an object of rates");
   EXPECT_EQ(
@@ -210,8 +211,8 @@ TEST(Topology, AlgorithmsAreNamed) {
   EXPECT_EQ(errorOf("[\"star\"]"), "line 6: field 'algorithms' must name ring, tree, doubling, "
                                    "hierarchical or shared_memory, not \"star\"");
   EXPECT_EQ(errorOf("[\"tree\"]"),
-            "line 6: field 'algorithms' must have ring, doubling or shared_memory, by which "
-            "everything can be sent");
+            "line 6: field 'algorithms' must have ring, doubling or shared_memory, which "
+            "apply to every collective");
   EXPECT_EQ(errorOf("3"), "line 6: field 'algorithms' must be a list of names");
 }
 
@@ -268,8 +269,7 @@ TEST(Topology, ErrorsNameTheLine) {
            {"\"rate\": 50e9", "\"rate\": 1e999", "line 5: the number 1e999 is too large"},
            {"\"rate\": 50e9", "\"rate\": 1e-300",
             "line 5: field 'links[1].rate' is 1e-300; it must be a number from 1 to 1e+30"},
-           {"\"rate\": 50e9", "\"rate\": 50e9, \"rate\": 3",
-            "line 4: field 'rate' stands twice in one object"},
+           {"\"rate\": 50e9", "\"rate\": 50e9, \"rate\": 3", "line 4: field 'rate' is given twice"},
            {"\"devices\": 16", "\"devices\": 1e10",
             "line 5: field 'links[1].devices' is 10000000000.0; it must be a number from 1 to "
             "1e+09"},
@@ -294,7 +294,7 @@ TEST(Topology, ErrorsNameTheLine) {
   EXPECT_EQ(refusal(""), "line 1: is empty; a topology is a JSON object");
   TopologyError error;
   EXPECT_FALSE(readTopology("/nonexistent/t.json", error));
-  EXPECT_EQ(error.message.find("cannot be read: No such file or directory; it is a file, "
+  EXPECT_EQ(error.message.find("cannot be read: No such file or directory; expected a file, "
                                "'hwloc', or one of share/topologies: 2core.json, "),
             0u)
       << error.message;

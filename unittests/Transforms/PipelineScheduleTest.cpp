@@ -118,14 +118,13 @@ TEST(PipelineSchedule, FewerMicroBatchesThanMeshes) {
       EXPECT_GE(simulated(schedule, {4, microBatches}, {}), 0);
 }
 
-TEST(PipelineSchedule, Errors) {
-  EXPECT_EQ(
-      refuse(Schedule::interleaved, {2, 3, 2}),
-      "takes micro-batches in groups of 2, one for each mesh; 3 are no multiple of that: take 4");
+TEST(PipelineSchedule, Refusals) {
+  EXPECT_EQ(refuse(Schedule::interleaved, {2, 3, 2}),
+            "needs a multiple of 2 micro-batches, one per mesh, and there are 3; use 4");
   EXPECT_EQ(refuse(Schedule::interleaved, {2, 4}),
-            "takes several stages of each mesh, here meshes have one; take 1f1b");
+            "needs several stages per mesh, and meshes have one; use 1f1b");
   EXPECT_EQ(refuse(Schedule::gpipe, {2, 4, 2}),
-            "takes one stage of each mesh, here meshes have 2; take interleaved");
+            "needs one stage per mesh, and meshes have 2; use interleaved");
   EXPECT_FALSE(refuse(Schedule::one_f_one_b, {3, 4}));
 }
 

@@ -14,9 +14,10 @@ using namespace tessera;
 TEST(SearchModes, AreNamed) {
   auto mode = dist::parseMode("quick");
   ASSERT_TRUE(std::holds_alternative<solver::Error>(mode));
-  EXPECT_EQ(std::get<solver::Error>(mode).message,
-            "'quick' is not a mode; modes are sharding_propagation, dynamic_programming, "
-            "recursive_programming, exact");
+  EXPECT_EQ(
+      std::get<solver::Error>(mode).message,
+      "'quick' is not a valid mode; expected one of sharding_propagation, dynamic_programming, "
+      "recursive_programming, exact");
   EXPECT_EQ(std::get<solver::Mode>(dist::parseMode("exact")), solver::Mode::exact);
   EXPECT_EQ(dist::nameOf(solver::Mode::completion), "sharding_propagation");
 }

@@ -40,6 +40,6 @@ FailureOr<CostOptions> dist::readCostOptions(Operation *at, StringRef objective,
 FailureOr<double> dist::readMemoryBudget(Operation *at, StringRef pass, double gibibytes) {
   if (std::isfinite(gibibytes) && gibibytes >= 0)
     return gibibytes * 1024 * 1024 * 1024;
-  return at->emitError() << pass << ": memory-budget is " << llvm::formatv("{0}", gibibytes).str()
-                         << "; it is 0, for none, or a number of GiB";
+  return at->emitError() << pass << ": memory-budget " << llvm::formatv("{0}", gibibytes).str()
+                         << " is not valid: expected a number of GiB, or 0 for no budget";
 }

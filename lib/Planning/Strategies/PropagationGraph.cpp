@@ -194,8 +194,8 @@ void PropagationGraph::addOp(Operation *op) {
     for (int64_t tensor : own)
       if (tensor >= 0)
         bytes += tensors[tensor].bytes;
-    op->emitRemark() << why << ": it is replicated, " << bytes
-                     << " bytes of operands and results on every device";
+    op->emitRemark() << why << ": operands and results are replicated, " << bytes
+                     << " bytes per device";
     rule = &shared->rules.keep(replicatedRule(op));
   }
   nodes.push_back({op, *rule, std::move(own)});

@@ -149,7 +149,7 @@ LogicalResult dist::reverseAttention(Reverse &reverse, ext::AttentionOp op,
   DerivedAttention derived = deriveAttention(reverse.b, op, cotangents[0], ext::partsOf(op).output,
                                              op.getOperands().take_front(3).getTypes());
   if (derived.without)
-    return noDerivative(derived.without, "no rule is known; write it with other ops, or stop the "
+    return noDerivative(derived.without, "it has no rule; write it with other ops, or stop the "
                                          "gradient with dist.stop_gradient");
   for (auto [operand, result] : llvm::zip(op.getOperands(), derived.op.getResults()))
     reverse.add(operand, result);

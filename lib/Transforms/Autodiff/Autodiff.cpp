@@ -283,17 +283,17 @@ LogicalResult DistAutodiff::differentiate() {
   if (!source)
     return mlir::emitError(module.getLoc()) << "no function '" << function << "' to differentiate";
   if (source.isExternal() || !source.getBody().hasOneBlock() || isLocalView(source))
-    return source.emitError() << "'" << function
-                              << "' cannot be differentiated; functions of the global view with "
-                              << "one block are";
+    return source.emitError()
+           << "'" << function
+           << "' cannot be differentiated; expected a function of the global view with one block";
   if (seed != "one" && seed != "argument")
     return mlir::emitError(module.getLoc()) << "seed '" << seed << "' is neither one nor argument";
   std::string target = name.empty() ? function + "_grad" : name;
   Operation *existing = module.lookupSymbol(target);
   auto declaration = dyn_cast_or_null<func::FuncOp>(existing);
   if (existing && !(declaration && declaration.isExternal()))
-    return existing->emitError() << "'" << target << "' is there already; give the derivative "
-                                 << "another name";
+    return existing->emitError() << "'" << target
+                                 << "' already exists; give the derivative another name";
   FailureOr<SmallVector<unsigned>> arguments = findArguments(source);
   FailureOr<SmallVector<unsigned>> results = findResults(source);
   if (failed(arguments) || failed(results))

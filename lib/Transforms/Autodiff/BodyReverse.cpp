@@ -95,7 +95,7 @@ LogicalResult BodyReverse::run() {
                        [&](unsigned i) { return depends(inner.getOperand(i)); },
                        [&](unsigned i, Value value) { seed(inner.getOperand(i), value); }};
     if (inner.getNumRegions() || failed(reverseScalar(b, rule)))
-      return noDerivative(&inner, "no rule is known; write it with other ops, or stop the "
+      return noDerivative(&inner, "it has no rule; write it with other ops, or stop the "
                                   "gradient with dist.stop_gradient");
   }
   return success();

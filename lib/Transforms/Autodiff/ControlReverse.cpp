@@ -148,8 +148,7 @@ static FailureOr<Trips> countTrips(scf::ForOp loop) {
   std::optional<int64_t> upper = getConstantIntValue(loop.getUpperBound());
   std::optional<int64_t> step = getConstantIntValue(loop.getStep());
   if (!lower || !upper || !step || *step <= 0)
-    return noDerivative(loop, "how often it repeats is not known; its bounds and its step must be "
-                              "constants");
+    return noDerivative(loop, "its trip count is unknown; its bounds and step must be constants");
   return Trips{*lower, *step, std::max<int64_t>(0, (*upper - *lower + *step - 1) / *step)};
 }
 

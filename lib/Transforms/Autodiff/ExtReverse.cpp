@@ -145,9 +145,8 @@ LogicalResult dist::reverseScan(Reverse &reverse, ext::ScanOp op, ArrayRef<Value
     return success();
   }
   if (op.getInputs().size() != 1 || op.getExclusive())
-    return noDerivative(op,
-                        "the derivative of a scan is known for sums, and for inclusive scans of "
-                        "one tensor; stop the gradient with dist.stop_gradient");
+    return noDerivative(op, "only sums and inclusive scans of one tensor have a derivative; stop "
+                            "the gradient with dist.stop_gradient");
   // The value before each step; the first one has none.
   Value x = op.getInputs()[0], result = op.getResult(0);
   auto type = cast<RankedTensorType>(x.getType());

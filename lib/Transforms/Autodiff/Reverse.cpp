@@ -225,7 +225,7 @@ LogicalResult Reverse::reverseOp(Operation *op) {
       .Case([&](scf::ForOp op) { return reverseLoop(*this, op, incoming); })
       .Case([&](scf::IfOp op) { return reverseBranch(*this, op, incoming); })
       .Case([&](scf::WhileOp op) {
-        return noDerivative(op, "how often it repeats is not known; write scf.for");
+        return noDerivative(op, "its trip count is unknown; write scf.for");
       })
       .Case([&](ext::ScanOp op) { return reverseScan(*this, op, incoming); })
       .Case([&](ext::SortOp op) { return reverseSort(*this, op, incoming); })
@@ -241,7 +241,7 @@ LogicalResult Reverse::reverseOp(Operation *op) {
         if (llvm::none_of(op->getResultTypes(), llvm::IsaPred<ShapedType>) &&
             succeeded(reverseScalar(b, rule)))
           return success();
-        return noDerivative(op, "no rule is known; write it with other ops, or stop the gradient "
+        return noDerivative(op, "it has no rule; write it with other ops, or stop the gradient "
                                 "with dist.stop_gradient");
       });
 }

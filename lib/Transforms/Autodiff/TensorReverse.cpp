@@ -113,7 +113,7 @@ static LogicalResult reversePad(Reverse &reverse, tensor::PadOp op, Value cotang
   Location loc = op.getLoc();
   Value fill = op.getConstantPaddingValue();
   if (!fill)
-    return noDerivative(op, "what it pads with depends on the place");
+    return noDerivative(op, "its padding value depends on the index");
   RankedTensorType type = op.getSourceType();
   SmallVector<OpFoldResult> sizes, strides(type.getRank(), b.getIndexAttr(1));
   for (int64_t extent : type.getShape())

@@ -72,8 +72,8 @@ static LogicalResult noRule(const BodyTarget &target, unsigned d) {
   llvm::raw_string_ostream(text) << target.places[d].expr;
   return mlir::emitError(target.loc)
          << "an operand is read at '" << text << "' in dimension " << d
-         << ", which has no derivative; places are loops, or 'stride * i + dilation * k + c' with "
-         << "two loops that no other dimension has";
+         << ", which has no derivative; an index must be a loop, or 'stride * i + dilation * k + "
+            "c' with two loops that no other dimension has";
 }
 
 /// Matches `s o + t k + c`; fails for other expressions.

@@ -291,7 +291,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
       for (int64_t index : plan.mode == "index" ? ArrayRef(plan.config) : ArrayRef<int64_t>())
         if (index >= count)
           function.emitRemark() << "comm_fusion '" << plan.key << "': index " << index
-                                << " is beyond the " << count << " there are; it cuts nothing";
+                                << " is beyond the " << count << " collectives; it has no effect";
   }
 
   std::optional<MeshTable> meshes;
@@ -315,8 +315,8 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
           (plan.mode != "size" && plan.mode != "ready" && plan.mode != "index"))
         continue;
       if (taker)
-        return error(plan.key) << "config is that of '" << taker->key
-                               << "' as well; give each kind its own, as in all-reduce-config";
+        return error(plan.key) << "config applies to '" << taker->key
+                               << "' too; give each kind its own, as in all-reduce-config";
       taker = &plan;
       plan.config.assign(config.begin(), config.end());
     }
@@ -324,7 +324,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
       if (failed(check(plan)))
         return failure();
     if (!config.empty() && !taker)
-      return error("config") << "no kind has mode size, ready or index, so nothing reads it";
+      return error("config") << "no kind has mode size, ready or index, so it has no effect";
     return plans;
   }
 
@@ -355,7 +355,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     if (plan.mode == "index" || plan.mode == "ready")
       return error(plan.key) << "mode " << plan.mode << " is for all-reduce only";
     return error(plan.key) << "unknown mode '" << plan.mode
-                           << "'; it is one of off, auto, bucket, size"
+                           << "'; expected one of off, auto, bucket, size"
                            << (mayIndex ? ", ready, index" : "");
   }
 };

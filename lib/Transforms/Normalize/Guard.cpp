@@ -45,15 +45,16 @@ static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
     if (isElementType(type))
       return success();
     return op->emitError() << what << " has type " << type
-                           << "; values are tensors and scalars of f64, f32, f16, bf16, i64, i32, "
+                           << "; expected a tensor or a scalar of f64, f32, f16, bf16, i64, i32, "
                               "i16, i8, i1, index";
   }
   auto ranked = dyn_cast<RankedTensorType>(type);
   if (!ranked)
-    return op->emitError() << what << " has type " << type << " without a rank; shapes are static";
+    return op->emitError() << what << " has type " << type
+                           << " without a rank; shapes must be static";
   if (ranked.getEncoding())
     return op->emitError() << what << " has type " << type
-                           << " with an encoding; tensors are dense";
+                           << " with an encoding; tensors must be dense";
   if (!isElementType(ranked.getElementType()))
     return op->emitError() << what << " has type " << type << "; element types are f64, f32, f16, "
                            << "bf16, i64, i32, i16, i8, i1, index";
@@ -61,7 +62,7 @@ static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
   for (auto [dim, extent] : llvm::enumerate(ranked.getShape())) {
     if (ShapedType::isDynamic(extent))
       return op->emitError() << what << " has type " << type << ": dimension " << dim
-                             << " is dynamic; shapes are static, give it an extent";
+                             << " is dynamic; shapes must be static, give it an extent";
     if (extent > kMaxElements || (extent && elements > kMaxElements / extent))
       return op->emitError() << what << " has type " << type << " with more than 2^48 elements";
     elements *= extent;
@@ -77,8 +78,9 @@ static LogicalResult guardWindows(func::FuncOp function) {
     auto sharding = dyn_cast_or_null<dist::ShardingAttr>(attr);
     if (!sharding || sharding.getWindows().empty())
       return success();
-    return at->emitError() << what << " is annotated with windows; they are buffers of the local "
-                           << "view, say which axes cut the dimensions";
+    return at->emitError() << what
+                           << " is annotated with windows, which are buffers of the local view; "
+                              "give the axes that cut each dimension";
   };
   StringRef name = dist::DistDialect::kSharding;
   for (unsigned index = 0; index < function.getNumArguments(); ++index)
@@ -125,8 +127,8 @@ static LogicalResult guardSlice(OffsetSizeAndStrideOpInterface slice, RankedTens
     if (offset < 0 || offset >= extent || last < 0 || last >= extent)
       return slice.emitError() << "'" << slice->getName() << "' takes offset " << offset
                                << ", size " << size << ", stride " << stride << " of dimension "
-                               << dim << " of " << whole << "; its first and last element are "
-                               << "inside";
+                               << dim << " of " << whole
+                               << "; its first and last element must be inside";
   }
   return success();
 }
@@ -138,7 +140,7 @@ static LogicalResult guardPlaces(Operation *op) {
     for (auto [dim, size] : llvm::enumerate(insert.getStaticSizes()))
       if (ShapedType::isDynamic(size))
         return op->emitError() << "'" << op->getName() << "' has a dynamic size in dimension "
-                               << dim << "; sizes are constants";
+                               << dim << "; sizes must be constants";
   auto hasNone = [&](RankedTensorType type, ArrayRef<int64_t> dims) -> LogicalResult {
     for (int64_t dim : dims)
       if (type.getDimSize(dim) == 0)
@@ -178,9 +180,9 @@ static LogicalResult guardPlaces(Operation *op) {
 static LogicalResult guardForeignOp(Operation *op) {
   if (isMemoryEffectFree(op))
     return success();
-  return op->emitError() << "'" << op->getName()
-                         << "' may have side effects; an op that implements "
-                         << "ShardingRuleOpInterface is marked Pure";
+  return op->emitError()
+         << "'" << op->getName()
+         << "' may have side effects; an op that implements ShardingRuleOpInterface must be Pure";
 }
 
 /// Ops of the listed dialects with effects or structure that later passes do not support.
@@ -238,7 +240,7 @@ struct DistGuard : dist::impl::DistGuardBase<DistGuard> {
                   WalkResult::interrupt());
         if (function.isDeclaration())
           return (op->emitError() << "'" << function.getSymName()
-                                  << "' has no body; nothing can be linked in",
+                                  << "' has no body; external functions are not supported",
                   WalkResult::interrupt());
         return failed(guardWindows(function)) ? WalkResult::interrupt() : WalkResult::advance();
       }

@@ -66,7 +66,7 @@ public:
                                << sharding::sizeOf(own.sharding.factors[factor])
                                << " devices, which leaves an uneven part that it does not mask; "
                                << "implement 'partition' of ShardingRuleOpInterface, or cut a "
-                               << "dimension that divides";
+                                  "dimension that the devices divide evenly";
     return SmallVector<Value>(clone()->getResults());
   }
 

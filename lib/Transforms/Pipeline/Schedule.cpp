@@ -41,17 +41,16 @@ std::string tessera::pipeline::scheduleNames() {
 
 std::optional<std::string> tessera::pipeline::refuse(Schedule schedule, const Shape &shape) {
   if (schedule != Schedule::interleaved && schedule != Schedule::sequential && shape.chunks > 1)
-    return "takes one stage of each mesh, here meshes have " + std::to_string(shape.chunks) +
-           "; take interleaved";
+    return "needs one stage per mesh, and meshes have " + std::to_string(shape.chunks) +
+           "; use interleaved";
   if (schedule != Schedule::interleaved)
     return std::nullopt;
   if (shape.chunks == 1)
-    return "takes several stages of each mesh, here meshes have one; take 1f1b";
+    return "needs several stages per mesh, and meshes have one; use 1f1b";
   if (shape.microBatches % shape.meshes != 0)
-    return "takes micro-batches in groups of " + std::to_string(shape.meshes) +
-           ", one for each mesh; " + std::to_string(shape.microBatches) +
-           " are no multiple of that: take " +
-           std::to_string((shape.microBatches / shape.meshes + 1) * shape.meshes);
+    return "needs a multiple of " + std::to_string(shape.meshes) +
+           " micro-batches, one per mesh, and there are " + std::to_string(shape.microBatches) +
+           "; use " + std::to_string((shape.microBatches / shape.meshes + 1) * shape.meshes);
   return std::nullopt;
 }
 

@@ -77,8 +77,8 @@ static LogicalResult checkOrder(func::FuncOp function) {
           continue;
         InFlightDiagnostic error =
             op.emitError() << "reads a value of a later micro-batch, which a pipeline computes "
-                           << "later; what micro-batches share comes before all of them, or behind";
-        error.attachNote(source->getLoc()) << "it is made here";
+                           << "later; compute shared values before or after all micro-batches";
+        error.attachNote(source->getLoc()) << "computed here";
         return WalkResult::interrupt();
       }
       return WalkResult::advance();
@@ -96,9 +96,9 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
 
   void runOnOperation() override {
     if (!(memoryBudget >= 0 && std::isfinite(memoryBudget))) { // rejects NaN
-      getOperation().emitError() << "dist-schedule-pipeline: memory-budget is "
+      getOperation().emitError() << "dist-schedule-pipeline: memory-budget "
                                  << llvm::formatv("{0}", static_cast<double>(memoryBudget)).str()
-                                 << "; it is 0, for none, or a number of GiB";
+                                 << " is not valid: expected a number of GiB, or 0 for no budget";
       return signalPassFailure();
     }
     llvm::MapVector<StringAttr, SmallVector<func::FuncOp>> programs;
@@ -229,7 +229,7 @@ struct DistSchedulePipeline : dist::impl::DistSchedulePipelineBase<DistScheduleP
       return function.emitError() << "no schedule fits into " << bytesText(budget)
                                   << " per device; '" << std::string(toString(chosen))
                                   << "' takes least, " << bytesText(bytes) << " on mesh '" << mesh
-                                  << "': take more stages, or smaller micro-batches";
+                                  << "': use more stages or smaller micro-batches";
     return function.emitError() << "schedule '" << std::string(toString(chosen)) << "' takes "
                                 << bytesText(bytes) << " on mesh '" << mesh << "', the budget is "
                                 << bytesText(budget) << "; '" << std::string(toString(least.second))

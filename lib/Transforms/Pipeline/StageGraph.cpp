@@ -75,10 +75,10 @@ LogicalResult StageGraph::sortOps() {
       }
   for (auto [part, function] : llvm::enumerate(parts))
     if (auto recv = dyn_cast<RecvOp>(*next[part]))
-      return recv.emitError() << "mesh '" << meshOf(part) << "' receives transfer " << recv.getId()
-                              << ", which is sent after what mesh '" << meshOf(part)
-                              << "' sends later: a cycle between stages; let each stage send "
-                              << "before it receives what depends on it";
+      return recv.emitError() << "mesh '" << meshOf(part) << "' waits for transfer " << recv.getId()
+                              << ", which depends on a later send of mesh '" << meshOf(part)
+                              << "': a cycle between stages; let each stage send a value before it "
+                                 "receives values computed from it";
   return success();
 }
 
@@ -198,7 +198,7 @@ LogicalResult StageGraph::checkChain() {
         return firstAt(part, level)->emitError()
                << "meshes '" << meshOf(it->second) << "' and '" << meshOf(part)
                << "' are both stage " << std::min(level, 2 * lastForward - level)
-               << " of the pipeline; its stages form a chain: reshard from each mesh to the next";
+               << " of the pipeline; stages must form a chain, reshard from each mesh to the next";
     }
   for (int64_t level = 0; level <= lastForward; ++level)
     if (auto it = owner.find(level); it != owner.end() && !llvm::is_contained(chain, it->second))
@@ -215,7 +215,8 @@ LogicalResult StageGraph::checkChain() {
            << "a micro-batch comes to mesh '" << meshOf(part) << "' as its stage " << stage
            << " of " << all << ", a cycle between stages; it visits its " << count
            << (count == 1 ? " mesh" : " meshes")
-           << " in turn, each as often as the others, and back in reverse: move the layers there";
+           << " in turn, each equally often, and back in reverse order; move the layers "
+              "accordingly";
   }
   return success();
 }

@@ -102,7 +102,8 @@ private:
     forEachHandover(op, [&](OpOperand &use, Value receiver) {
       if (isa<RankedTensorType>(receiver.getType()) && seen.insert(&use).second)
         need(use, getSharding(receiver),
-             loops ? "required by what a loop carries" : "required by what both branches yield");
+             loops ? "required by a loop-carried value"
+                   : "required by the result of both branches");
     });
   }
 
@@ -277,10 +278,10 @@ private:
     for (const Together &group : groups) {
       if (group.members.size() < 2 || bytesTo(group.hull) >= group.apart)
         continue;
-      Value hull =
-          reshard(base, ShardingAttr::get(own.getMesh(), mesh, group.hull, function.getContext()),
-                  "several windows of it are read: " + bySharding[group.members[0]].front()->reason,
-                  nullptr);
+      Value hull = reshard(
+          base, ShardingAttr::get(own.getMesh(), mesh, group.hull, function.getContext()),
+          "several of its windows are read: " + bySharding[group.members[0]].front()->reason,
+          nullptr);
       for (ShardingAttr member : group.members)
         cutFrom[member] = hull;
     }

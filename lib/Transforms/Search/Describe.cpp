@@ -306,7 +306,7 @@ std::map<int64_t, std::string> dist::reasonsOf(const StrategyGraph &strategies,
     for (const AxisList &dim : own.dims)
       parts *= sizeOf(dim);
     if (parts > 1)
-      os << llvm::format(": saves %.3g MiB a device against replicate",
+      os << llvm::format(": saves %.3g MiB per device compared with replicate",
                          static_cast<double>(state.bytes - state.bytes / parts) / (1 << 20));
     if (second >= 0) {
       at[node] = second;

@@ -348,11 +348,12 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     double limit = timeLimit;
     std::string wrong; // also rejects NaN
     if (!(limit > 0))
-      wrong = llvm::formatv("time-limit is {0}; it is a positive number of seconds", limit);
+      wrong = llvm::formatv("time-limit {0} is not valid: expected a positive number of seconds",
+                            limit);
     else if (devices < 0)
-      wrong = llvm::formatv("devices is {0}; it is 0, for a program with a mesh, or a number of "
-                            "devices",
-                            devices.getValue());
+      wrong = llvm::formatv(
+          "devices {0} is not valid: expected a number of devices, or 0 for a program with a mesh",
+          devices.getValue());
     if (!wrong.empty()) {
       getOperation().emitError() << "dist-search: " << wrong;
       return signalPassFailure();
@@ -366,8 +367,8 @@ struct DistSearch : dist::impl::DistSearchBase<DistSearch> {
     if (*budget > 0)
       settings.solver.memoryBudget = *budget;
     if (minimise != "time" && minimise != "memory") {
-      getOperation().emitError() << "dist-search: minimise is '" << minimise
-                                 << "'; a plan has the least time or the least memory";
+      getOperation().emitError() << "dist-search: minimise '" << minimise
+                                 << "' is not valid: expected time or memory";
       return signalPassFailure();
     }
     if (minimise == "memory" && memoryBudget > 0) {

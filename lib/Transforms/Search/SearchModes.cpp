@@ -34,7 +34,7 @@ solver::Expected<Mode> parseMode(std::string_view name) {
       return mode;
     all += (all.empty() ? "" : ", ") + std::string(known);
   }
-  return solver::Error{"'" + std::string(name) + "' is not a mode; modes are " + all};
+  return solver::Error{"'" + std::string(name) + "' is not a valid mode; expected one of " + all};
 }
 
 } // namespace tessera::dist

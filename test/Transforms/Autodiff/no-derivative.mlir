@@ -4,7 +4,7 @@ func.func @main(%x: tensor<3xf32>, %n: tensor<index>) -> tensor<3xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %trips = tensor.extract %n[] : tensor<index>
-  // expected-error@+1 {{'scf.for' has no derivative: how often it repeats is not known; its bounds and its step must be constants}}
+  // expected-error@+1 {{'scf.for' has no derivative: its trip count is unknown; its bounds and step must be constants}}
   %y = scf.for %i = %c0 to %trips step %c1 iter_args(%h = %x) -> (tensor<3xf32>) {
     %s = math.sin %h : tensor<3xf32>
     scf.yield %s : tensor<3xf32>
@@ -15,7 +15,7 @@ func.func @main(%x: tensor<3xf32>, %n: tensor<index>) -> tensor<3xf32> {
 // -----
 
 func.func @main(%x: tensor<3xf32>, %more: i1) -> tensor<3xf32> {
-  // expected-error@+1 {{'scf.while' has no derivative: how often it repeats is not known; write scf.for}}
+  // expected-error@+1 {{'scf.while' has no derivative: its trip count is unknown; write scf.for}}
   %y = scf.while (%h = %x) : (tensor<3xf32>) -> tensor<3xf32> {
     scf.condition(%more) %h : tensor<3xf32>
   } do {
@@ -30,7 +30,7 @@ func.func @main(%x: tensor<3xf32>, %more: i1) -> tensor<3xf32> {
 
 func.func @main(%x: tensor<8xf32>) -> tensor<4xf32> {
   %empty = tensor.empty() : tensor<4xf32>
-  // expected-error@+1 {{an operand is read at 'd0 floordiv 2' in dimension 0, which has no derivative; places are loops, or 'stride * i + dilation * k + c' with two loops that no other dimension has}}
+  // expected-error@+1 {{an operand is read at 'd0 floordiv 2' in dimension 0, which has no derivative; an index must be a loop, or 'stride * i + dilation * k + c' with two loops that no other dimension has}}
   %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0 floordiv 2)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
       ins(%x : tensor<8xf32>) outs(%empty : tensor<4xf32>) {
   ^bb0(%a: f32, %o: f32):

@@ -19,7 +19,7 @@
 // OFINTEGER: [[@LINE+5]]:1: error: result 'result1' has type 'tensor<4xi32>'; only floating-point results are differentiated
 // SCALAR: [[@LINE+4]]:1: error: result 'result0' has type 'tensor<4xf32>' and no cotangent; give it one with seed=argument, or differentiate a scalar
 // SEED: error: seed 'two' is neither one nor argument
-// TAKEN: [[@LINE+6]]:1: error: 'taken' is there already; give the derivative another name
+// TAKEN: [[@LINE+6]]:1: error: 'taken' already exists; give the derivative another name
 // DECLARED: [[@LINE+6]]:1: error: 'declared' is declared as '(tensor<4xf32>) -> tensor<4xf32>'; the derivative of 'f' has type
 func.func @f(%x: tensor<4xf32> {dist.name = "x"}, %n: tensor<4xi32> {dist.name = "n"}) -> (tensor<4xf32>, tensor<4xi32>) {
   return %x, %n : tensor<4xf32>, tensor<4xi32>
@@ -27,7 +27,7 @@ func.func @f(%x: tensor<4xf32> {dist.name = "x"}, %n: tensor<4xi32> {dist.name =
 
 func.func @taken() { return }
 func.func private @declared(tensor<4xf32>) -> tensor<4xf32>
-// BODY: [[@LINE-1]]:1: error: 'declared' cannot be differentiated; functions of the global view with one block are
+// BODY: [[@LINE-1]]:1: error: 'declared' cannot be differentiated; expected a function of the global view with one block
 // NOTHING: [[@LINE+1]]:1: error: 'integers' has no floating-point argument to differentiate with respect to
 func.func @integers(%n: tensor<i32>) -> tensor<i32> {
   return %n : tensor<i32>

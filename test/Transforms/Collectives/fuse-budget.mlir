@@ -5,7 +5,7 @@
 // RUN: tessera-opt %t --dist-fuse-collectives=memory-budget=0.005 | FileCheck %s --check-prefix=JOINED
 // RUN: tessera-opt %t --dist-fuse-collectives=memory-budget=0.0045 | FileCheck %s --check-prefix=ALONE
 // RUN: not tessera-opt %t --dist-fuse-collectives=memory-budget=-1 2>&1 | FileCheck %s --check-prefix=WRONG
-// WRONG: error: dist-fuse-collectives: memory-budget is -1.00; it is 0, for none, or a number of GiB
+// WRONG: error: dist-fuse-collectives: memory-budget -1.00 is not valid: expected a number of GiB, or 0 for no budget
 
 // JOINED: dist.reduce_scatter %{{.*}}, %{{.*}} over
 // JOINED-NOT: dist.reduce_scatter

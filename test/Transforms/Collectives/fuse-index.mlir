@@ -8,7 +8,7 @@
 // ONE-NOT: dist.all_reduce %{{[0-9]+}}, {{.*}}xf32
 // ONE: dist.all_reduce %arg1, %arg3 {{.*}}tensor<8xf64>, tensor<8xf64>
 // TWO-COUNT-4: dist.all_reduce %arg{{[0-3]}} over
-// BEYOND: remark: comm_fusion 'allreduce': index 70 is beyond the 4 there are; it cuts nothing
+// BEYOND: remark: comm_fusion 'allreduce': index 70 is beyond the 4 collectives; it has no effect
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @main(%a: tensor<8xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>},%b: tensor<8xf64> {dist.sharding = #dist.sharding<@m, [partial(sum)]>},%c: tensor<8xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>},%d: tensor<8xf64> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}) -> (tensor<8xf32>, tensor<8xf64>, tensor<8xf32>, tensor<8xf64>) {
   %0 = math.exp %a : tensor<8xf32>

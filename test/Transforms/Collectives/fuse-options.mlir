@@ -13,8 +13,8 @@
 // NEGATIVE: comm_fusion 'allreduce': mode index needs ascending, unique indices >= 0, found -1
 // GATHER: comm_fusion 'allgather': mode index is for all-reduce only
 // SIZE: comm_fusion 'allreduce': mode size needs config = one positive number of MiB
-// MODE: comm_fusion 'allreduce': unknown mode 'all'; it is one of off, auto, bucket, size, ready, index
-// SHARED: comm_fusion 'allgather': config is that of 'allreduce' as well; give each kind its own
+// MODE: comm_fusion 'allreduce': unknown mode 'all'; expected one of off, auto, bucket, size, ready, index
+// SHARED: comm_fusion 'allgather': config applies to 'allreduce' too; give each kind its own
 // AUTO: comm_fusion 'allreduce': mode auto takes no config
 // NOBODY: comm_fusion 'config': no kind has mode size, ready or index
 // TEXT: error: comm-fusion: 'all-reduce=index config=x' is not a list of options

@@ -6,8 +6,8 @@
 // RUN: tessera-opt %s --dist-limit-memory | FileCheck %s --check-prefix=ROOM
 // RUN: not tessera-opt %s --dist-limit-memory=memory-budget=-1 2>&1 | FileCheck %s --check-prefix=WRONG
 // RUN: not tessera-opt %s --dist-limit-memory=memory-budget=nan 2>&1 | FileCheck %s --check-prefix=NAN
-// WRONG: error: dist-limit-memory: memory-budget is -1.00; it is 0, for none, or a number of GiB
-// NAN: error: dist-limit-memory: memory-budget is nan; it is 0, for none, or a number of GiB
+// WRONG: error: dist-limit-memory: memory-budget -1.00 is not valid: expected a number of GiB, or 0 for no budget
+// NAN: error: dist-limit-memory: memory-budget nan is not valid: expected a number of GiB, or 0 for no budget
 
 dist.process_mesh @m(shape = [4], dim_names = ["d"])
 

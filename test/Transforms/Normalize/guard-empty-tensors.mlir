@@ -18,7 +18,7 @@ func.func @rows(%a: tensor<0x3xf32>, %i: tensor<2x1xi32>) -> tensor<2x3xf32> {
 // -----
 
 func.func @backwards(%a: tensor<3x4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{'tensor.extract_slice' takes offset 0, size 4, stride -3 of dimension 1 of 'tensor<3x4xf32>'; its first and last element are inside}}
+  // expected-error @+1 {{'tensor.extract_slice' takes offset 0, size 4, stride -3 of dimension 1 of 'tensor<3x4xf32>'; its first and last element must be inside}}
   %0 = tensor.extract_slice %a[0, 0] [1, 4] [1, -3] : tensor<3x4xf32> to tensor<4xf32>
   return %0 : tensor<4xf32>
 }

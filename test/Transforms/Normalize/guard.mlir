@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --dist-guard --verify-diagnostics --split-input-file --allow-unregistered-dialect
 
-// expected-error@+1 {{argument 0 has type 'tensor<4x?xf32>': dimension 1 is dynamic; shapes are static, give it an extent}}
+// expected-error@+1 {{argument 0 has type 'tensor<4x?xf32>': dimension 1 is dynamic; shapes must be static, give it an extent}}
 func.func @f(%x: tensor<4x?xf32>) { return }
 
 // -----
@@ -11,7 +11,7 @@ func.func @f(%x: tensor<4xf32>) {
 }
 
 // -----
-// expected-error@+1 {{'g' has no body; nothing can be linked in}}
+// expected-error@+1 {{'g' has no body; external functions are not supported}}
 func.func private @g(tensor<4xf32>) -> tensor<4xf32>
 
 // -----
@@ -23,7 +23,7 @@ func.func @f(%x: tensor<*xf32>) { return }
 func.func @f(%x: tensor<4xi7>) { return }
 
 // -----
-// expected-error@+1 {{argument 0 has type 'memref<4xf32>'; values are tensors and scalars}}
+// expected-error@+1 {{argument 0 has type 'memref<4xf32>'; expected a tensor or a scalar}}
 func.func @f(%x: memref<4xf32>) { return }
 
 // -----

@@ -28,7 +28,7 @@ func.func @main(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@a, [replicate
 // -----
 
 dist.process_mesh @a(shape = [1], dim_names = ["x"])
-// expected-error@+1 {{schedule 'interleaved' takes several stages of each mesh, here meshes have one; take 1f1b}}
+// expected-error@+1 {{schedule 'interleaved' needs several stages per mesh, and meshes have one; use 1f1b}}
 func.func @main(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@a, [replicate]>}) -> tensor<4xf32> attributes {dist.schedule = "interleaved"} {
   %0 = math.exp %x {dist.micro_batch = 0 : i64} : tensor<4xf32>
   return %0 : tensor<4xf32>
@@ -39,9 +39,9 @@ func.func @main(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@a, [replicate
 dist.process_mesh @a(shape = [1], dim_names = ["x"])
 dist.process_mesh @b(shape = [1], dim_names = ["x"], process_ids = [1])
 func.func @main(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@a, [replicate]>}) -> tensor<4xf32> attributes {dist.schedule = "gpipe"} {
-  // expected-note@+1 {{it is made here}}
+  // expected-note@+1 {{computed here}}
   %0 = math.exp %x {dist.micro_batch = 1 : i64} : tensor<4xf32>
-  // expected-error@+1 {{reads a value of a later micro-batch, which a pipeline computes later; what micro-batches share comes before all of them, or behind}}
+  // expected-error@+1 {{reads a value of a later micro-batch, which a pipeline computes later; compute shared values before or after all micro-batches}}
   %1 = math.exp %0 {dist.micro_batch = 0 : i64} : tensor<4xf32>
   return %1 : tensor<4xf32>
 }
@@ -55,7 +55,7 @@ dist.process_mesh @c(shape = [1], dim_names = ["x"], process_ids = [2])
 func.func @main(%x: tensor<4xf32> {dist.sharding = #dist.sharding<@a, [replicate]>}) -> (tensor<4xf32>, tensor<4xf32>) attributes {dist.schedule = "gpipe"} {
   %0 = math.exp %x {dist.micro_batch = 0 : i64} : tensor<4xf32>
   %1 = dist.reshard %0 to #dist.sharding<@b, [replicate]> {dist.micro_batch = 0 : i64} : tensor<4xf32>
-  // expected-error@+1 {{meshes 'b' and 'c' are both stage 1 of the pipeline; its stages form a chain: reshard from each mesh to the next}}
+  // expected-error@+1 {{meshes 'b' and 'c' are both stage 1 of the pipeline; stages must form a chain, reshard from each mesh to the next}}
   %2 = dist.reshard %0 to #dist.sharding<@c, [replicate]> {dist.micro_batch = 0 : i64} : tensor<4xf32>
   %3 = math.exp %1 {dist.micro_batch = 0 : i64} : tensor<4xf32>
   %4 = math.exp %2 {dist.micro_batch = 0 : i64} : tensor<4xf32>
@@ -72,7 +72,7 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> attributes {dist.schedule = 
 // -----
 
 func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@+1 {{'dist.micro_batch' is -1 : i64; micro-batches are numbered from 0, in i64}}
+  // expected-error@+1 {{'dist.micro_batch' is -1 : i64; expected the number of a micro-batch, an i64 from 0}}
   %0 = math.exp %x {dist.micro_batch = -1 : i64} : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

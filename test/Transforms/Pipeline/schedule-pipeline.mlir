@@ -90,7 +90,7 @@ func.func private @loss_grad(tensor<4x4xf32>, tensor<4x4xf32>, tensor<2x4xf32>) 
 // ONE: dist.segment "forward" of 1 in 0
 
 // MEMORY: error: schedule 'gpipe' takes {{[0-9]+}} bytes on mesh '{{[ab]}}', the budget is 107 bytes; '{{[a-z0-9-]+}}' takes least, {{[0-9]+}} bytes
-// NONE: error: no schedule fits into 107 bytes per device; 'sequential' takes least, {{[0-9]+}} bytes on mesh '{{[ab]}}': take more stages, or smaller micro-batches
+// NONE: error: no schedule fits into 107 bytes per device; 'sequential' takes least, {{[0-9]+}} bytes on mesh '{{[ab]}}': use more stages or smaller micro-batches
 
 // REPORT: pipeline: 1f1b, 2 stages on 2 meshes, 3 micro-batches; bubble {{[0-9.]+}} % by formula, {{[0-9.]+}} % modelled
 // REPORT-NEXT: @a 2 micro-batches alive F0 F1 B0 F2 B1 B2

@@ -3,7 +3,7 @@
 // An op without a sharding rule is replicated, with a remark that has its bytes.
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
 func.func @main(%x: tensor<8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}, %p: f32) -> tensor<9xf32> {
-  // expected-remark@+1 {{'tensor.pad' has no sharding rule: it is replicated, 68 bytes of operands and results on every device}}
+  // expected-remark@+1 {{'tensor.pad' has no sharding rule: operands and results are replicated, 68 bytes per device}}
   %0 = tensor.pad %x low[0] high[1] {
   ^bb0(%i: index):
     %v = arith.index_cast %i : index to i32

@@ -6,7 +6,7 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=planned" | tessera-opt --dist-partition | FileCheck %s --check-prefix=LOCAL
 
 // OBJECTIVE: error: objective 'fun' is not a valid objective: expected time or bytes
-// TOPOLOGY: error: topology '{{.*}}.none': cannot be read: No such file or directory; it is a file, 'hwloc', or one of share/topologies:
+// TOPOLOGY: error: topology '{{.*}}.none': cannot be read: No such file or directory; expected a file, 'hwloc', or one of share/topologies:
 // TOPOLOGY-SAME: 8gpu.json
 
 dist.process_mesh @m(shape = [2, 4], dim_names = ["x", "y"])

@@ -4,7 +4,7 @@
 // RUN: tessera-opt %s --dist-normalize --dist-search | FileCheck %s --check-prefix=TIME
 // RUN: not tessera-opt %s --dist-search=minimise=words 2>&1 | FileCheck %s --check-prefix=WORDS
 // RUN: not tessera-opt %s --dist-search="minimise=memory memory-budget=1" 2>&1 | FileCheck %s --check-prefix=BOTH
-// WORDS: error: dist-search: minimise is 'words'; a plan has the least time or the least memory
+// WORDS: error: dist-search: minimise 'words' is not valid: expected time or memory
 // BOTH: error: dist-search: minimise=memory cannot be combined with memory-budget
 
 dist.process_mesh @line(shape = [8], dim_names = ["d"])

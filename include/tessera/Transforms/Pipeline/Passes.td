@@ -25,9 +25,9 @@ def DistSchedulePipeline : Pass<"dist-schedule-pipeline", "::mlir::ModuleOp"> {
   let options = [
     Option<"schedule", "schedule", "std::string", "\"\"",
            "sequential, gpipe, 1f1b, interleaved, zb-h1, or auto: the one with the shortest modelled step within the budget; "
-           "default: the attribute of each function">,
+           "default what the functions say">,
     Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
-    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON) for auto">,
+    Option<"topology", "topology", "std::string", "\"\"", "of auto: topology file (JSON)">,
   ];
   let dependentDialects = ["::tessera::dist::DistDialect"];
 }
