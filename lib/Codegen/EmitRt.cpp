@@ -68,7 +68,7 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
       return;
     for (func::FuncOp function : functions)
       if (!llvm::hasSingleElement(function.getBody())) {
-        function.emitError() << "a function of the local view has one block";
+        function.emitError() << "a function of the local view must have one block";
         return signalPassFailure();
       }
     if (failed(emitProgram(functions)))
@@ -94,7 +94,7 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
     if (!llvm::is_contained(names, program)) {
       InFlightDiagnostic error = getOperation().emitError();
       if (program.empty())
-        error << "a module of steps is one program, this one has " << names.size();
+        error << "a module of steps must be one program, this one has " << names.size();
       else
         error << "there is no program '" << program << "'";
       return error << "; choose with codegen-emit-rt{function=…}: " << llvm::join(names, ", ");

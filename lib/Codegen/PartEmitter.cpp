@@ -134,8 +134,9 @@ static LogicalResult layoutsOf(dist::CollectiveOpInterface op, SmallVector<Attri
   }
   using Kind = sharding::CollectiveKind;
   if (llvm::is_contained({Kind::broadcast, Kind::scatter, Kind::permute}, op.getKind()))
-    return op->emitError() << "a " << toString(op.getKind())
-                           << " is executed by its layouts; give sources, targets and global_types";
+    return op->emitError()
+           << "'" << op->getName()
+           << "' is lowered from its layouts; give sources, targets and global_types";
   sharding::Mesh mesh = dist::lookupMesh(op, op.getMeshAttr()).getMesh();
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     sharding::TensorSharding source, target;
@@ -303,7 +304,8 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
         return success();
       })
       .Default([&](Operation *) {
-        return LogicalResult(op->emitError() << "'" << op->getName() << "' has no step");
+        return LogicalResult(op->emitError()
+                             << "'" << op->getName() << "' cannot be lowered to a step");
       });
 }
 

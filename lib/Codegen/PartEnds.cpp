@@ -69,7 +69,7 @@ LogicalResult PartEmitter::placeResults() {
         function.getArgumentTypes()[*fed] != value.getType())
       return back.emitError() << "result '" << name << "' feeds argument '"
                               << dist::argumentName(function, *fed)
-                              << "' of another layout; reshard it first";
+                              << "' with another layout; reshard it first";
   }
   // A result in the target buffer of another one must move first.
   SmallVector<Storage *> targets(resultStorage.begin(), resultStorage.end());

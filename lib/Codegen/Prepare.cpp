@@ -53,9 +53,10 @@ struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
     auto check = [&](Type type, const Twine &what) -> LogicalResult {
       auto tensor = dyn_cast<RankedTensorType>(type);
       if (!tensor)
-        return function.emitError() << what << " is " << type << "; only tensors are passed";
+        return function.emitError()
+               << what << " is " << type << "; arguments and results must be tensors";
       if (!tensor.hasStaticShape())
-        return function.emitError() << what << " is " << type << "; shapes are static";
+        return function.emitError() << what << " is " << type << "; shapes must be static";
       return success();
     };
     for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))

@@ -60,7 +60,7 @@ struct Generalize : OpInterfaceRewritePattern<linalg::LinalgOp> {
   LogicalResult matchAndRewrite(linalg::LinalgOp op, PatternRewriter &rewriter) const override {
     if (isa<linalg::GenericOp, linalg::FillOp>(op) || linalg::isaContractionOpInterface(op) ||
         linalg::isaConvolutionOpInterface(op))
-      return rewriter.notifyMatchFailure(op, "stays as it is");
+      return rewriter.notifyMatchFailure(op, "is kept as a named op");
     return linalg::generalizeNamedOp(rewriter, op);
   }
 };

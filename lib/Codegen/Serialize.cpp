@@ -194,6 +194,6 @@ FailureOr<SerializedProgram> codegen::serialize(ModuleOp module, ArrayRef<int64_
   SmallVector<rt::ProgramOp> programs(module.getOps<rt::ProgramOp>());
   if (programs.size() != 1)
     return module.emitError() << "the module has " << programs.size()
-                              << " rt.program ops; one is serialised";
+                              << " rt.program ops; expected one";
   return Serializer(programs.front(), tasks).run();
 }

@@ -258,9 +258,9 @@ LogicalResult Serializer::assignOrders() {
         continue;
       }
       size_t part = waiting.begin()->second.front();
-      return op.emitError() << "the transfers of the parts wait for each other; part '"
-                            << result.program.parts[part].name << "' receives transfer "
-                            << waiting.begin()->first << ", which is sent after what it waits for";
+      return op.emitError() << "the transfers of the parts form a cycle; part '"
+                            << result.program.parts[part].name << "' waits for transfer "
+                            << waiting.begin()->first << ", whose send never runs";
     }
     auto [first, second] = std::pair(both->second[0], both->second[1]);
     if (!transferAt(first)->isSend)

@@ -88,8 +88,8 @@ LogicalResult Compilation::load() {
     localView = function.getLoc();
   else if (from && *from >= Phase::partitioned)
     return function.emitError() << "'" << function.getSymName()
-                                << "' is in the global view; behind '" << options.compileFrom
-                                << "' functions have dist.view = \"local\"";
+                                << "' is in the global view; after phase '" << options.compileFrom
+                                << "' functions must have dist.view = \"local\"";
   return !from || *from == Phase::input ? success() : checkNormalized();
 }
 
@@ -110,9 +110,8 @@ LogicalResult Compilation::checkNormalized() {
 LogicalResult Compilation::checkHasReference() {
   if (!localView)
     return success();
-  return emitError(*localView)
-         << "the program is already in the local view, so no phase is left for "
-         << "one device to compare with; run it without --check";
+  return emitError(*localView) << "the program is in the local view, and --check needs the global "
+                                  "view to run it on one device; run it without --check";
 }
 
 LogicalResult tessera::checkDevices(ModuleOp program, const SearchRequest &search) {
@@ -124,22 +123,22 @@ LogicalResult tessera::checkDevices(ModuleOp program, const SearchRequest &searc
       (search.offersDevices && search.devices > declared))
     return success();
   dist::ProcessMeshOp first = *program.getOps<dist::ProcessMeshOp>().begin();
-  return first.emitError() << "the meshes of the program have " << declared << " devices, not the "
-                           << search.devices
-                           << " of --devices, which is for programs that declare none";
+  return first.emitError() << "the meshes of the program have " << declared
+                           << " devices, and --devices is " << search.devices
+                           << "; --devices is for programs that declare no mesh";
 }
 
 LogicalResult Compilation::checkCanSearch() {
   if (localView)
-    return emitError(*localView) << "the program is in the local view, where shardings are decided "
-                                 << "and nothing is left to search; give the program as it was, or "
-                                 << "leave the search out";
+    return emitError(*localView)
+           << "the program is in the local view, where no sharding is left to search; give the "
+              "program before propagation, or leave the search out";
   std::optional<Phase> from = parsePhase(options.compileFrom);
   if (!from || *from < Phase::propagated)
     return success();
   errors() << "error: --compile-from '" << options.compileFrom
-           << "': shardings are decided in phase 'propagated', so nothing is left to search; give "
-              "the program as it was, or leave the search out\n";
+           << "': after phase 'propagated' no sharding is left to search; give the program before "
+              "propagation, or leave the search out\n";
   return failure();
 }
 
@@ -156,10 +155,9 @@ LogicalResult Compilation::runPhases(Phase to) {
     return failure();
   bool hasMesh = !program->getOps<dist::ProcessMeshOp>().empty();
   if (!search.mode.empty() && search.devices == 0 && !hasMesh && *from < Phase::scheduled) {
-    errors()
-        << "error: " << options.file
-        << ": the program declares no mesh; say for how many devices to search by --devices, in "
-           "Python by devices= or jit's mesh=\n";
+    errors() << "error: " << options.file
+             << ": the program declares no mesh; give the number of devices to search for with "
+                "--devices, in Python with devices= or jit's mesh=\n";
     return failure();
   }
   if (!search.mode.empty() && *from < Phase::propagated && failed(checkDevices(*program, search)))

@@ -158,18 +158,17 @@ static std::optional<ReadCrash> findInOne(StringRef text, StringRef name) {
       return diagnosed();
     if (isBytecode(llvm::MemoryBufferRef(text, name)))
       return undiagnosed(
-          (name + ": error: this bytecode is damaged: MLIR's reader fails on it").str() +
+          (name + ": error: this bytecode is damaged: it crashes MLIR's reader").str() +
           why(signal));
     StringRef lines = text.take_front(shortestFailing(trial, text));
     size_t begin = lines.drop_back(lines.ends_with("\n")).rfind('\n') + 1;
     StringRef last = lines.drop_front(begin).rtrim();
     size_t column = last.size() - last.ltrim().size() + 1;
-    return undiagnosed(
-        (name + ":" + Twine(lines.take_front(begin).count('\n') + 1) + ":" + Twine(column) +
-         ": error: " + describe(last) +
-         " is wrong in a way that MLIR's parser fails on; check its attributes and types")
-            .str() +
-        why(signal));
+    return undiagnosed((name + ":" + Twine(lines.take_front(begin).count('\n') + 1) + ":" +
+                        Twine(column) + ": error: " + describe(last) +
+                        " crashes MLIR's parser; check its attributes and types")
+                           .str() +
+                       why(signal));
   }
   if (int signal = trial.signalOf(text, Depth::verify)) {
     if (!trial.firstError().empty())
@@ -177,9 +176,8 @@ static std::optional<ReadCrash> findInOne(StringRef text, StringRef name) {
     std::string place = trial.lastVerified().str();
     if (place.empty())
       place = (name + ": error: the program").str();
-    return undiagnosed(
-        place + " is wrong in a way that its verifier fails on; check its attributes and types" +
-        why(signal));
+    return undiagnosed(place + " crashes its verifier; check its attributes and types" +
+                       why(signal));
   }
   return std::nullopt;
 }

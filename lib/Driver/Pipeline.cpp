@@ -202,7 +202,7 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
                                 llvm::cl::desc("Reduce 16-bit floats in 16 bits")};
   Option<std::string> attentionSequence{
       *this, "attention-sequence",
-      llvm::cl::desc("Keys of a cut sequence: gather, ring; auto gathers here"),
+      llvm::cl::desc("Keys of a cut sequence: gather or ring; auto is gather here"),
       llvm::cl::init("auto")};
   Option<bool> overlap{*this, "overlap", llvm::cl::desc("Overlap collectives with computation"),
                        llvm::cl::init(false)};
@@ -223,7 +223,8 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
   Option<std::string> solver{*this, "solver", llvm::cl::desc("HiGHS library or cbc program")};
   Option<std::string> fusion{*this, "comm-fusion",
                              llvm::cl::desc("Options of dist-fuse-collectives, in braces")};
-  Option<bool> gpu{*this, "gpu", llvm::cl::desc("GPUs have kernels for attention: it stays whole"),
+  Option<bool> gpu{*this, "gpu",
+                   llvm::cl::desc("Do not decompose attention: GPUs have kernels for it"),
                    llvm::cl::init(false)};
   Option<bool> remarks{*this, "remarks", llvm::cl::desc("Emit remarks with decisions and reasons")};
 };

@@ -55,8 +55,7 @@ void Report::printRolledPipelines(llvm::raw_ostream &os) const {
     os << "pipeline in a loop" << (each.loc.empty() ? "" : " at " + each.loc) << ": " << each.stages
        << " stages, " << each.microBatches()
        << (each.microBatches() == 1 ? " micro-batch" : " micro-batches")
-       << llvm::format("; bubble %.1f %%, which computes values that nobody reads\n",
-                       100 * each.bubble());
+       << llvm::format("; bubble %.1f %%, which computes unused values\n", 100 * each.bubble());
 }
 
 void Report::printPipeline(llvm::raw_ostream &os) const {

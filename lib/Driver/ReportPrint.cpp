@@ -150,7 +150,7 @@ static std::string whyNothing(const Report &report) {
   text += ": computing takes " + timeText(report.computeSeconds) +
           " on one device, one collective at least " + timeText(report.leastMessageSeconds);
   if (report.computeSeconds > report.leastMessageSeconds)
-    text += ", and what a cut saves is less than what its collectives take";
+    text += ", and a cut saves less than its collectives take";
   return text;
 }
 

@@ -39,7 +39,7 @@ static std::string checkCache(const CompileOptions &options) {
   if (!code && !llvm::sys::fs::is_directory(options.cacheDirectory))
     code = std::make_error_code(std::errc::not_a_directory);
   return code ? "--cache '" + options.cacheDirectory + "': " + code.message() +
-                    "; it is a directory that compiled kernels are kept in"
+                    "; expected a directory for compiled kernels"
               : "";
 }
 
@@ -52,16 +52,16 @@ static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation
   result.cpu.useCache = !options.noCache;
   if (options.target != "cpu" && options.target != "cuda" && options.target != "stub") {
     compilation.errors() << "error: unknown target '" << options.target
-                         << "'; it is cpu, cuda or stub\n";
+                         << "'; expected cpu, cuda or stub\n";
     return std::nullopt;
   }
   if (!options.archs.empty() && options.target != "cuda") {
-    compilation.errors() << "error: --arch is of target cuda, the target is '" << options.target
+    compilation.errors() << "error: --arch applies to target cuda, not to '" << options.target
                          << "'\n";
     return std::nullopt;
   }
   if (!options.cpu.empty() && options.target != "cpu") {
-    compilation.errors() << "error: --cpu is of target cpu, the target is '" << options.target
+    compilation.errors() << "error: --cpu applies to target cpu, not to '" << options.target
                          << "'\n";
     return std::nullopt;
   }

@@ -145,8 +145,9 @@ static int searchProgram(const SearchOptions &options, Mode mode) {
   if (mlir::failed(search.run()))
     return 1;
   if (search.plans().empty())
-    return fail(options.file +
-                ": the program declares no mesh; --devices says for how many devices");
+    return fail(
+        options.file +
+        ": the program declares no mesh; give the number of devices to search for with --devices");
   if (options.remarks)
     search.write(0);
   llvm::ArrayRef<dist::SearchedPlan> plans(search.plans());

@@ -2,7 +2,7 @@
 // RUN: not tessera run %s --check=interpreter 2>&1 | FileCheck %s
 // RUN: tessera run %s | FileCheck %s --check-prefix=ALONE
 
-// CHECK: check-local-view.mlir:[[@LINE+5]]:{{.*}}: error: the program is already in the local view, so no phase is left for one device to compare with
+// CHECK: check-local-view.mlir:[[@LINE+5]]:{{.*}}: error: the program is in the local view, and --check needs the global view to run it on one device
 // CHECK-NOT: error
 // ALONE: all_gather     @m [x] of 4  f32  32 B, 24 on the wire
 // ALONE: result0  9xf32  checksum

@@ -8,7 +8,7 @@
 // PLAIN-NOT: overlapped
 // CHECK: all_reduce {{.*}} (overlapped: {{.*}} of {{.*}} exposed)
 // CHECK: modelled on 2core: {{.*}} of communication exposed
-// BUDGET: error: dist-overlap-collectives: memory-budget is -1.00; it is 0, for none, or a number of GiB
+// BUDGET: error: dist-overlap-collectives: memory-budget -1.00 is not valid: expected a number of GiB, or 0 for no budget
 dist.process_mesh @line(shape = [4], dim_names = ["d"])
 
 #transposed = affine_map<(i, j, k) -> (k, i)>

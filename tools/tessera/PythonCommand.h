@@ -15,17 +15,15 @@ struct PythonCommand {
   const char *name, *module, *help;
 };
 inline constexpr PythonCommand kPythonCommands[] = {
-    {"launch", "tessera.launch",
-     "Start a script as the ranks of one job; launch --help says more"},
-    {"debug", "tessera.debug", "Say from the dumps of a job where it hung; debug --help says more"},
-    {"ckpt", "tessera.checkpoints",
-     "List, verify, convert and merge checkpoints; ckpt --help says more"},
+    {"launch", "tessera.launch", "Start a script as the ranks of one job; see launch --help"},
+    {"debug", "tessera.debug", "Find where a job hung from its dumps; see debug --help"},
+    {"ckpt", "tessera.checkpoints", "List, verify, convert and merge checkpoints; see ckpt --help"},
     {"topo", "tessera.topo",
-     "Show devices and links, find the best ring of devices; topo --help says more"},
+     "Show devices and links, find the best ring of devices; see topo --help"},
     {"bench", "tessera.bench",
-     "Measure the speed-up of a script, add up the throughput of logs; bench --help says more"},
+     "Measure the speed-up of a script, add up the throughput of logs; see bench --help"},
     {"preflight", "tessera.preflight",
-     "Say what is wrong with the hosts of a job before it starts; preflight --help says more"},
+     "Check the hosts of a job before it starts; see preflight --help"},
 };
 
 /// Executes `python3 -m MODULE` with the null-terminated `arguments` in place of this process. The

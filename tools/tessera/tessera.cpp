@@ -37,7 +37,9 @@ static CLI::Validator gibibytes() {
   auto convert = [](std::string &text) {
     std::optional<double> value = tessera::parseGibibytes(text);
     if (!value || !(*value >= 0 && *value <= 1e9))
-      return "'" + text + "' is not a number of GiB, at least 0, nor one with a unit, such as 512M";
+      return "'" + text +
+             "' is not a valid amount of memory: expected a number of GiB, or one with a unit, "
+             "such as 512M";
     char exact[64];
     std::snprintf(exact, sizeof(exact), "%.17g", *value);
     text = exact;

@@ -50,9 +50,8 @@ struct CompileKernelsPass : PassWrapper<CompileKernelsPass, OperationPass<Module
     }
   }
 
-  Option<std::string> cpu{*this, "cpu", llvm::cl::desc("LLVM's name of the CPU"),
-                          llvm::cl::init("host")};
-  Option<std::string> features{*this, "features", llvm::cl::desc("LLVM's features of the CPU")};
+  Option<std::string> cpu{*this, "cpu", llvm::cl::desc("LLVM CPU name"), llvm::cl::init("host")};
+  Option<std::string> features{*this, "features", llvm::cl::desc("LLVM CPU features")};
   Option<bool> vectorise{*this, "vectorise", llvm::cl::desc("false: plain loops only"),
                          llvm::cl::init(true)};
   Option<bool> printLLVM{*this, "print-llvm", llvm::cl::desc("print the optimised LLVM IR"),

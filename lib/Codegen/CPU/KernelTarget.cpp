@@ -65,7 +65,7 @@ mlir::FailureOr<KernelTarget> KernelTarget::get(const CpuOptions &options, std::
       known->createMCSubtargetInfo(Triple(target.triple), "", ""));
   if (!generic || !generic->isCPUStringValid(target.cpu)) {
     error = "unknown CPU '" + target.cpu + "' for " + target.triple +
-            "; it is LLVM's name of one, or 'host'";
+            "; expected an LLVM CPU name or 'host'";
     return mlir::failure();
   }
   std::unique_ptr<TargetMachine> machine = target.createMachine();

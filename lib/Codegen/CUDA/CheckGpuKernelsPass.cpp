@@ -137,7 +137,7 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
       auto tensor = cast<RankedTensorType>(type);
       std::optional<runtime::DType> dtype = dtypeOf(tensor.getElementType());
       if (!dtype)
-        return "its type has no form at run time";
+        return "it has an element type that the runtime does not support";
       runtime::Argument argument;
       argument.dtype = *dtype;
       argument.range = rangeFor(kernel);
@@ -172,13 +172,14 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     return "";
   }
 
-  Option<int64_t> seed{*this, "seed", llvm::cl::desc("of the inputs"), llvm::cl::init(0)};
-  Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread does it all"),
+  Option<int64_t> seed{*this, "seed", llvm::cl::desc("seed of the random inputs"),
+                       llvm::cl::init(0)};
+  Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread per kernel"),
                        llvm::cl::init(true)};
   Option<bool> wideIndices{*this, "wide-indices",
-                           llvm::cl::desc("indices in 64 bits, as of 2^31 iterations and more"),
+                           llvm::cl::desc("64-bit indices, as for 2^31 iterations or more"),
                            llvm::cl::init(false)};
-  Option<bool> quiet{*this, "quiet", llvm::cl::desc("say nothing of equal kernels"),
+  Option<bool> quiet{*this, "quiet", llvm::cl::desc("print no line for equal kernels"),
                      llvm::cl::init(false)};
 };
 

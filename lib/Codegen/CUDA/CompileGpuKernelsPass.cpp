@@ -113,10 +113,10 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
                                 llvm::cl::desc("architectures: sm_NN, compute_NN, stub")};
   Option<std::string> ptxas{*this, "ptxas",
                             llvm::cl::desc("NVIDIA's assembler: ptxas or libnvJitLink.so")};
-  Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread does it all"),
+  Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread per kernel"),
                        llvm::cl::init(true)};
   Option<bool> wideIndices{*this, "wide-indices",
-                           llvm::cl::desc("indices in 64 bits, as of 2^31 iterations and more"),
+                           llvm::cl::desc("64-bit indices, as for 2^31 iterations or more"),
                            llvm::cl::init(false)};
   Option<bool> printPtx{*this, "print-ptx", llvm::cl::desc("print the PTX"), llvm::cl::init(false)};
   Option<bool> printLoops{*this, "print-loops", llvm::cl::desc("print the launches as loops"),

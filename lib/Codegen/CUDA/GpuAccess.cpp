@@ -133,7 +133,7 @@ FailureOr<GpuMember> GpuMember::get(linalg::GenericOp op, std::string &reason) {
       else
         access.base += offset;
       if (llvm::any_of(access.step, [](int64_t step) { return step < 0; })) {
-        reason = "a view that runs backwards";
+        reason = "a view with a negative stride";
         return failure();
       }
     }

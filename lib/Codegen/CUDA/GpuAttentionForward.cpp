@@ -131,7 +131,7 @@ void Forward::finish(const RowState &state) {
   // One lane of four stores the log-sum-exp of a row.
   Value root = results[1], memory = t.launch.flat(root, /*write=*/true);
   Type type = cast<MemRefType>(root.getType()).getElementType();
-  t.note(root, /*store=*/true, bytesOf(type), "one element a row");
+  t.note(root, /*store=*/true, bytesOf(type), "one element per row");
   t.count(root, /*store=*/true);
   for (unsigned which : {0, 1}) {
     Value row = t.add(firstQuery, t.rowOf(which));

@@ -85,7 +85,7 @@ Value AttentionTiles::loadElement(unsigned operand, std::optional<unsigned> loop
   Value root = roots[operand];
   Value memory = launch.flat(root, /*write=*/false);
   note(root, /*store=*/false, bytesOf(cast<MemRefType>(root.getType()).getElementType()),
-       "one element a row or score");
+       "one element per row or score");
   return memref::LoadOp::create(b, loc, memory, offsetOf(parts.maps[operand], root, loop, index));
 }
 
@@ -238,7 +238,7 @@ Value AttentionTiles::evaluate(Region &region, Value product, Value queryIndex, 
       Value root = roots[operand];
       if (map.getNumResults() > 0)
         note(root, /*store=*/false, bytesOf(cast<MemRefType>(root.getType()).getElementType()),
-             "one element a row or score");
+             "one element per row or score");
       mapping.map(argument,
                   memref::LoadOp::create(b, loc, launch.flat(root, /*write=*/false), offset));
     } else if (number <= extras + loops) {

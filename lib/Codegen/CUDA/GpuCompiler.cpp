@@ -130,14 +130,13 @@ static LogicalResult checkSerialIterations(std::vector<Unit> &units) {
         continue;
       bool tooMany = launch.serialIterations > kMaxSerialIterations;
       InFlightDiagnostic diagnostic = tooMany ? unit.first.emitError() : unit.first.emitWarning();
-      diagnostic << "one thread of the GPU runs " << launch.serialIterations
-                 << " iterations of this kernel one after the other";
+      diagnostic << "one GPU thread runs " << launch.serialIterations
+                 << " iterations of this kernel serially";
       if (!unit.result.info.reason.empty())
         diagnostic << " (" << unit.result.info.reason << ")";
       if (tooMany)
-        return diagnostic
-               << "; at most " << kMaxSerialIterations
-               << " are compiled: write it as operations whose iterations are independent";
+        return diagnostic << "; the limit is " << kMaxSerialIterations
+                          << ", write it as operations with independent iterations";
     }
   return success();
 }

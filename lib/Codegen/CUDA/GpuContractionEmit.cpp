@@ -45,7 +45,7 @@ GpuShape emitPartSums(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const Contr
   if (accumulates)
     t.count(result, /*store=*/false);
   if (width < 4)
-    t.note(result, /*store=*/true, 4 * width, "rows that begin anywhere");
+    t.note(result, /*store=*/true, 4 * width, "unaligned rows");
   Type f32 = t.b.getF32Type();
   Value from = launch.flat(parts, /*write=*/false), to = launch.flat(result, /*write=*/true);
   return forEach(t, total / width, [&](Value index) {

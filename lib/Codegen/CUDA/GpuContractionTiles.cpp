@@ -129,7 +129,7 @@ void ContractionTiles::describe(OperandTile &tile, unsigned operand) {
   count(roots[operand], /*store=*/false);
   if (tile.width * bytesOf(element) < kAccessBytes)
     note(roots[operand], /*store=*/false, tile.width * bytesOf(element),
-         "windows, or rows that begin anywhere");
+         "windows or unaligned rows");
 }
 
 Value offsetOf(TileWriter &t, const LoopGroup &group, unsigned operand, Value index) {
@@ -341,7 +341,7 @@ void ContractionTiles::store(ValueRange carried) {
   int64_t pairs = usesMma(element) ? 2 : columnVector;
   if (std::min(storeWidth, pairs) * 4 < kAccessBytes)
     note(roots[2], /*store=*/true, std::min(storeWidth, pairs) * 4,
-         usesMma(element) ? "what a lane has of a fragment" : "rows that begin anywhere");
+         usesMma(element) ? "a lane's part of a fragment" : "unaligned rows");
   using Columns = SmallVector<std::pair<Value, Value>>;
   if (!usesMma(element)) {
     Value threadRow = divide(launch.threadIndex(), 16);

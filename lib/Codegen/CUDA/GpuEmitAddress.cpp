@@ -175,19 +175,20 @@ void GpuEmitter::noteNarrow(const GpuMember &member, const GpuAccess &access, bo
   bool aligned = chunk.lanes && isAligned(member, access, chunk);
   if (aligned && chunk.lanes >= wish) {
     if (chunk.full)
-      note(access.root, store, bytes, "where a row begins and ends");
+      note(access.root, store, bytes, "row bounds");
     return;
   }
   int64_t width = aligned ? chunk.lanes * bytes : bytes;
   auto say = [&](const Twine &why) { note(access.root, store, width, why.str()); };
   if (along.isUniform() || along.isRepeated(std::max<int64_t>(2, chunk.lanes)))
-    return say(group.rows && along.isUniform() ? "one element a row" : "one element for several");
+    return say(group.rows && along.isUniform() ? "one element per row"
+                                               : "one element for several iterations");
   if (along.dims[0].step != 1)
     return say("elements " + Twine(along.dims[0].step) + " apart");
   if (along.dims[0].extent % wish != 0 && (along.dims.size() > 1 || group.rows))
     return say("runs of " + Twine(along.dims[0].extent) + " elements");
   if (access.view && access.divisor % wish != 0)
-    return say("an offset that is known only at run time");
+    return say("an offset known only at run time");
   if (access.base % wish != 0)
     return say("begins at element " + Twine(access.base));
   for (const FlatAccess::Dim &dim : llvm::concat<const FlatAccess::Dim>(

@@ -160,7 +160,8 @@ GpuShape GpuEmitter::emitFlat() {
       GpuLaunchInfo counted = info;
       flatBody(single);
       info = counted;
-      info.narrow.push_back("one by one: the last " + std::to_string(count % width) + " elements");
+      info.narrow.push_back("scalar accesses: the last " + std::to_string(count % width) +
+                            " elements");
     }
     b.setInsertionPointToStart(branch.thenBlock());
   }

@@ -88,16 +88,16 @@ Value GpuEmitter::loadTogether(memref::LoadOp load, const IRMapping &mapping, co
     at.push_back(mapping.lookupOrDefault(index));
   auto isVector = [](Value value) { return isa<VectorType>(value.getType()); };
   if (chunk.lanes == 0 || llvm::none_of(at, isVector))
-    return fail(bytes, "at one computed place");
+    return fail(bytes, "one computed index");
   Value first = consecutive.lookup(at.back());
   SmallVector<int64_t> strides;
   int64_t offset;
   if (!first || llvm::any_of(ArrayRef(at).drop_back(), isVector) ||
       failed(load.getMemRefType().getStridesAndOffset(strides, offset)) || strides.back() != 1)
-    return fail(bytes, "at computed places");
+    return fail(bytes, "computed indices");
   auto fits = [&](int64_t step) { return !ShapedType::isDynamic(step) && step % chunk.lanes == 0; };
   if (!fits(offset) || !llvm::all_of(ArrayRef(strides).drop_back(), fits))
-    return fail(bytes, "computed rows that begin anywhere");
+    return fail(bytes, "unaligned computed rows");
   if (chunk.lanes * bytes < kAccessBytes)
     fail(chunk.lanes * bytes, "other operands allow no more lanes");
   at.back() = first;

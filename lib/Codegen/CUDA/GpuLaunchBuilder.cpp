@@ -89,7 +89,7 @@ FailureOr<Value> GpuLaunchBuilder::capture(Value value) {
   }
   if (auto load = dyn_cast<memref::LoadOp>(def);
       load && changed && changed(load, rootOf(load.getMemRef()))) {
-    reason = "a scalar is read before its buffer changes";
+    reason = "a scalar is read before its buffer is overwritten";
     return failure();
   }
   for (Value operand : def->getOperands())

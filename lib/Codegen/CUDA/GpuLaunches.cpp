@@ -29,7 +29,7 @@ public:
       plans = planLaunches(kernel);
       if (succeeded(emitPlans()))
         return success();
-      addReason("one launch of one thread: " + reason);
+      addReason("a single thread: " + reason);
       restart();
     }
     plans.clear();

@@ -218,10 +218,10 @@ FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, Gp
     if (FailureOr<GpuShape> shape = spread(clones[0], builder); succeeded(shape)) {
       info.scheme = shape->threads > 1 ? GpuScheme::loops : GpuScheme::serial;
       info.serialIterations /= std::max<int64_t>(1, shape->iterations);
-      info.narrow.push_back(plan.reason.empty() ? "one by one" : plan.reason);
+      info.narrow.push_back(plan.reason.empty() ? "scalar accesses" : plan.reason);
       return shape;
     }
-  info.narrow.push_back(plan.reason.empty() ? "one by one" : plan.reason);
+  info.narrow.push_back(plan.reason.empty() ? "scalar accesses" : plan.reason);
   if (plan.nest) {
     info.scheme = GpuScheme::loops;
     FailureOr<GpuShape> shape = spreadNest(clones[0], builder);

@@ -90,7 +90,7 @@ static LogicalResult checkMath(ModuleOp module) {
             math::IsFiniteOp>(op))
       return WalkResult::advance();
     op->emitError("'") << op->getName() << "' on " << getElementTypeOrSelf(op->getResult(0))
-                       << " has no form for a GPU";
+                       << " is not supported on GPUs";
     return WalkResult::interrupt();
   });
   return failure(walk.wasInterrupted());

@@ -210,7 +210,7 @@ LogicalResult compileGpuText(MLIRContext &context, StringRef text, StringRef sym
       return failure();
     unit.error.clear();
     if (!reason.empty())
-      unit.info.reason = "one launch of one thread: " + reason;
+      unit.info.reason = "a single thread: " + reason;
   }
   if (unit.kernel.launches.empty()) {
     unit.code.assign(options.archs.size(), "");

@@ -120,7 +120,7 @@ static const Target *findTarget(const Triple &triple, StringRef chip, std::strin
   std::unique_ptr<MCSubtargetInfo> known(target->createMCSubtargetInfo(triple, "", ""));
   if (known && known->isCPUStringValid(chip))
     return target;
-  error = "LLVM knows no GPU '" + chip.str() + "'";
+  error = "LLVM does not support GPU '" + chip.str() + "'";
   return nullptr;
 }
 
@@ -146,11 +146,11 @@ std::string checkArchitectures(ArrayRef<std::string> archs) {
   for (const std::string &arch : archs) {
     std::string unknown = "unknown architecture '" + arch + "'; ", error;
     if (!isArchitecture(arch))
-      return unknown + "it is sm_NN or compute_NN, NN at least 80, or stub";
+      return unknown + "expected sm_NN or compute_NN with NN at least 80, or stub";
     if (!isStub(arch) && !isKnownChip(arch, error))
       return unknown + "LLVM has code for " + knownChips() + ", and PTX for them as compute_NN";
     if (llvm::count(archs, arch) > 1)
-      return "architecture '" + arch + "' is named more than once; an artifact has its code once";
+      return "duplicate architecture '" + arch + "'; give each architecture once";
   }
   return "";
 }

@@ -21,7 +21,7 @@ func.func private @transpose(%x: tensor<200x96xf32>, %o: tensor<96x200xf32>) -> 
 // Elementwise ops join, with operands in the layout of the result.
 // CHECK-LABEL: fused: launches 1
 // CHECK-NEXT: permute
-// CHECK: argument 2 by 16 bits: one element for several
+// CHECK: argument 2 by 16 bits: one element for several iterations
 // CHECK-NOT: bits:
 // CHECK: st.global.v4.b32
 // EQUAL: fused: permute equal

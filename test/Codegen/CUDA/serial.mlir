@@ -17,7 +17,7 @@ func.func private @elements(%s: tensor<2000000xf32>, %i: tensor<2000000x1xindex>
 }
 
 //--- most.mlir
-// CHECK: most.mlir:2:1: error: one thread of the GPU runs 200000000 iterations of this kernel one after the other (a loop of 'scf.for'); at most 100000000 are compiled
+// CHECK: most.mlir:2:1: error: one GPU thread runs 200000000 iterations of this kernel serially (a loop of 'scf.for'); the limit is 100000000
 func.func private @elements(%s: tensor<200000000xf32>, %i: tensor<200000000x1xindex>, %d: tensor<5xf32>, %o: tensor<5xf32>)
     -> tensor<5xf32> attributes {kernel.reads = 3 : i64} {
   %0 = tensor.scatter %s into %d[%i] scatter_dims([0]) unique

@@ -5,7 +5,7 @@
 
 // Rows of a table: one index per row, four elements per access.
 // CHECK-LABEL: embedding: launches 1
-// CHECK: reads argument 1 by 32 bits: at one computed place
+// CHECK: reads argument 1 by 32 bits: one computed index
 // CHECK-NOT: argument 0 by
 // CHECK: ld.global{{(.nc)?}}.{{b|s|u}}32
 // CHECK: ld.global{{(.nc)?}}.v4.b32
@@ -30,7 +30,7 @@ func.func private @embedding_f16(%x: tensor<500x64xf16>, %i: tensor<70x1xi32>, %
 
 // The row length is not a multiple of a vector: elements are gathered one by one, and the report says so.
 // CHECK-LABEL: embedding_odd: launches 1
-// CHECK: reads argument 0 by 32 bits: at computed places
+// CHECK: reads argument 0 by 32 bits: computed indices
 // EQUAL: embedding_odd: pointwise equal
 func.func private @embedding_odd(%x: tensor<500x51xf32>, %i: tensor<70x1xi32>, %o: tensor<70x51xf32>)
     -> tensor<70x51xf32> attributes {kernel.reads = 2 : i64} {
