@@ -94,7 +94,7 @@ def shared_nccl(folder, manifest, rehearsal, lines):
     version = ctypes.c_int()
     nccl.ncclGetVersion(ctypes.byref(version))
     if version.value < 23000:
-        return left_out(f"NCCL {version.value} takes one rank a GPU (2.30 is needed)")
+        return left_out(f"NCCL {version.value} supports one rank per GPU (2.30 is needed)")
     expected = run("tessera-exec", folder / manifest["two_cpu"])
     states, checker = [], folder / "bin/libtessera-nccl-check.so"
     for name, preload in (("NCCL", ""), ("NCCL behind the checker", str(checker) if checker.exists() else None)):

@@ -83,7 +83,7 @@ def gpus():
     except OSError as error:
         return 0, f"there is no CUDA driver ({error})"
     if code := cuda.cuInit(0):
-        return 0, f"the CUDA driver does not start (error {code})"
+        return 0, f"cannot initialize the CUDA driver (error {code})"
     count = ctypes.c_int()
     cuda.cuDeviceGetCount(ctypes.byref(count))
     return count.value, "the driver knows no GPU"

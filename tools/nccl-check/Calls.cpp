@@ -74,8 +74,9 @@ static Result forward(Call call, Comm comm, Real real, Arguments... arguments) {
   std::string why = inspect(comm, call);
   bool isMessage = call.kind == Kind::send || call.kind == Kind::recv;
   if (why.empty() && isMessage && groupDepth() == 0 && call.peer == call.rank)
-    why = call.kind == Kind::send ? "a message to oneself stands in a group with its receive"
-                                  : "a message from oneself stands in a group with its send";
+    why = call.kind == Kind::send
+              ? "a send to the rank itself must be in a group with its receive"
+              : "a receive from the rank itself must be in a group with its send";
   if (!why.empty())
     return refuse(call, why);
   auto next = real();

@@ -40,12 +40,13 @@ static bool hasRoot(Kind kind) {
 }
 
 std::string describe(const Call &call) {
-  std::string text = nameOf(call.kind) + std::string(" of ") + std::to_string(call.count) + " " +
-                     (sizeOfType(call.type) ? kTypes[call.type].name : "elements of no type");
+  std::string text =
+      nameOf(call.kind) + std::string(" of ") + std::to_string(call.count) + " " +
+      (sizeOfType(call.type) ? kTypes[call.type].name : "elements of an invalid type");
   if (reduces(call.kind))
     text += std::string(" by ") + (call.operation >= 0 && call.operation < kNumOperations
                                        ? kOperations[call.operation]
-                                       : "an operation of its own");
+                                       : "a custom operation");
   if (hasRoot(call.kind))
     text += ", root " + std::to_string(call.peer);
   return text;
@@ -74,16 +75,16 @@ static bool bytesOf(const Call &call, uint64_t &sent, uint64_t &received) {
 std::string check(const Call &call) {
   bool hasPeer = hasRoot(call.kind) || call.kind == Kind::send || call.kind == Kind::recv;
   if (!sizeOfType(call.type))
-    return "type " + std::to_string(call.type) + " is none; types are 0 to " +
+    return "type " + std::to_string(call.type) + " is not a valid type; expected 0 to " +
            std::to_string(kNumTypes - 1);
   if (reduces(call.kind) && call.operation < 0)
-    return "operation " + std::to_string(call.operation) + " is none";
+    return "operation " + std::to_string(call.operation) + " is not a valid operation";
   if (hasPeer && (call.peer < 0 || call.peer >= call.ranks))
     return "rank " + std::to_string(call.peer) + " is not in the communicator of " +
            std::to_string(call.ranks);
   uint64_t sent = 0, received = 0;
   if (!bytesOf(call, sent, received))
-    return std::to_string(call.count) + " elements are more than an address space";
+    return std::to_string(call.count) + " elements exceed the address space";
   if (sent && !call.send)
     return "it sends " + std::to_string(sent) + " bytes from a null pointer";
   if (received && !call.receive)
@@ -110,8 +111,8 @@ std::string check(const Call &call) {
                                      std::to_string(static_cast<intptr_t>(to - from)) +
                                      " bytes instead of " + std::to_string(offset);
   if (call.kind == Kind::allToAll)
-    return "its buffers overlap; it does not work in place";
-  return from == to ? "" : "its buffers overlap without being the same";
+    return "its buffers overlap; this call cannot work in place";
+  return from == to ? "" : "its buffers overlap but are not the same";
 }
 
 } // namespace tessera::nccl_check

@@ -120,8 +120,8 @@ EXPORT Result ncclCommSplit(Comm comm, int color, int key, Comm *made, void *con
 EXPORT Result ncclCommShrink(Comm comm, int *excluded, int numExcluded, Comm *made, void *config,
                              int flags) {
   if (!made || numExcluded < 0 || (numExcluded && !excluded))
-    return wrong("ncclCommShrink",
-                 made ? "the ranks to leave out are no list" : "the result's address is null");
+    return wrong("ncclCommShrink", made ? "the list of ranks to leave out is not valid"
+                                        : "the result's address is null");
   // Excluded ranks do not call this, so each list has its own count.
   std::set<int> sorted(excluded, excluded + numExcluded);
   std::vector<int> list(sorted.begin(), sorted.end());

@@ -71,7 +71,7 @@ std::string Messages::add(const Call &call) {
   Side &side = sideOf(call.peer, sends);
   if (side.mine < 0)
     return "the folder '" + folder +
-           "' cannot be written; TESSERA_NCCL_CHECK_DIR names one that all ranks see";
+           "' cannot be written; set TESSERA_NCCL_CHECK_DIR to a folder that all ranks share";
   Note note{++side.sequence, call.count, static_cast<uint32_t>(call.kind), call.type, 0, call.peer};
   if (::pwrite(side.mine, &note, sizeof(note), placeOf(note.sequence)) != sizeof(note))
     return "the folder '" + folder + "' is full";

@@ -45,8 +45,7 @@ static Call callOf(const Note &note, int ranks) {
 std::string Order::add(const Call &call) {
   if (mine < 0)
     return "the folder '" + folder +
-           "' cannot be written; TESSERA_NCCL_CHECK_DIR names one that "
-           "all ranks see";
+           "' cannot be written; set TESSERA_NCCL_CHECK_DIR to a folder that all ranks share";
   // Handles of operations defined by callers differ between ranks.
   Note note{++sequence,
             call.count,

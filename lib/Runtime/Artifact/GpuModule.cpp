@@ -112,7 +112,7 @@ GpuConvolution readConvolution(const Node &node) {
   std::string kind = node["kind"].text();
   const auto *known = std::find(std::begin(kConvolutionKinds), std::end(kConvolutionKinds), kind);
   if (known == std::end(kConvolutionKinds))
-    node["kind"].fail("'" + kind + "' is not a kind of convolution");
+    node["kind"].fail("'" + kind + "' is not a valid kind of convolution");
   convolution.kind = static_cast<GpuConvolution::Kind>(known - std::begin(kConvolutionKinds));
   convolution.dtype = node["dtype"].dtype();
   convolution.x = readOperand(node["x"]);

@@ -32,16 +32,17 @@ Status checkGrid(const GpuLaunch &launch) {
   for (int i = 0; i < 3; ++i) {
     if (launch.grid[i] < 1 || launch.grid[i] > kMaxGrid[i])
       return Status::error("a grid of " + text(launch.grid[i]) + " blocks in dimension " + text(i) +
-                           "; it is 1 to " + text(kMaxGrid[i]));
+                           "; expected 1 to " + text(kMaxGrid[i]));
     if (launch.block[i] < 1 || launch.block[i] > kMaxBlock[i])
       return Status::error("a block of " + text(launch.block[i]) + " threads in dimension " +
-                           text(i) + "; it is 1 to " + text(kMaxBlock[i]));
+                           text(i) + "; expected 1 to " + text(kMaxBlock[i]));
     threads *= launch.block[i];
   }
   if (threads > kMaxThreads)
-    return Status::error("a block of " + text(threads) + " threads; at most " + text(kMaxThreads));
+    return Status::error("a block of " + text(threads) + " threads; expected at most " +
+                         text(kMaxThreads));
   if (launch.sharedBytes < 0 || launch.sharedBytes > kMaxShared)
-    return Status::error(text(launch.sharedBytes) + " bytes of shared memory; it is 0 to " +
+    return Status::error(text(launch.sharedBytes) + " bytes of shared memory; expected 0 to " +
                          text(kMaxShared));
   return {};
 }
@@ -51,8 +52,9 @@ Status checkWorkspace(const GpuKernel &kernel, const GpuArgument &argument) {
       argument.offset > kernel.workspaceBytes ||
       argument.bytes > kernel.workspaceBytes - argument.offset)
     return Status::error("bytes " + text(argument.offset) + " to " +
-                         text(argument.offset + argument.bytes) + " of a workspace of " +
-                         text(kernel.workspaceBytes) + " (64-byte aligned)");
+                         text(argument.offset + argument.bytes) +
+                         " are not a 64-byte aligned range of the workspace of " +
+                         text(kernel.workspaceBytes) + " bytes");
   return {};
 }
 
@@ -62,28 +64,30 @@ Status checkConvolution(const GpuKernel &kernel) {
   using Kind = GpuConvolution::Kind;
   size_t dimensions = convolution.strides.size();
   if (convolution.dtype != DType::f32 && !isHalf(convolution.dtype))
-    return Status::error("of " + std::string(toString(convolution.dtype)) +
-                         "; f32, f16 and bf16 are convolved");
+    return Status::error("unsupported element type " + std::string(toString(convolution.dtype)) +
+                         "; expected f32, f16 or bf16");
   if (dimensions < 2 || dimensions > 3 || convolution.padding.size() != dimensions ||
       convolution.dilations.size() != dimensions)
-    return Status::error("positions have 2 or 3 dimensions, each with padding, stride, dilation");
+    return Status::error(
+        "expected a padding, a stride and a dilation for each of 2 or 3 spatial dimensions");
   for (size_t d = 0; d < dimensions; ++d)
     if (convolution.padding[d] < 0 || convolution.padding[d] > kHuge ||
         convolution.strides[d] < 1 || convolution.dilations[d] < 1)
-      return Status::error("a padding is 0 or more, a stride and a dilation 1 or more");
+      return Status::error("a padding must be at least 0, a stride and a dilation at least 1");
   for (auto [operand, computes] :
        {std::pair(&convolution.x, Kind::byInput), std::pair(&convolution.w, Kind::byWeights),
         std::pair(&convolution.y, Kind::forward)}) {
     if (operand->shape.size() != dimensions + 2 || operand->strides.size() != dimensions + 2)
-      return Status::error("an operand has two dimensions beside those of positions");
+      return Status::error("an operand must have two more dimensions than the spatial ones");
     if (operand->offset < 0 || operand->offset > kHuge)
-      return Status::error("an operand begins within its slot");
+      return Status::error("an operand must begin within its slot");
     int64_t touched = -1, last = operand->offset;
     for (size_t d = 0; d < dimensions + 2; ++d) {
       int64_t extent = operand->shape[d], stride = operand->strides[d];
       if (extent < 1 || stride < 1 || extent > kHuge || stride > kHuge ||
           (extent - 1) > (kHuge - last) / stride)
-        return Status::error("extent " + text(extent) + " of stride " + text(stride));
+        return Status::error("extent " + text(extent) + " of stride " + text(stride) +
+                             " is out of range");
       last += (extent - 1) * stride;
     }
     bool isWritten = convolution.kind == computes;
@@ -94,15 +98,16 @@ Status checkConvolution(const GpuKernel &kernel) {
     DType dtype = isWritten ? DType::f32 : convolution.dtype;
     if (last >= touched / sizeOf(dtype))
       return Status::error("element " + text(last) + " of argument " + text(operand->slot) +
-                           ", of which the launches touch " + text(std::max<int64_t>(touched, 0)) +
-                           " bytes");
+                           " lies beyond the " + text(std::max<int64_t>(touched, 0)) +
+                           " bytes that the launches access");
   }
   return {};
 }
 
 Status checkKernel(const GpuKernel &kernel) {
   if (kernel.workspaceBytes < 0 || kernel.workspaceBytes > kHuge)
-    return Status::error("a workspace of " + text(kernel.workspaceBytes) + " bytes");
+    return Status::error("a workspace of " + text(kernel.workspaceBytes) +
+                         " bytes is out of range");
   for (size_t i = 0; i < kernel.launches.size(); ++i) {
     const GpuLaunch &launch = kernel.launches[i];
     std::string place = "launches[" + text(int64_t(i)) + "]";
@@ -111,12 +116,13 @@ Status checkKernel(const GpuKernel &kernel) {
       const GpuArgument &argument = launch.arguments[a];
       std::string where = place + ".arguments[" + text(int64_t(a)) + "]";
       if (argument.slot < -1 || argument.bytes < 0 || argument.bytes > kHuge)
-        return Status::error("slot " + text(argument.slot) + ", " + text(argument.bytes) + " bytes")
+        return Status::error("slot " + text(argument.slot) + " with " + text(argument.bytes) +
+                             " bytes is out of range")
             .in(where);
       if (argument.slot < 0)
         TESSERA_RETURN_IF_ERROR(checkWorkspace(kernel, argument).in(where));
       else if (argument.offset != 0)
-        return Status::error("an offset within a slot is 0").in(where);
+        return Status::error("the offset within a slot must be 0").in(where);
     }
   }
   return kernel.convolution ? checkConvolution(kernel).in("convolution") : Status();

@@ -90,7 +90,7 @@ public:
   DType dtype() const {
     auto dtype = parseDType(text());
     if (!dtype)
-      fail("'" + text() + "' is not an element type");
+      fail("'" + text() + "' is not a valid element type");
     return *dtype;
   }
   sharding::AxisRef axis() const {
@@ -108,7 +108,7 @@ public:
   sharding::ReduceKind reduceKind() const {
     auto kind = sharding::parseReduceKind(text());
     if (!kind)
-      fail("'" + text() + "' is not a reduction");
+      fail("'" + text() + "' is not a valid reduction");
     return *kind;
   }
   int64_t integerOr(const char *key, int64_t otherwise) const {

@@ -88,7 +88,7 @@ Epilogue readEpilogue(const Node &node) {
   for (Epilogue each : {Epilogue::relu, Epilogue::gelu})
     if (node.text() == toString(each))
       return each;
-  node.fail("'" + node.text() + "' is not an epilogue; relu and gelu are");
+  node.fail("'" + node.text() + "' is not a valid epilogue; expected relu or gelu");
   return Epilogue::none;
 }
 
@@ -145,7 +145,7 @@ CollectiveStep readCollective(const Node &node) {
   CollectiveStep step;
   auto kind = sharding::parseCollectiveKind(node["kind"].text());
   if (!kind)
-    node["kind"].fail("'" + node["kind"].text() + "' is not a kind of collective");
+    node["kind"].fail("'" + node["kind"].text() + "' is not a valid kind of collective");
   step.kind = *kind;
   step.mesh = node["mesh"].integer();
   if (node.has("target_mesh"))
@@ -206,7 +206,7 @@ Step readStep(const Node &node, int depth) {
     step.action = IfStep{node["condition"].integer(), readSteps(node["then"], depth + 1),
                          readSteps(node["else"], depth + 1)};
   else
-    node["op"].fail("'" + op + "' is not a step");
+    node["op"].fail("'" + op + "' is not a valid step");
   return step;
 }
 
@@ -243,8 +243,8 @@ Program readProgram(const Node &node) {
   program.kernels = node["kernels"].texts();
   // Without them a wrong slot would be an access out of bounds.
   if (!program.kernels.empty() && !node.has("kernel_bytes"))
-    node["kernels"].fail("there are kernels and no 'kernel_bytes', the bounds of what they access; "
-                         "compile the program again");
+    node["kernels"].fail("'kernel_bytes', the bytes that each kernel accesses, is missing; compile "
+                         "the program again");
   if (node.has("kernel_bytes"))
     for (const Node &bytes : node["kernel_bytes"].list())
       program.kernelBytes.push_back(bytes.integers());

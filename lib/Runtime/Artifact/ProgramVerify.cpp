@@ -67,7 +67,7 @@ Status Verifier::checkMeshes() const {
   for (size_t i = 0; i < program.meshes.size(); ++i) {
     TESSERA_RETURN_IF_ERROR(checkMeshItself(program.meshes[i]).in(at("meshes", i)));
     if (!names.insert(program.meshes[i].name).second)
-      return Status::error("two meshes are called '" + program.meshes[i].name + "'")
+      return Status::error("duplicate mesh name '" + program.meshes[i].name + "'")
           .in(at("meshes", i));
   }
   return {};
@@ -183,10 +183,11 @@ Status Verifier::checkLayout(const Mesh &mesh, const Layout &layout, DType dtype
   for (const sharding::PartialAxis &part : layout.partial) {
     TESSERA_RETURN_IF_ERROR(use(part.axis));
     if (part.kind == ReduceKind::avg && !isFloat(dtype))
-      return Status::error("avg of " + std::string(toString(dtype)) + " has no exact value");
+      return Status::error("avg of " + std::string(toString(dtype)) + "; integers have no average");
     ReduceKind first = layout.partial.front().kind;
     if (part.kind != first && !(linear(part.kind) && linear(first)))
-      return Status::error("a layout is partial with different reductions");
+      return Status::error(
+          "a layout is partial with different reductions; only sum and avg can be combined");
   }
   if (!elementCount(layout.localShape()))
     return Status::error("the local shape of a layout is too large");
@@ -233,7 +234,8 @@ Status Verifier::checkArguments() const {
       return Status::error("the range is empty").in(where);
     for (const Home &home : argument.homes) {
       if (home.layout.globalShape != argument.globalShape)
-        return Status::error("a home's layout is of another shape").in(where);
+        return Status::error("the shape of a home's layout differs from that of the argument")
+            .in(where);
       TESSERA_RETURN_IF_ERROR(checkHome(home, Use::write, argument.dtype).in(where));
     }
   }
@@ -249,7 +251,8 @@ Status Verifier::checkResults() const {
     if (result.name.empty() || !names.insert(result.name).second)
       return Status::error("the name '" + result.name + "' is empty or taken").in(where);
     if (result.home.layout.globalShape != result.globalShape)
-      return Status::error("the home's layout is of another shape").in(where);
+      return Status::error("the shape of the home's layout differs from that of the result")
+          .in(where);
     TESSERA_RETURN_IF_ERROR(checkHome(result.home, Use::read, result.dtype).in(where));
     if (!result.feeds)
       continue;

@@ -36,7 +36,7 @@ Status StepVerifier::checkList(const StepList &steps, const std::string &listPat
   for (size_t i = 0; i < steps.size(); ++i)
     TESSERA_RETURN_IF_ERROR(checkStep(steps[i], listPath + "[" + text(i) + "]"));
   if (!open.empty())
-    return Status::error("token " + text(*open.begin()) + " is started here and never waited for")
+    return Status::error("token " + text(*open.begin()) + " is started here and has no wait")
         .in(listPath);
   open.swap(outer);
   return {};
@@ -62,8 +62,8 @@ Status StepVerifier::check(const LaunchStep &launch) {
     return Status::error("kernel " + text(launch.kernel) + " does not exist, the program has " +
                          text(base.program.kernels.size()));
   if (launch.reads < 0 || launch.reads > static_cast<int64_t>(launch.slots.size()))
-    return Status::error("reads " + text(launch.reads) + " of " + text(launch.slots.size()) +
-                         " args");
+    return Status::error("reads is " + text(launch.reads) + "; expected 0 to " +
+                         text(launch.slots.size()) + ", the number of args");
   if (launch.tasks < 1)
     return Status::error("tasks must be positive");
   const std::vector<int64_t> *bytes =
@@ -93,7 +93,7 @@ Status StepVerifier::checkMatrix(int64_t slot, Use use, DType dtype, int64_t bat
                          std::string(toString(buffer.dtype)));
   if (leading < columns || stride < 0)
     return Status::error("leading dimension " + text(leading) + " for " + text(columns) +
-                         " columns, or a negative stride");
+                         " columns, or a negative stride; rows must not overlap");
   if (batch == 0 || rows == 0 || columns == 0)
     return {};
   // Strides are at most the capacity before they are multiplied, so nothing overflows.
@@ -111,7 +111,7 @@ Status StepVerifier::check(const GemmStep &gemm) {
       return Status::error("extent " + text(extent) + " is out of range");
   DType result = gemm.resultDType.value_or(gemm.dtype);
   if (result != gemm.dtype && !(isHalf(gemm.dtype) && result == DType::f32))
-    return Status::error("c_dtype differs from dtype for f16 and bf16 only, and is f32");
+    return Status::error("c_dtype must be dtype, or f32 if dtype is f16 or bf16");
   if (gemm.batch > 1 && gemm.strideC == 0 && gemm.m > 0 && gemm.n > 0)
     return Status::error("stride_c is 0: the batches would overwrite each other");
   TESSERA_RETURN_IF_ERROR(checkMatrix(gemm.a, Use::read, gemm.dtype, gemm.batch,
@@ -159,8 +159,8 @@ static bool writesOnce(const ContractStep &step) {
 
 Status StepVerifier::check(const ContractStep &contract) {
   if (contract.dtype != DType::f32 && !isHalf(contract.dtype))
-    return Status::error("a contraction of " + std::string(toString(contract.dtype)) +
-                         "; f32, f16 and bf16 are contracted");
+    return Status::error("unsupported element type " + std::string(toString(contract.dtype)) +
+                         "; expected f32, f16 or bf16");
   // The offsets of all summands are kept in a table.
   constexpr int64_t kMost = (int64_t(1) << 31) - 1;
   int64_t summands = 1;
@@ -199,10 +199,10 @@ Status StepVerifier::checkEpilogue(const GemmStep &gemm) {
   if (!gemm.hasEpilogue())
     return {};
   if (gemm.dtype != DType::f32 && !isHalf(gemm.dtype))
-    return Status::error("products of " + std::string(toString(gemm.dtype)) +
-                         " have no bias and no epilogue; f32, f16 and bf16 may");
+    return Status::error("a product of " + std::string(toString(gemm.dtype)) +
+                         " cannot have a bias or an epilogue; only f32, f16 and bf16 products can");
   if (gemm.k == 0)
-    return Status::error("a bias or an epilogue of a product with k = 0");
+    return Status::error("a product with k = 0 cannot have a bias or an epilogue");
   if (!gemm.bias)
     return {};
   TESSERA_RETURN_IF_ERROR(checkMatrix(*gemm.bias, Use::read, gemm.resultDType.value_or(gemm.dtype),
@@ -211,7 +211,8 @@ Status StepVerifier::checkEpilogue(const GemmStep &gemm) {
   const Slot &bias = part->slots[*gemm.bias], &c = part->slots[gemm.c];
   if (bias.space == c.space && bias.offset < c.offset + c.bytes &&
       c.offset < bias.offset + bias.bytes)
-    return Status::error("the bias, slot " + text(*gemm.bias) + ", lies within what is written");
+    return Status::error("the bias, slot " + text(*gemm.bias) +
+                         ", overlaps slot c, which the product writes");
   return {};
 }
 
@@ -228,7 +229,7 @@ Status StepVerifier::checkOperand(const Operand &operand, int64_t sourceMesh, in
   sharding::Redistribution move = sharding::redistribute(
       program.meshes[sourceMesh], operand.source, program.meshes[targetMesh], operand.target);
   if (!move.fills.empty() && operand.target.partial.empty())
-    return Status::error("no device holds all that the target needs");
+    return Status::error("the target needs elements that no device holds");
   return {};
 }
 
@@ -239,11 +240,11 @@ Status StepVerifier::check(const CollectiveStep &collective) {
   TESSERA_RETURN_IF_ERROR(
       base.checkAxes(base.program.meshes[collective.mesh], collective.axes).in("axes"));
   if (collective.kind == sharding::CollectiveKind::transfer)
-    return Status::error("a transfer is written as send and recv");
+    return Status::error("a transfer is not a collective step; write it as send and recv");
   if (!collectiveIds.insert(collective.id).second)
     return Status::error("id " + text(collective.id) + " is taken");
   if (collective.operands.empty())
-    return Status::error("a collective without operands");
+    return Status::error("a collective must have at least one operand");
   for (size_t i = 0; i < collective.operands.size(); ++i) {
     const Operand &operand = collective.operands[i];
     std::string where = "operands[" + text(i) + "]";
@@ -269,7 +270,7 @@ Status StepVerifier::check(const TransferStep &transfer) {
   TESSERA_RETURN_IF_ERROR(
       base.checkMeshOfPart(*part, transfer.isSend ? transfer.sourceMesh : transfer.targetMesh));
   if (transfer.operands.empty())
-    return Status::error("a transfer without operands");
+    return Status::error("a transfer must have at least one operand");
   for (size_t i = 0; i < transfer.operands.size(); ++i) {
     const Operand &operand = transfer.operands[i];
     std::string where = "operands[" + text(i) + "]";
@@ -313,7 +314,7 @@ Status StepVerifier::checkTransfers() const {
 
 Status StepVerifier::check(const WaitStep &wait) {
   if (!seenTokens.count(wait.token))
-    return Status::error("token " + text(wait.token) + " is not started before");
+    return Status::error("token " + text(wait.token) + " is not started before this wait");
   open.erase(wait.token);
   return {};
 }

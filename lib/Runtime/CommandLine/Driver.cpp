@@ -123,7 +123,7 @@ private:
     if (options.scheduleSeed == 0 || !backend || backend->readsScheduleSeed)
       return {}; // the session reports an unknown backend
     return Status::error("--schedule-seed " + std::to_string(options.scheduleSeed) +
-                         " is of backend stub, the backend is '" + options.backend + "'");
+                         " applies to backend stub, not to '" + options.backend + "'");
   }
 
   /// Arguments and results are whole on the host.
@@ -190,8 +190,8 @@ private:
         continue;
       auto [it, isNew] = writers.try_emplace(file, writer);
       if (!isNew)
-        return Status::error(writer + ": '" + path + "' is the file of " + it->second +
-                             " already; give each output a file of its own");
+        return Status::error(writer + ": '" + path + "' is already the file of " + it->second +
+                             "; give each output a file of its own");
     }
     return {};
   }
@@ -267,7 +267,8 @@ private:
       }
     report.steps = options.steps.value_or(shortest < 0 ? 1 : shortest);
     if (report.steps < 1)
-      return Status::error("--steps " + std::to_string(report.steps) + ": at least one step");
+      return Status::error("--steps " + std::to_string(report.steps) +
+                           ": expected at least one step");
     if (shortest >= 0 && report.steps > shortest)
       return Status::error("--steps " + std::to_string(report.steps) + ": " +
                            options.streams[which].second + " holds " + std::to_string(shortest) +

@@ -178,18 +178,17 @@ Expected<HostTensor> parseNpy(const std::byte *data, size_t size, const std::str
   TESSERA_RETURN_IF_ERROR(readPrefix(data, size, prefix).in(origin));
   HeaderParser header({reinterpret_cast<const char *>(data) + prefix.headerAt, prefix.headerSize});
   if (!header.parse())
-    return fail("the header is not that of an array of numbers");
+    return fail("the header does not describe an array of numbers");
   if (header.descr.size() < 3)
-    return fail("'" + header.descr + "' is not an element type");
+    return fail("'" + header.descr + "' is not a valid element type");
   if (header.descr[0] == '>')
     return fail("big-endian '" + header.descr + "': save it little-endian");
   std::string_view code = std::string_view(header.descr).substr(1);
   auto it = std::find_if(kCodes.begin(), kCodes.end(), [&](auto &c) { return c.text == code; });
   if (it == kCodes.end())
-    return fail(
-        "element type '" + header.descr +
-        "' is not supported: float64, float32, float16, int64, int32, int16, int8, bool and "
-        "uint16 (as bf16) are");
+    return fail("element type '" + header.descr +
+                "' is not supported; expected float64, float32, float16, int64, int32, int16, "
+                "int8, bool or uint16 (as bf16)");
   auto elements = elementCount(header.shape);
   size_t available = size - prefix.headerAt - prefix.headerSize;
   auto wanted = elements.value_or(0) <= (int64_t(1) << 58)

@@ -37,15 +37,15 @@ Status Executor::readHeld(int64_t part, int64_t position, int64_t slot, std::byt
 }
 
 Expected<std::shared_ptr<DeviceBuffer>> Executor::keepSlot(int64_t, int64_t, int64_t, int64_t) {
-  return Status::error("this backend keeps no copies on its devices");
+  return Status::error("this backend cannot keep values on its devices");
 }
 
 Status Executor::fillSlot(int64_t, int64_t, int64_t, DeviceBuffer &) {
-  return Status::error("this backend keeps no copies on its devices");
+  return Status::error("this backend cannot keep values on its devices");
 }
 
 Status Executor::fillSlotFrom(int64_t, int64_t, int64_t, const std::byte *, int64_t) {
-  return Status::error("this backend takes no memory of devices");
+  return Status::error("this backend does not accept device memory");
 }
 
 Expected<std::vector<const std::byte *>> Executor::readSlots(int64_t part,

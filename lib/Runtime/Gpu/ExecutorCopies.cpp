@@ -28,8 +28,8 @@ Status GpuExecutor::writeSlot(int64_t part, int64_t position, int64_t slot, cons
   if (!issuer)
     return {}; // another process has this device and writes its part
   TESSERA_RETURN_IF_ERROR(beginCopies());
-  return driver().upload({betweenSteps(*issuer), nullptr, "an argument is set", {}},
-                         issuer->slot(slot), data, size);
+  return driver().upload({betweenSteps(*issuer), nullptr, "set argument", {}}, issuer->slot(slot),
+                         data, size);
 }
 
 Expected<std::shared_ptr<DeviceBuffer>> GpuExecutor::keepSlot(int64_t part, int64_t position,
@@ -73,7 +73,7 @@ Status GpuExecutor::fillSlotFrom(int64_t part, int64_t position, int64_t slot,
   };
   TESSERA_RETURN_IF_ERROR(order(others, stream));
   TESSERA_RETURN_IF_ERROR(
-      mine.copy({stream, nullptr, "an argument is set", {}}, issuer->slot(slot), data, size));
+      mine.copy({stream, nullptr, "set argument", {}}, issuer->slot(slot), data, size));
   return order(stream, others); // the owner frees the memory after the copy
 }
 

@@ -250,8 +250,9 @@ std::string Issuer::describeWait() const {
   if (at.op == PlanStep::Op::recv)
     return waitText(*at.step) + missingText(*at.step);
   if (at.op == PlanStep::Op::send)
-    return waitText(*at.step) + " until its last message is taken";
-  return "waits for what decides the step" + (at.step->loc.empty() ? "" : " at " + at.step->loc);
+    return waitText(*at.step) + " until its last message is received";
+  return "waits for the condition of the step" +
+         (at.step->loc.empty() ? "" : " at " + at.step->loc);
 }
 
 /// " for device 1": the devices whose messages are missing.

@@ -101,7 +101,7 @@ Expected<std::shared_ptr<DeviceBuffer>> KeptBuffer::copyOf(const OwnedDriver &ow
     TESSERA_RETURN_IF_ERROR(driver.wait(stream, made->block.used));
   made->block.isUsed = false;
   TESSERA_RETURN_IF_ERROR(
-      driver.copy({stream, nullptr, "a result is kept", {}}, made->block.data, from, bytes));
+      driver.copy({stream, nullptr, "keep result", {}}, made->block.data, from, bytes));
   driver.countKept(bytes);
   TESSERA_RETURN_IF_ERROR(driver.record(made->block.written, stream));
   return std::shared_ptr<DeviceBuffer>(std::move(made));
@@ -118,7 +118,7 @@ Status KeptBuffer::read(std::byte *to) {
     if (!done)
       return done.status();
     if (!*done)
-      return Status::error("a value is kept behind a step that does not end");
+      return Status::error("cannot read a kept value: an earlier step does not end");
   }
   return driver->read(block.device, to, block.data, block.bytes);
 }
@@ -137,7 +137,7 @@ Status KeptBuffer::copyTo(GpuDriver &user, Stream onto, std::byte *to) {
   if (!isOwn && memory->isOpen())
     TESSERA_RETURN_IF_ERROR(driver->waitElsewhere(user, onto, block.written));
   TESSERA_RETURN_IF_ERROR(
-      user.copy({onto, nullptr, "an argument is set", {}}, to, block.data, block.bytes));
+      user.copy({onto, nullptr, "set argument", {}}, to, block.data, block.bytes));
   user.countKept(block.bytes);
   if (isOwn || !memory->isOpen())
     return {};

@@ -311,7 +311,7 @@ Expected<PlanRequest> Group::request(const GroupCall &call) const {
   size_t wanted = isWhole(call.kind) ? 1 : ranks.size();
   if (call.counts.size() != wanted || call.receives.size() != (pairs ? wanted : 0))
     return Status::error(std::to_string(call.counts.size()) + " parts in a group of " +
-                         std::to_string(size) + "; there is one for each rank");
+                         std::to_string(size) + "; give one per rank");
   for (const std::vector<int64_t> *counts : {&call.counts, &call.receives})
     for (int64_t count : *counts)
       if (count < 0)

@@ -88,12 +88,11 @@ openPlugin(const std::string &name, tessera_open_transport open, const JobOption
         reinterpret_cast<const void *>(table.close), reinterpret_cast<const void *>(table.error),
         reinterpret_cast<const void *>(table.hosts)})
     if (!each)
-      return Status::error("backend '" + name + "' lacks a function; only rest may be null");
+      return Status::error("backend '" + name + "' has a null function; only rest may be null");
   if (table.rank != rank || table.size != size)
-    return Status::error("backend '" + name + "' says that this is rank " +
-                         std::to_string(table.rank) + " of " + std::to_string(table.size) +
-                         ", and it is rank " + std::to_string(rank) + " of " +
-                         std::to_string(size));
+    return Status::error("backend '" + name + "' reports rank " + std::to_string(table.rank) +
+                         " of " + std::to_string(table.size) + ", expected rank " +
+                         std::to_string(rank) + " of " + std::to_string(size));
   return std::unique_ptr<Transport>(new PluginTransport(table));
 }
 
@@ -105,7 +104,7 @@ Status loadTransport(const std::string &path) {
   tessera_open_transport open = nullptr;
   const char *name = entry(&open);
   if (!name || !open)
-    return Status::error("'" + path + "' does not name its transport");
+    return Status::error("'" + path + "' gives no name for its transport");
   std::string copy = name;
   return registerTransport(
       copy, [copy, open](const JobOptions &options) { return openPlugin(copy, open, options); });

@@ -145,7 +145,7 @@ Expected<ChosenBackends> chooseBackends(const std::string &given) {
     std::string &place = isHost ? host : chosen.device;
     if ((!isHost && kind != "cuda") || !place.empty())
       return Status::error("backend '" + given +
-                           "'; it is a name, or one for each of 'cpu' and 'cuda', as in "
+                           "'; expected a name, or one for each of 'cpu' and 'cuda', as in "
                            "'cpu:tcp,cuda:nccl'");
     const std::vector<std::string> &own = isHost ? hosts : devices;
     if (isOneOf(isHost ? devices : hosts, name))

@@ -42,7 +42,7 @@ Status checkInPlace(const RankCall &call, int64_t rank, int64_t ranks, const std
     return {};
   return Status::error(std::string(toString(call.kind)) + " of rank " + std::to_string(rank) +
                        " receives " + std::to_string(receive - send) +
-                       " bytes behind where it sends; in place is " +
+                       " bytes after its send buffer; in place requires " +
                        (gathers    ? "receive = send - rank * count"
                         : scatters ? "receive = send + rank * count"
                                    : "receive = send"));

@@ -35,7 +35,7 @@ static Registry &registry() {
     made->backends["stub"] = {"stub", "GPU programs in host memory, in random legal orders",
                               gpu::openStub, nullptr};
     made->backends["vdev"] = {"vdev", "virtual devices on one GPU", gpu::openVdev, nullptr};
-    made->backends["cuda"] = {"cuda", "one process a GPU, through NCCL", gpu::openCuda, nullptr};
+    made->backends["cuda"] = {"cuda", "one process per GPU, through NCCL", gpu::openCuda, nullptr};
     for (auto &[name, backend] : made->backends)
       backend.readsScheduleSeed = name == "stub";
     made->backends["stub"].target = "stub";

@@ -92,9 +92,9 @@ TEST(GpuModule, RejectsEveryInvalidReference) {
       {"only reads", [](GpuModule &m) { m.kernels[0].launches[0].arguments[0].writes = true; }},
       {"which has 256", [](GpuModule &m) { m.kernels[0].launches[0].arguments[0].bytes = 257; }},
       {"within a slot", [](GpuModule &m) { m.kernels[0].launches[0].arguments[0].offset = 64; }},
-      {"of a workspace of 256",
+      {"range of the workspace of 256",
        [](GpuModule &m) { m.kernels[0].launches[0].arguments[1].offset = 256; }},
-      {"of a workspace of 256",
+      {"range of the workspace of 256",
        [](GpuModule &m) { m.kernels[0].launches[0].arguments[1].offset = 4; }},
       {"a workspace of -1", [](GpuModule &m) { m.kernels[0].workspaceBytes = -1; }},
       {"for any architecture", [](GpuModule &m) { m.images.clear(); }},
@@ -153,11 +153,11 @@ TEST(GpuModule, ConvolutionsStayWithinTheirArguments) {
       {"of stride -4", [](GpuConvolution &c) { c.x.strides[2] = -4; }},
       {"of stride 4611686018427387904",
        [](GpuConvolution &c) { c.x.strides[0] = int64_t(1) << 62; }},
-      {"two dimensions beside", [](GpuConvolution &c) { c.x.shape.pop_back(); }},
-      {"2 or 3 dimensions", [](GpuConvolution &c) { c.padding.pop_back(); }},
-      {"1 or more", [](GpuConvolution &c) { c.dilations[0] = 0; }},
-      {"begins within", [](GpuConvolution &c) { c.x.offset = -1; }},
-      {"of i32", [](GpuConvolution &c) { c.dtype = DType::i32; }},
+      {"two more dimensions", [](GpuConvolution &c) { c.x.shape.pop_back(); }},
+      {"2 or 3 spatial dimensions", [](GpuConvolution &c) { c.padding.pop_back(); }},
+      {"at least 1", [](GpuConvolution &c) { c.dilations[0] = 0; }},
+      {"must begin within", [](GpuConvolution &c) { c.x.offset = -1; }},
+      {"unsupported element type i32", [](GpuConvolution &c) { c.dtype = DType::i32; }},
   };
   for (auto &row : table) {
     Artifact artifact = convolutionArtifact();

@@ -179,7 +179,7 @@ TEST_P(GpuFaults, SwappedCollectivesAreFound) {
 TEST_P(GpuFaults, WrongCountsAreFound) {
   RandomProgram program(GetParam());
   expectFound(&PlantedFaults::wrongCount, program.devices, 3,
-              {"different collectives", "in place is", "meets a receive"},
+              {"different collectives", "in place requires", "meets a receive"},
               [&](auto... how) { return program.open(how...); });
 }
 

@@ -140,7 +140,7 @@ TEST(GpuStub, HazardsNameBothSteps) {
     const std::string &text = status.message();
     size_t first = text.find("test.mlir:"), second = text.find("test.mlir:", first + 1);
     named = text.find("hazard:") == 0 && second != std::string::npos &&
-            text.find("neither waits for the other") != std::string::npos;
+            text.find("the two are not ordered") != std::string::npos;
   }
   EXPECT_TRUE(named);
 }
@@ -151,7 +151,7 @@ TEST(GpuStub, SwappedCollectivesAndWrongCountsAreFound) {
   expectFound(&PlantedFaults::swapCollectives, 4, 10,
               {"different collectives", "deadlock", "meets a receive"}, open);
   // An in-place gather with another count is at the wrong address, which is detected first.
-  expectFound(&PlantedFaults::wrongCount, 4, 10, {"different collectives", "in place is"}, open);
+  expectFound(&PlantedFaults::wrongCount, 4, 10, {"different collectives", "in place requires"}, open);
 }
 
 TEST(GpuStub, MismatchesNameBothCalls) {

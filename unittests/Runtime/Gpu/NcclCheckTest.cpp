@@ -119,7 +119,7 @@ TEST_F(NcclCheck, ArgumentsAndInPlaceRules) {
   EXPECT_EQ(allReduce(0, nullptr, buffer, 16), kInvalidUsage);
   EXPECT_TRUE(saidAll({"ncclAllReduce", "64 bytes from a null pointer"})) << said;
   EXPECT_EQ(allReduce(0, buffer, other, 16, 99), kInvalidUsage);
-  EXPECT_TRUE(saidAll({"type 99 is none"})) << said;
+  EXPECT_TRUE(saidAll({"type 99 is not a valid type"})) << said;
   EXPECT_EQ(allReduce(0, buffer, other, 16, kFloat, 12), kInvalidUsage);
   EXPECT_TRUE(saidAll({"operation 12 was not made"})) << said;
   EXPECT_EQ(allReduce(0, buffer, buffer + 4, 16), kInvalidUsage);

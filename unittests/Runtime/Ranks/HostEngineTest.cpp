@@ -153,6 +153,6 @@ TEST(HostEngine, RejectsOverlappingBuffers) {
   Status refused = ranks[0]->engine->call(
       kIssue, 0, 0, {CollectiveKind::all_reduce, DType::f32, ReduceKind::sum, 1, 8, 0}, buffer,
       buffer + 4);
-  EXPECT_EQ(refused.message(), "call, rank 0: all_reduce of rank 0 receives 4 bytes behind where "
-                               "it sends; in place is receive = send");
+  EXPECT_EQ(refused.message(), "call, rank 0: all_reduce of rank 0 receives 4 bytes after its "
+                               "send buffer; in place requires receive = send");
 }

@@ -27,7 +27,7 @@ Status Cublas::open() {
   Status_t status = create(&handle);
   return status == 0
              ? Status()
-             : Status::error("cuBLAS does not start (status " + std::to_string(status) + ")");
+             : Status::error("cannot initialize cuBLAS (status " + std::to_string(status) + ")");
 }
 
 void Cublas::close() {
@@ -80,8 +80,8 @@ Expected<bool> Cublas::multiply(const GemmStep &step, std::byte *pointers, int64
   refused = status != 0;
   if (refused)
     std::fprintf(stderr,
-                 "tessera: warning: cuBLAS does not multiply %lld products of %lld x %lld x %lld "
-                 "in one call (status %d); they are calls of cuBLASLt, which is slower\n",
+                 "tessera: warning: cuBLAS cannot compute %lld products of %lld x %lld x %lld in "
+                 "one call (status %d); using one cuBLASLt call per product, which is slower\n",
                  static_cast<long long>(count), static_cast<long long>(step.m),
                  static_cast<long long>(step.n), static_cast<long long>(step.k), status);
   return !refused;

@@ -40,7 +40,7 @@ Status CublasLt::open() {
   TESSERA_RETURN_IF_ERROR(library.find(preferenceDestroy, "cublasLtMatmulPreferenceDestroy"));
   TESSERA_RETURN_IF_ERROR(library.find(heuristic, "cublasLtMatmulAlgoGetHeuristic"));
   TESSERA_RETURN_IF_ERROR(library.find(matmul, "cublasLtMatmul"));
-  return check(create(&handle), "cuBLASLt does not start");
+  return check(create(&handle), "cannot initialize cuBLASLt");
 }
 
 void CublasLt::close() {
@@ -90,11 +90,12 @@ Status CublasLt::layout(void *&layout, int type, int64_t rows, int64_t columns, 
                         int64_t batch, int64_t stride) {
   TESSERA_RETURN_IF_ERROR(check(layoutCreate(&layout, type, static_cast<uint64_t>(rows),
                                              static_cast<uint64_t>(columns), leading),
-                                "a matrix layout"));
+                                "cannot create a matrix layout"));
   auto count = static_cast<int32_t>(batch);
   TESSERA_RETURN_IF_ERROR(
-      check(layoutSet(layout, kBatchCount, &count, sizeof(count)), "a batch count"));
-  return check(layoutSet(layout, kBatchStride, &stride, sizeof(stride)), "a batch stride");
+      check(layoutSet(layout, kBatchCount, &count, sizeof(count)), "cannot set a batch count"));
+  return check(layoutSet(layout, kBatchStride, &stride, sizeof(stride)),
+               "cannot set a batch stride");
 }
 
 /// Our rows are cuBLASLt's columns, so its bias, one element per row of its result, is added to
@@ -106,11 +107,11 @@ Status CublasLt::setEpilogue(const GemmStep &step, const void *bias, Product &pr
                       : step.epilogue == Epilogue::gelu ? kEpilogueGelu
                                                         : 0;
   epilogue |= bias ? kEpilogueBias : 0;
-  TESSERA_RETURN_IF_ERROR(
-      check(descSet(product.operation, kEpilogue, &epilogue, sizeof(epilogue)), "an epilogue"));
+  TESSERA_RETURN_IF_ERROR(check(descSet(product.operation, kEpilogue, &epilogue, sizeof(epilogue)),
+                                "cannot set an epilogue"));
   if (!bias)
     return {};
-  return check(descSet(product.operation, kBiasPointer, &bias, sizeof(bias)), "a bias");
+  return check(descSet(product.operation, kBiasPointer, &bias, sizeof(bias)), "cannot set a bias");
 }
 
 /// cuBLAS is column-major: our row-major matrices are transposed there, so it computes C^T = B^T
@@ -121,12 +122,12 @@ Status CublasLt::describe(const GemmStep &step, const void *const (&pointers)[4]
   product.isDouble = step.dtype == DType::f64;
   TESSERA_RETURN_IF_ERROR(check(
       descCreate(&product.operation, computeOf(step.dtype), product.isDouble ? kReal64 : kReal32),
-      "a product's description"));
+      "cannot create a matrix product"));
   int32_t first = step.transB, second = step.transA;
-  TESSERA_RETURN_IF_ERROR(
-      check(descSet(product.operation, kTransA, &first, sizeof(first)), "a transposition"));
-  TESSERA_RETURN_IF_ERROR(
-      check(descSet(product.operation, kTransB, &second, sizeof(second)), "a transposition"));
+  TESSERA_RETURN_IF_ERROR(check(descSet(product.operation, kTransA, &first, sizeof(first)),
+                                "cannot set a transposition"));
+  TESSERA_RETURN_IF_ERROR(check(descSet(product.operation, kTransB, &second, sizeof(second)),
+                                "cannot set a transposition"));
   TESSERA_RETURN_IF_ERROR(setEpilogue(step, pointers[3], product));
   TESSERA_RETURN_IF_ERROR(layout(product.b, type, step.transB ? step.k : step.n,
                                  step.transB ? step.n : step.k, step.ldb, step.batch,
@@ -141,29 +142,28 @@ Status CublasLt::describe(const GemmStep &step, const void *const (&pointers)[4]
 /// correct: heuristics have been observed to fail with an internal error during a capture.
 void CublasLt::refuse(const GemmStep &step, Product &product, Status_t status) const {
   product.isPossible = false;
-  std::fprintf(
-      stderr,
-      "tessera: warning: cuBLASLt does not multiply %lld x %lld x %lld %s (%s, status %d); "
-      "a plain kernel does, which is slower\n",
-      static_cast<long long>(step.m), static_cast<long long>(step.n),
-      static_cast<long long>(step.k), std::string(toString(step.dtype)).c_str(),
-      status == 0 || status == kNotSupported ? "it has no algorithm" : "it failed", status);
+  std::fprintf(stderr,
+               "tessera: warning: cuBLASLt cannot multiply %lld x %lld x %lld %s (%s, status %d); "
+               "using a plain kernel, which is slower\n",
+               static_cast<long long>(step.m), static_cast<long long>(step.n),
+               static_cast<long long>(step.k), std::string(toString(step.dtype)).c_str(),
+               status == 0 || status == kNotSupported ? "no algorithm" : "failed", status);
 }
 
 Status CublasLt::choose(const GemmStep &step, const void *const (&pointers)[4], Product &product) {
   void *preference = nullptr;
-  TESSERA_RETURN_IF_ERROR(check(preferenceCreate(&preference), "a preference"));
+  TESSERA_RETURN_IF_ERROR(check(preferenceCreate(&preference), "cannot create a preference"));
   auto bytes = static_cast<uint64_t>(kWorkspaceBytes);
   int found = 0;
-  Status status =
-      check(preferenceSet(preference, kMaxWorkspace, &bytes, sizeof(bytes)), "a workspace");
+  Status status = check(preferenceSet(preference, kMaxWorkspace, &bytes, sizeof(bytes)),
+                        "cannot set the size of the workspace");
   // Its A is our B; C and D are the same.
   const void *const theirs[4] = {pointers[1], pointers[0], pointers[2], pointers[2]};
   for (int i = 0; i < 4 && status.ok(); ++i) {
     auto address = reinterpret_cast<uintptr_t>(theirs[i]) | 256;
     auto alignment = static_cast<uint32_t>(address & (~address + 1));
     status = check(preferenceSet(preference, kAlignmentOfA + i, &alignment, sizeof(alignment)),
-                   "an alignment");
+                   "cannot set an alignment");
   }
   if (status.ok()) {
     // An unsupported product gives an error status or an empty list.

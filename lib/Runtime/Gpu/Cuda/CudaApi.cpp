@@ -10,14 +10,15 @@
 namespace tessera::runtime::gpu {
 
 Status CudaApi::open() {
-  TESSERA_RETURN_IF_ERROR(library.open(
-      {"libcuda.so.1"}, "there is no CUDA driver, which comes with NVIDIA's kernel module"));
+  TESSERA_RETURN_IF_ERROR(
+      library.open({"libcuda.so.1"}, "there is no CUDA driver; install NVIDIA's driver"));
 #define TESSERA_FIND(name, symbol, arguments) TESSERA_RETURN_IF_ERROR(library.find(name, symbol));
   TESSERA_CUDA_FUNCTIONS(TESSERA_FIND)
 #undef TESSERA_FIND
-  TESSERA_RETURN_IF_ERROR(check(init(0), "the CUDA driver does not start"));
-  TESSERA_RETURN_IF_ERROR(check(driverGetVersion(&version), "the CUDA driver's version"));
-  return check(deviceGetCount(&devices), "the number of GPUs");
+  TESSERA_RETURN_IF_ERROR(check(init(0), "cannot initialize the CUDA driver"));
+  TESSERA_RETURN_IF_ERROR(
+      check(driverGetVersion(&version), "cannot get the version of the CUDA driver"));
+  return check(deviceGetCount(&devices), "cannot get the number of GPUs");
 }
 
 Status CudaApi::check(CuResult result, const std::string &what) const {

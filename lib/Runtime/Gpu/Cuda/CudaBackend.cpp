@@ -44,11 +44,11 @@ Status compareCards(const std::vector<std::string> &texts, int ncclVersion,
     for (size_t j = 0; j < i; ++j)
       if (std::memcmp(&cards[i].gpu, &cards[j].gpu, sizeof(CuUuid)) == 0 &&
           ncclVersion < Nccl::kManyRanksAGpu)
-        return Status::error("ranks " + std::to_string(j) + " and " + std::to_string(i) +
-                             " are both on the " + cards[i].gpuName + " of " + cards[i].hostName +
-                             ", NCCL " + ncclText +
-                             " takes one rank a GPU; give each rank its own GPU, or use NCCL >= "
-                             "2.30 with NCCL_MULTI_RANK_GPU_ENABLE=1, or the backend 'vdev'");
+        return Status::error(
+            "ranks " + std::to_string(j) + " and " + std::to_string(i) + " are both on the " +
+            cards[i].gpuName + " of " + cards[i].hostName + ", NCCL " + ncclText +
+            " supports one rank per GPU; give each rank its own GPU, or use NCCL >= "
+            "2.30 with NCCL_MULTI_RANK_GPU_ENABLE=1, or the backend 'vdev'");
   }
   return {};
 }
@@ -117,7 +117,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
     return Status::error("the program has " + std::to_string(program.numDevices()) +
                          " devices and " + std::to_string(rank->size) +
                          (rank->size == 1 ? " process runs" : " processes run") +
-                         "; start one process a GPU, " + std::to_string(program.numDevices()) +
+                         "; start one process per GPU, " + std::to_string(program.numDevices()) +
                          " of them, with a launcher that sets rank variables (mpirun, srun, "
                          "torchrun, or TESSERA_RANK, TESSERA_SIZE and TESSERA_LOCAL_RANK)");
   // The limit on waits of ranks for each other, and for NCCL.

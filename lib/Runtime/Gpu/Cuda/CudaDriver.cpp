@@ -36,19 +36,25 @@ Status CudaDriver::open(int64_t ordinal) {
                          " (a process takes the GPU of its local rank)");
   number = ordinal;
   CuDevice device = 0;
-  TESSERA_RETURN_IF_ERROR(api.check(api.deviceGet(&device, static_cast<int>(ordinal)), "a GPU"));
-  char text[256] = {};
-  TESSERA_RETURN_IF_ERROR(api.check(api.deviceGetName(text, sizeof(text) - 1, device), "its name"));
-  name = text;
-  TESSERA_RETURN_IF_ERROR(api.check(api.deviceGetUuid(&id, device), "its identity"));
-  TESSERA_RETURN_IF_ERROR(api.check(
-      api.deviceGetAttribute(&major, kCuComputeCapabilityMajor, device), "its architecture"));
-  TESSERA_RETURN_IF_ERROR(api.check(
-      api.deviceGetAttribute(&minor, kCuComputeCapabilityMinor, device), "its architecture"));
   TESSERA_RETURN_IF_ERROR(
-      api.check(api.deviceGetAttribute(&processors, kCuProcessors, device), "its processors"));
-  TESSERA_RETURN_IF_ERROR(api.check(api.primaryCtxRetain(&context, device), "GPU " + name));
-  return api.check(api.ctxSetCurrent(context), "GPU " + name);
+      api.check(api.deviceGet(&device, static_cast<int>(ordinal)), "cannot open a GPU"));
+  char text[256] = {};
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.deviceGetName(text, sizeof(text) - 1, device), "cannot get the name of a GPU"));
+  name = text;
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.deviceGetUuid(&id, device), "cannot get the identity of a GPU"));
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.deviceGetAttribute(&major, kCuComputeCapabilityMajor, device),
+                "cannot get the architecture of a GPU"));
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.deviceGetAttribute(&minor, kCuComputeCapabilityMinor, device),
+                "cannot get the architecture of a GPU"));
+  TESSERA_RETURN_IF_ERROR(api.check(api.deviceGetAttribute(&processors, kCuProcessors, device),
+                                    "cannot get the processors of a GPU"));
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.primaryCtxRetain(&context, device), "cannot use GPU " + name));
+  return api.check(api.ctxSetCurrent(context), "cannot use GPU " + name);
 }
 
 CudaDriver::~CudaDriver() {
@@ -87,8 +93,9 @@ Expected<CuPointer> CudaDriver::allocateMemory(int64_t bytes) {
     return pointer;
   size_t free = 0, total = 0;
   (void)api.memGetInfo(&free, &total);
-  return Status::error("a device needs " + std::to_string(bytes) + " bytes, " + name + " has " +
-                       std::to_string(free) + " of " + std::to_string(total) + " free");
+  return Status::error("a device of the program needs " + std::to_string(bytes) + " bytes, " +
+                       name + " has " + std::to_string(free) + " of " + std::to_string(total) +
+                       " free");
 }
 
 Expected<std::byte *> CudaDriver::allocateKept(int64_t, int64_t bytes) {
@@ -120,14 +127,15 @@ Expected<std::byte *> CudaDriver::allocate(int64_t device, int64_t bytes) {
   }
   claims.emplace_back(device, nullptr, bytes);
   writes = true;
-  TESSERA_RETURN_IF_ERROR(api.check(api.memsetD8(pointer, 0, size), "memory is zeroed"));
+  TESSERA_RETURN_IF_ERROR(api.check(api.memsetD8(pointer, 0, size), "cannot zero memory"));
   return reinterpret_cast<std::byte *>(pointer);
 }
 
 Expected<Stream> CudaDriver::createStream(int64_t device, std::string) {
   ++counted.streams;
   CuStream stream = nullptr;
-  TESSERA_RETURN_IF_ERROR(api.check(api.streamCreate(&stream, kCuStreamNonBlocking), "a stream"));
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.streamCreate(&stream, kCuStreamNonBlocking), "cannot create a stream"));
   streams.push_back(stream);
   deviceOf[reinterpret_cast<Stream>(stream)] = device;
   return reinterpret_cast<Stream>(stream);
@@ -149,25 +157,26 @@ Status CudaDriver::endTimed(const Issue &issue) {
 Expected<Event> CudaDriver::createEvent(int64_t) {
   ++counted.events;
   CuEvent event = nullptr;
-  TESSERA_RETURN_IF_ERROR(api.check(api.eventCreate(&event, kCuEventDisableTiming), "an event"));
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.eventCreate(&event, kCuEventDisableTiming), "cannot create an event"));
   events.push_back(event);
   return reinterpret_cast<Event>(event);
 }
 
 Status CudaDriver::record(Event event, Stream stream) {
   ++counted.records;
-  return api.check(api.eventRecord(cu(event), cu(stream)), "an event is recorded");
+  return api.check(api.eventRecord(cu(event), cu(stream)), "cannot record an event");
 }
 
 Status CudaDriver::wait(Stream stream, Event event) {
   ++counted.waits;
-  return api.check(api.streamWaitEvent(cu(stream), cu(event), 0), "a stream waits for an event");
+  return api.check(api.streamWaitEvent(cu(stream), cu(event), 0), "cannot wait for an event");
 }
 
 Expected<bool> CudaDriver::isDone(Event event) {
   CuResult state = api.eventQuery(cu(event));
   if (state != kCuNotReady)
-    TESSERA_RETURN_IF_ERROR(api.check(state, "the GPU"));
+    TESSERA_RETURN_IF_ERROR(api.check(state, "the GPU failed"));
   return state != kCuNotReady;
 }
 
@@ -178,18 +187,19 @@ Status CudaDriver::copy(Issue issue, std::byte *to, const std::byte *from, int64
   return timed(issue, [&] {
     return api.check(
         api.memcpyDtoDAsync(cu(to), cu(from), static_cast<size_t>(bytes), cu(issue.stream)),
-        "a copy");
+        "cannot copy");
   });
 }
 
 Status CudaDriver::setIndex(Issue issue, std::byte *to, int64_t value) {
   ++counted.launches;
   auto bits = static_cast<uint64_t>(value);
-  TESSERA_RETURN_IF_ERROR(api.check(
-      api.memsetD32Async(cu(to), static_cast<unsigned>(bits), 1, cu(issue.stream)), "an index"));
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.memsetD32Async(cu(to), static_cast<unsigned>(bits), 1, cu(issue.stream)),
+                "cannot set an index"));
   return api.check(
       api.memsetD32Async(cu(to) + 4, static_cast<unsigned>(bits >> 32), 1, cu(issue.stream)),
-      "an index");
+      "cannot set an index");
 }
 
 Status CudaDriver::move(Issue issue, MoveJob job) {
@@ -245,7 +255,7 @@ Status CudaDriver::launch(Issue issue, const LaunchStep &step, std::vector<void 
                                    dim(each.grid[2]), dim(each.block[0]), dim(each.block[1]),
                                    dim(each.block[2]), dim(each.sharedBytes), cu(issue.stream),
                                    parameters.data(), nullptr),
-                  "kernel " + each.symbol));
+                  "cannot launch kernel " + each.symbol));
   }
   return endTimed(issue);
 }
@@ -277,7 +287,7 @@ Status CudaDriver::gemm(Issue issue, const GemmStep &step, const void *a, const 
     void *parameters[] = {&arguments};
     return api.check(api.launchKernel(gemmKernel, blocks, 1, 1, kThreads, 1, 1, 0, cu(issue.stream),
                                       parameters, nullptr),
-                     "a matrix product");
+                     "cannot launch a matrix product");
   });
 }
 
@@ -287,7 +297,8 @@ Status CudaDriver::prepareGroup(int64_t device, const GemmStep &step,
   if (!CublasLt::multiplies(step.dtype) || step.k == 0 || step.batch * step.m * step.n == 0)
     return {};
   if (Status opened = triedBatched ? Status() : batched.open(); !opened.ok())
-    std::fprintf(stderr, "tessera: warning: %s; without it they are a call of cuBLASLt each\n",
+    std::fprintf(stderr,
+                 "tessera: warning: %s; without it, one cuBLASLt call per product is used\n",
                  opened.message().c_str());
   triedBatched = true;
   if (!batched.isOpen())
@@ -322,15 +333,17 @@ Expected<bool> CudaDriver::gemmGroup(Issue issue, const GemmStep &step,
 }
 
 Status CudaDriver::beginCapture(Stream origin) {
-  return api.check(api.streamBeginCapture(cu(origin), kCuCaptureThreadLocal), "a capture begins");
+  return api.check(api.streamBeginCapture(cu(origin), kCuCaptureThreadLocal),
+                   "cannot begin a capture");
 }
 
 Expected<Graph> CudaDriver::endCapture(Stream origin) {
   ++counted.graphs;
   CuGraph graph = nullptr;
   CuGraphExec ready = nullptr;
-  TESSERA_RETURN_IF_ERROR(api.check(api.streamEndCapture(cu(origin), &graph), "a capture ends"));
-  Status made = api.check(api.graphInstantiate(&ready, graph, 0), "a graph is made");
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.streamEndCapture(cu(origin), &graph), "cannot end a capture"));
+  Status made = api.check(api.graphInstantiate(&ready, graph, 0), "cannot create a graph");
   (void)api.graphDestroy(graph);
   if (!made.ok())
     return made;
@@ -340,14 +353,15 @@ Expected<Graph> CudaDriver::endCapture(Stream origin) {
 
 Status CudaDriver::launchGraph(Graph graph, Stream stream) {
   ++counted.graphLaunches;
-  return api.check(api.graphLaunch(reinterpret_cast<CuGraphExec>(graph), cu(stream)), "a graph");
+  return api.check(api.graphLaunch(reinterpret_cast<CuGraphExec>(graph), cu(stream)),
+                   "cannot launch a graph");
 }
 
 template <typename Ask> Status CudaDriver::waitUntil(Ask ask) {
   for (int64_t asked = 0;; ++asked) {
     CuResult state = ask();
     if (state != kCuNotReady)
-      return api.check(state, "the GPU");
+      return api.check(state, "the GPU failed");
     if (whileWaiting && asked % 1000 == 999)
       TESSERA_RETURN_IF_ERROR(whileWaiting());
     if (asked > 100)
@@ -362,7 +376,7 @@ Expected<bool> CudaDriver::synchronize(Stream stream, bool forStep) {
     TESSERA_RETURN_IF_ERROR(waitUntil([&] { return api.streamQuery(cu(stream)); }));
     return true;
   }
-  TESSERA_RETURN_IF_ERROR(api.check(api.streamSynchronize(cu(stream)), "the GPU"));
+  TESSERA_RETURN_IF_ERROR(api.check(api.streamSynchronize(cu(stream)), "the GPU failed"));
   return true;
 }
 
@@ -372,7 +386,7 @@ Expected<bool> CudaDriver::synchronize(Stream stream, bool forStep) {
 Status CudaDriver::finishWrites() {
   if (!writes)
     return {};
-  TESSERA_RETURN_IF_ERROR(api.check(api.streamSynchronize(nullptr), "copies to the GPU"));
+  TESSERA_RETURN_IF_ERROR(api.check(api.streamSynchronize(nullptr), "cannot copy to the GPU"));
   writes = false;
   return {};
 }
@@ -380,7 +394,8 @@ Status CudaDriver::finishWrites() {
 Status CudaDriver::write(int64_t, std::byte *to, const std::byte *from, int64_t bytes) {
   writes = true;
   counted.hostToDevice += bytes;
-  return api.check(api.memcpyHtoD(cu(to), from, static_cast<size_t>(bytes)), "a copy to the GPU");
+  return api.check(api.memcpyHtoD(cu(to), from, static_cast<size_t>(bytes)),
+                   "cannot copy to the GPU");
 }
 
 /// A copy from pageable memory would wait for all earlier work of the stream. A copy from the ring
@@ -392,11 +407,11 @@ Status CudaDriver::upload(Issue issue, std::byte *to, const std::byte *from, int
     void *memory = nullptr;
     TESSERA_RETURN_IF_ERROR(
         api.check(api.memHostAlloc(&memory, PinnedRing::kChunk * PinnedRing::kChunks, 0),
-                  "pinned memory of the host"));
+                  "cannot allocate pinned host memory"));
     ring.memory = static_cast<std::byte *>(memory);
     for (CuEvent &event : ring.copied) {
       TESSERA_RETURN_IF_ERROR(
-          api.check(api.eventCreate(&event, kCuEventDisableTiming), "an event"));
+          api.check(api.eventCreate(&event, kCuEventDisableTiming), "cannot create an event"));
       events.push_back(event);
     }
   }
@@ -409,9 +424,9 @@ Status CudaDriver::upload(Issue issue, std::byte *to, const std::byte *from, int
       std::byte *staged = ring.memory + chunk * PinnedRing::kChunk;
       std::copy_n(from, size, staged);
       TESSERA_RETURN_IF_ERROR(api.check(api.memcpyHtoDAsync(cu(to), staged, size, cu(issue.stream)),
-                                        "a copy to the GPU"));
+                                        "cannot copy to the GPU"));
       TESSERA_RETURN_IF_ERROR(
-          api.check(api.eventRecord(event, cu(issue.stream)), "an event is recorded"));
+          api.check(api.eventRecord(event, cu(issue.stream)), "cannot record an event"));
       from += size, to += size, left -= size;
     }
     return {};
@@ -420,15 +435,16 @@ Status CudaDriver::upload(Issue issue, std::byte *to, const std::byte *from, int
 
 /// Drivers of one process share a context for each GPU.
 Status CudaDriver::waitElsewhere(GpuDriver &, Stream stream, Event event) {
-  return api.check(api.streamWaitEvent(cu(stream), cu(event), 0), "a stream waits for an event");
+  return api.check(api.streamWaitEvent(cu(stream), cu(event), 0), "cannot wait for an event");
 }
 Status CudaDriver::recordElsewhere(GpuDriver &, Event event, Stream stream) {
-  return api.check(api.eventRecord(cu(event), cu(stream)), "an event is recorded");
+  return api.check(api.eventRecord(cu(event), cu(stream)), "cannot record an event");
 }
 
 Status CudaDriver::read(int64_t, std::byte *to, const std::byte *from, int64_t bytes) {
   counted.deviceToHost += bytes;
-  return api.check(api.memcpyDtoH(to, cu(from), static_cast<size_t>(bytes)), "a copy from the GPU");
+  return api.check(api.memcpyDtoH(to, cu(from), static_cast<size_t>(bytes)),
+                   "cannot copy from the GPU");
 }
 
 } // namespace tessera::runtime::gpu

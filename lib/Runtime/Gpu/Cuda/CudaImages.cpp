@@ -93,7 +93,7 @@ void CudaDriver::prepareConvolutions(const GpuModule &module) {
   if (std::none_of(module.kernels.begin(), module.kernels.end(), isConvolution))
     return;
   if (Status opened = dnn.open(); !opened.ok()) {
-    std::fprintf(stderr, "tessera: remark: %s; without it kernels of tessera compute them\n",
+    std::fprintf(stderr, "tessera: remark: %s; without it, Tessera's kernels are used\n",
                  opened.message().c_str());
     return;
   }
@@ -107,7 +107,7 @@ void CudaDriver::prepareConvolutions(const GpuModule &module) {
     }
     std::fprintf(stderr,
                  "tessera: remark: cuDNN has no exact engine for a convolution of %s by %s (status "
-                 "%d); a kernel of tessera computes it\n",
+                 "%d); using a kernel of Tessera\n",
                  shapeText(kernel.convolution->x.shape).c_str(),
                  shapeText(kernel.convolution->w.shape).c_str(), status);
   }
@@ -118,8 +118,8 @@ static Status tooNew(const std::string &arch, const CudaApi &api, const std::str
                      CuResult said) {
   int number = numberOf(arch, "compute_");
   return Status::error(
-      "the driver of " + gpu + " is of CUDA " + std::to_string(api.version / 1000) + "." +
-      std::to_string(api.version % 1000 / 10) + " and does not take the code for " + arch +
+      "the CUDA driver of " + gpu + " supports CUDA " + std::to_string(api.version / 1000) + "." +
+      std::to_string(api.version % 1000 / 10) + " and does not load the code for " + arch +
       " (CUDA error " + std::to_string(said) + "); install a later driver, or compile " +
       (number ? "for the GPU itself, --arch sm_" + std::to_string(number) + " or later"
               : std::string("PTX, --arch compute_80")));
@@ -137,11 +137,13 @@ Status CudaDriver::loadImages(const GpuModule &module) {
     CuResult loadedAs = api.moduleLoadData(&opened, text.data());
     if (loadedAs == kCuInvalidImage || loadedAs == kCuNoBinary || loadedAs == kCuUnsupportedPtx)
       return tooNew(image->arch, api, name, loadedAs);
-    TESSERA_RETURN_IF_ERROR(api.check(loadedAs, "the code for " + image->arch + " on " + name));
+    TESSERA_RETURN_IF_ERROR(
+        api.check(loadedAs, "cannot load the code for " + image->arch + " on " + name));
     modules.push_back(opened);
     for (const std::string &symbol : image->symbols)
-      TESSERA_RETURN_IF_ERROR(api.check(
-          api.moduleGetFunction(&functions[symbol], opened, symbol.c_str()), "kernel " + symbol));
+      TESSERA_RETURN_IF_ERROR(
+          api.check(api.moduleGetFunction(&functions[symbol], opened, symbol.c_str()),
+                    "cannot find kernel " + symbol));
   }
   constexpr int64_t kStaticLimit = 48 << 10; // more needs a function attribute
   for (const GpuKernel &kernel : module.kernels) {
@@ -151,7 +153,7 @@ Status CudaDriver::loadImages(const GpuModule &module) {
       if (each.sharedBytes > kStaticLimit)
         TESSERA_RETURN_IF_ERROR(api.check(api.funcSetAttribute(list.back(), kCuMaxDynamicShared,
                                                                static_cast<int>(each.sharedBytes)),
-                                          "shared memory of " + each.symbol));
+                                          "cannot set the shared memory of kernel " + each.symbol));
     }
     workspaceBytes = std::max(workspaceBytes, kernel.workspaceBytes);
   }
@@ -162,7 +164,7 @@ Status CudaDriver::findKernels() {
   auto find = [&](const char *ptx, const char *name, CuFunction &function) {
     CuModule opened = nullptr;
     TESSERA_RETURN_IF_ERROR(
-        api.check(api.moduleLoadData(&opened, ptx), "the kernel " + std::string(name)));
+        api.check(api.moduleLoadData(&opened, ptx), "cannot load kernel " + std::string(name)));
     modules.push_back(opened);
     return api.check(api.moduleGetFunction(&function, opened, name), name);
   };
@@ -231,9 +233,9 @@ Status describeMove(const MoveJob &job, MoveArguments &arguments) {
       job.targets.size() > kMaxMoveEnds)
     return Status::error("a box of " + std::to_string(strides.extents.size()) + " loops, " +
                          std::to_string(job.sources.size()) + " sources and " +
-                         std::to_string(job.targets.size()) + " targets; a kernel takes " +
-                         std::to_string(kMaxMoveLoops) + " loops and " +
-                         std::to_string(kMaxMoveEnds) + " of each");
+                         std::to_string(job.targets.size()) +
+                         " targets; a kernel supports at most " + std::to_string(kMaxMoveLoops) +
+                         " loops and " + std::to_string(kMaxMoveEnds) + " of each");
   arguments.mode = job.sources.empty() ? kMoveFill : reduces(job) ? kMoveReduce : kMoveCopy;
   int64_t width = arguments.mode == kMoveCopy ? widthOf(job, size) : size;
   auto scaled = [&](int64_t elements) { return elements * size / width; };

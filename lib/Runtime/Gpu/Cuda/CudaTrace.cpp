@@ -16,15 +16,16 @@ CudaTrace::~CudaTrace() {
 
 Expected<CuEvent> CudaTrace::recorded(CuStream stream) {
   CuEvent event = nullptr;
-  TESSERA_RETURN_IF_ERROR(api.check(api.eventCreate(&event, 0), "an event with a time"));
+  TESSERA_RETURN_IF_ERROR(api.check(api.eventCreate(&event, 0), "cannot create a timed event"));
   events.push_back(event);
-  TESSERA_RETURN_IF_ERROR(api.check(api.eventRecord(event, stream), "an event is recorded"));
+  TESSERA_RETURN_IF_ERROR(api.check(api.eventRecord(event, stream), "cannot record an event"));
   return event;
 }
 
 Status CudaTrace::start() {
   CuStream stream = nullptr;
-  TESSERA_RETURN_IF_ERROR(api.check(api.streamCreate(&stream, kCuStreamNonBlocking), "a stream"));
+  TESSERA_RETURN_IF_ERROR(
+      api.check(api.streamCreate(&stream, kCuStreamNonBlocking), "cannot create a stream"));
   auto event = recorded(stream);
   if (!event)
     return event.status();
@@ -62,8 +63,8 @@ Expected<std::vector<Track>> CudaTrace::tracks(int64_t devices) {
   std::vector<Track> tracks(static_cast<size_t>(devices));
   auto since = [&](CuEvent event, int64_t &nanoseconds) {
     float milliseconds = 0;
-    Status status =
-        api.check(api.eventElapsedTime(&milliseconds, origin, event), "the time of an event");
+    Status status = api.check(api.eventElapsedTime(&milliseconds, origin, event),
+                              "cannot get the time of an event");
     nanoseconds = static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6);
     return status;
   };

@@ -39,9 +39,9 @@ constexpr OperationForm kForms[] = {
 Status Cudnn::open() {
   if (isOpen())
     return {};
-  TESSERA_RETURN_IF_ERROR(library.open({"libcudnn.so.9", "libcudnn.so"},
-                                       "convolutions are faster with cuDNN 9, which NVIDIA offers "
-                                       "beside the CUDA toolkit"));
+  TESSERA_RETURN_IF_ERROR(
+      library.open({"libcudnn.so.9", "libcudnn.so"},
+                   "convolutions are faster with cuDNN 9, which is not part of the CUDA toolkit"));
   TESSERA_RETURN_IF_ERROR(library.find(create, "cudnnCreate"));
   TESSERA_RETURN_IF_ERROR(library.find(destroy, "cudnnDestroy"));
   TESSERA_RETURN_IF_ERROR(library.find(setStream, "cudnnSetStream"));
@@ -55,7 +55,7 @@ Status Cudnn::open() {
   if (status == 0)
     return {};
   handle = nullptr;
-  return Status::error("cuDNN does not start (status " + std::to_string(status) + ")");
+  return Status::error("cannot initialize cuDNN (status " + std::to_string(status) + ")");
 }
 
 void Cudnn::close() {
@@ -274,7 +274,8 @@ Expected<bool> Cudnn::convolve(const GpuConvolution &convolution, const std::vec
   if (builder.status == 0)
     builder.note(execute(handle, known->second.plan, pack));
   if (builder.status != 0)
-    return Status::error("cuDNN does not convolve (status " + std::to_string(builder.status) + ")");
+    return Status::error("cuDNN failed to compute a convolution (status " +
+                         std::to_string(builder.status) + ")");
   return true;
 }
 

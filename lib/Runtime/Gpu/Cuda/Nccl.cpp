@@ -27,7 +27,8 @@ void Nccl::close() {
   auto closeOne = [&](NcclComm &comm) {
     if (!comm)
       return true;
-    if (!finalizeFn || !destroyFn || !check(finalizeFn(comm), comm, "a communicator closes").ok())
+    if (!finalizeFn || !destroyFn ||
+        !check(finalizeFn(comm), comm, "cannot finalize a communicator").ok())
       return false;
     return destroyFn(std::exchange(comm, nullptr)) == kNcclSuccess;
   };
@@ -59,7 +60,7 @@ Status Nccl::progress() {
                   (state == kNcclSuccess || state == kNcclInProgress)))
       continue;
     Status failed =
-        check(state == kNcclSuccess ? kNcclInternalError : state, nullptr, "a collective");
+        check(state == kNcclSuccess ? kNcclInternalError : state, nullptr, "a collective failed");
     abortAll();
     return failed;
   }
@@ -81,7 +82,7 @@ Status Nccl::check(int result, NcclComm comm, const std::string &what) {
     if (asked != kNcclSuccess)
       result = asked;
     if (result == kNcclInProgress && std::chrono::steady_clock::now() > deadline)
-      return Status::error(what + ": other ranks did not come within " +
+      return Status::error(what + ": no answer from other ranks within " +
                            std::to_string(static_cast<int>(seconds)) + " s (rank " +
                            std::to_string(self.rank) + " of " + std::to_string(self.size) + ")");
     if (result == kNcclInProgress && peersRun)
@@ -97,7 +98,7 @@ Status Nccl::check(int result, NcclComm comm, const std::string &what) {
 Status Nccl::join(Rendezvous &rendezvous) {
   NcclUniqueId id{};
   if (self.rank == 0)
-    TESSERA_RETURN_IF_ERROR(check(getUniqueIdFn(&id), nullptr, "a unique id"));
+    TESSERA_RETURN_IF_ERROR(check(getUniqueIdFn(&id), nullptr, "cannot create a unique id"));
   auto ids = rendezvous.allGather(std::string(id.bytes, sizeof(id.bytes)));
   if (!ids)
     return ids.status();
@@ -107,7 +108,7 @@ Status Nccl::join(Rendezvous &rendezvous) {
   NcclConfig options = config();
   int result =
       initRankFn(&world, static_cast<int>(self.size), id, static_cast<int>(self.rank), &options);
-  return check(result, world, "the communicator of all ranks");
+  return check(result, world, "cannot create the communicator of all ranks");
 }
 
 /// One split: the color is the group; ranks without a group have no color.
@@ -123,10 +124,11 @@ Nccl::makeCommunicators(const std::vector<std::vector<int64_t>> &groups,
   for (size_t i = 0; i < groups.size(); ++i)
     if (std::binary_search(groups[i].begin(), groups[i].end(), self.rank))
       color = static_cast<int>(i);
-  TESSERA_RETURN_IF_ERROR(check(splitFn(world, color, key, &made, &options), world,
-                                "communicators of " + std::to_string(groups.size()) + " groups"));
+  TESSERA_RETURN_IF_ERROR(
+      check(splitFn(world, color, key, &made, &options), world,
+            "cannot create communicators of " + std::to_string(groups.size()) + " groups"));
   if (made)
-    TESSERA_RETURN_IF_ERROR(check(kNcclInProgress, made, "a communicator"));
+    TESSERA_RETURN_IF_ERROR(check(kNcclInProgress, made, "cannot create a communicator"));
   std::vector<int64_t> result;
   for (size_t i = 0; i < groups.size(); ++i) {
     result.push_back(static_cast<int64_t>(communicators.size()));
@@ -166,7 +168,7 @@ Expected<int> Nccl::operationOf(const RankCall &call, int64_t communicator) {
   int made = kNcclSum;
   TESSERA_RETURN_IF_ERROR(check(makePreMulSumFn(&made, scalar, typeOf(call.dtype),
                                                 kNcclScalarOnHost, communicators[communicator]),
-                                communicators[communicator], "a sum with a factor"));
+                                communicators[communicator], "cannot create a scaled sum"));
   scaledSums.emplace(key, made);
   return made;
 }
@@ -208,7 +210,7 @@ Status Nccl::call(Issue issue, int64_t communicator, int64_t, const RankCall &ca
 Status Nccl::exchange(Issue issue, int64_t communicator, int64_t,
                       std::vector<RankMessage> messages) {
   NcclComm comm = communicators[communicator];
-  TESSERA_RETURN_IF_ERROR(check(groupStartFn(), nullptr, "a group begins"));
+  TESSERA_RETURN_IF_ERROR(check(groupStartFn(), nullptr, "cannot start a group"));
   int result = kNcclSuccess;
   for (const RankMessage &each : messages) {
     auto bytes = static_cast<size_t>(each.bytes);
@@ -223,7 +225,7 @@ Status Nccl::exchange(Issue issue, int64_t communicator, int64_t,
 }
 
 Status Nccl::beginCalls() {
-  TESSERA_RETURN_IF_ERROR(check(groupStartFn(), nullptr, "a group begins"));
+  TESSERA_RETURN_IF_ERROR(check(groupStartFn(), nullptr, "cannot start a group"));
   grouping = true;
   return {};
 }
@@ -250,8 +252,9 @@ Status Nccl::registerBuffer(std::byte *data, int64_t bytes, const std::vector<in
     void *handle = nullptr;
     if (windowFn && std::find(own.begin(), own.end(), data) != own.end()) {
       // All members call this. A machine without such memory gives a null window.
-      TESSERA_RETURN_IF_ERROR(check(windowFn(comm, data, size, &handle, kNcclSymmetric), comm,
-                                    "a window of " + std::to_string(bytes) + " bytes"));
+      TESSERA_RETURN_IF_ERROR(
+          check(windowFn(comm, data, size, &handle, kNcclSymmetric), comm,
+                "cannot register a window of " + std::to_string(bytes) + " bytes"));
       if (handle)
         continue;
     }

@@ -28,7 +28,9 @@ Status NcclApi::openLibrary() {
   library.findOptional(memFreeFn, "ncclMemFree");
   library.findOptional(windowFn, "ncclCommWindowRegister");
   int result = getVersionFn(&found);
-  return result == kNcclSuccess ? Status() : Status::error("NCCL's version: " + describe(result));
+  return result == kNcclSuccess
+             ? Status()
+             : Status::error("cannot get the version of NCCL: " + describe(result));
 }
 
 std::optional<int> ncclTypeOf(DType dtype, bool isUnsigned) {

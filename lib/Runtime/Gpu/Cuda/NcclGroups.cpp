@@ -61,11 +61,15 @@ Status NcclGroups::openDevice(int64_t localRank) {
                          std::to_string(cuda.devices) +
                          " (a process takes the GPU of its local rank)");
   CuDevice device = 0;
-  TESSERA_RETURN_IF_ERROR(cuda.check(cuda.deviceGet(&device, static_cast<int>(ordinal)), "a GPU"));
-  TESSERA_RETURN_IF_ERROR(cuda.check(cuda.primaryCtxRetain(&context, device), "a GPU's context"));
+  TESSERA_RETURN_IF_ERROR(
+      cuda.check(cuda.deviceGet(&device, static_cast<int>(ordinal)), "cannot open a GPU"));
+  TESSERA_RETURN_IF_ERROR(
+      cuda.check(cuda.primaryCtxRetain(&context, device), "cannot use the context of a GPU"));
   TESSERA_RETURN_IF_ERROR(enter());
-  TESSERA_RETURN_IF_ERROR(cuda.check(cuda.streamCreate(&copies, kCuStreamNonBlocking), "a stream"));
-  TESSERA_RETURN_IF_ERROR(cuda.check(cuda.eventCreate(&ready, kCuEventDisableTiming), "an event"));
+  TESSERA_RETURN_IF_ERROR(
+      cuda.check(cuda.streamCreate(&copies, kCuStreamNonBlocking), "cannot create a stream"));
+  TESSERA_RETURN_IF_ERROR(
+      cuda.check(cuda.eventCreate(&ready, kCuEventDisableTiming), "cannot create an event"));
   return openLibrary();
 }
 
@@ -83,11 +87,11 @@ Status NcclGroups::supports(const GroupCall &call) const {
   if (!reduces(call.kind))
     return {};
   if (!typeOf(call.type))
-    return Status::error("NCCL does not reduce " + call.type.text() +
-                         "; it has floats, and integers of 8, 32 and 64 bits");
+    return Status::error("NCCL does not support reductions of " + call.type.text() +
+                         "; expected a float, or an integer of 8, 32 or 64 bits");
   if (operationOf(call.type, call.reduction) < 0)
     return Status::error("NCCL has no reduction '" + std::string(toString(call.reduction)) +
-                         "' of " + call.type.text() + "; it has sum, avg, max, min and prod");
+                         "' of " + call.type.text() + "; expected sum, avg, max, min or prod");
   return {};
 }
 
@@ -96,7 +100,7 @@ Expected<std::string> NcclGroups::makeId() {
   TESSERA_RETURN_IF_ERROR(enter());
   NcclUniqueId id{};
   if (int result = getUniqueIdFn(&id); result != kNcclSuccess)
-    return Status::error("a unique id: " + describe(result));
+    return Status::error("cannot create a unique id: " + describe(result));
   return std::string(id.bytes, sizeof(id.bytes));
 }
 
@@ -108,15 +112,16 @@ Expected<int64_t> NcclGroups::join(const std::string &id, int64_t place, int64_t
   Communicator made;
   made.place = place;
   made.size = size;
-  made.what = "a communicator of " + std::to_string(size) + " ranks";
+  made.what = "communicator of " + std::to_string(size) + " ranks";
   int result =
       initRankFn(&made.comm, static_cast<int>(size), unique, static_cast<int>(place), &options);
   if (result != kNcclSuccess && result != kNcclInProgress)
     return Status::error(made.what + ": " + describe(result));
   TESSERA_RETURN_IF_ERROR(
-      cuda.check(cuda.streamCreate(&made.stream, kCuStreamNonBlocking), "a stream"));
+      cuda.check(cuda.streamCreate(&made.stream, kCuStreamNonBlocking), "cannot create a stream"));
   for (CuEvent *each : {&made.before, &made.done})
-    TESSERA_RETURN_IF_ERROR(cuda.check(cuda.eventCreate(each, kCuEventDisableTiming), "an event"));
+    TESSERA_RETURN_IF_ERROR(
+        cuda.check(cuda.eventCreate(each, kCuEventDisableTiming), "cannot create an event"));
   communicators.push_back(made);
   return static_cast<int64_t>(communicators.size()) - 1;
 }
@@ -275,14 +280,15 @@ Expected<bool> NcclGroups::isDone(int64_t communicator) {
 Status NcclGroups::read(std::byte *to, const std::byte *from, int64_t bytes, void *stream) {
   TESSERA_RETURN_IF_ERROR(enter());
   TESSERA_RETURN_IF_ERROR(
-      cuda.check(cuda.eventRecord(ready, static_cast<CuStream>(stream)), "a message"));
-  TESSERA_RETURN_IF_ERROR(cuda.check(cuda.streamWaitEvent(copies, ready, 0), "a message"));
-  TESSERA_RETURN_IF_ERROR(cuda.check(cuda.streamSynchronize(copies), "a message"));
+      cuda.check(cuda.eventRecord(ready, static_cast<CuStream>(stream)), "cannot copy a message"));
+  TESSERA_RETURN_IF_ERROR(
+      cuda.check(cuda.streamWaitEvent(copies, ready, 0), "cannot copy a message"));
+  TESSERA_RETURN_IF_ERROR(cuda.check(cuda.streamSynchronize(copies), "cannot copy a message"));
   if (bytes == 0)
     return {};
   return cuda.check(
       cuda.memcpyDtoH(to, reinterpret_cast<CuPointer>(from), static_cast<size_t>(bytes)),
-      "a message");
+      "cannot copy a message");
 }
 
 Status NcclGroups::write(std::byte *to, const std::byte *from, int64_t bytes) {
@@ -291,9 +297,9 @@ Status NcclGroups::write(std::byte *to, const std::byte *from, int64_t bytes) {
     return {};
   TESSERA_RETURN_IF_ERROR(
       cuda.check(cuda.memcpyHtoD(reinterpret_cast<CuPointer>(to), from, static_cast<size_t>(bytes)),
-                 "a message"));
+                 "cannot copy a message"));
   // The copy has been staged, but may not have arrived.
-  return cuda.check(cuda.streamSynchronize(nullptr), "a message");
+  return cuda.check(cuda.streamSynchronize(nullptr), "cannot copy a message");
 }
 
 } // namespace tessera::runtime::gpu

@@ -193,7 +193,7 @@ private:
           uint32_t source = sourceLane(thread, lane);
           if (!(members >> source & 1))
             failure = place(thread) + " shuffles from lane " + std::to_string(source) +
-                      ", which takes no part";
+                      ", which is not active";
           thread.value = values[source];
           thread.state = Thread::State::ready;
         }
@@ -218,7 +218,7 @@ private:
           lanes[lane]->count != lanes[0]->count ||
           lanes[lane]->transposed != lanes[0]->transposed) {
         failure = place(threads[begin + lane]) +
-                  " executes another instruction on matrices than lane 0 of its warp";
+                  " executes a different matrix instruction than lane 0 of its warp";
         return false;
       }
     execute(lanes);
@@ -264,7 +264,7 @@ private:
     std::string message = place(*waiting) + " waits at a " +
                           (waiting->state == Thread::State::barrier   ? "barrier"
                            : waiting->state == Thread::State::shuffle ? "shuffle"
-                                                                      : "product of matrices");
+                                                                      : "matrix product");
     if (other)
       message += " that " + place(*other) +
                  (other->state == Thread::State::done ? " never reaches: it has returned"

@@ -41,9 +41,9 @@ static Status check(uintptr_t begin, const AccessMap<uintptr_t, Accessor>::Inter
     auto offset = static_cast<int64_t>(begin) - reinterpret_cast<intptr_t>(touch.data);
     return Status::error("hazard: " + describe(by) + (touch.write ? " writes" : " reads") +
                          " what " + describe(other) + " " + verb + " (" +
-                         std::to_string(interval.end - begin) + " bytes, " +
+                         std::to_string(interval.end - begin) + " bytes at offset " +
                          std::to_string(std::max<int64_t>(offset, 0)) +
-                         " into its buffer), and neither waits for the other");
+                         " of its buffer), and the two are not ordered");
   };
   if (interval.writer && !happenedBefore(*interval.writer, clock))
     return hazard(*interval.writer, "writes");

@@ -25,7 +25,7 @@ Status StubKernelLibrary::open(const GpuModule &module) {
     // Data symbols are found like functions.
     auto *version = reinterpret_cast<const uint32_t *>(library->kernel(0));
     if (*version != TESSERA_STUB_VERSION)
-      return Status::error("kernels: the stub image is of version " + std::to_string(*version) +
+      return Status::error("kernels: the stub image has version " + std::to_string(*version) +
                            ", this program emulates version " +
                            std::to_string(TESSERA_STUB_VERSION));
     reinterpret_cast<tessera_stub_bind_fn>(library->kernel(1))(&stubApi());
@@ -35,7 +35,7 @@ Status StubKernelLibrary::open(const GpuModule &module) {
     opened.push_back(std::move(library));
   }
   if (launches && !found)
-    return Status::error("kernels: the artifact has no code of architecture 'stub'; compile it "
+    return Status::error("kernels: the artifact has no code for architecture 'stub'; compile it "
                          "with --target=stub");
   return {};
 }

@@ -31,12 +31,13 @@ Status StubDriver::wait(Stream stream, Event event) {
   if (!event->capture) {
     if (stream->capture)
       return Status::error("stream " + stream->name +
-                           " is captured and waits for an event from outside of the capture");
+                           " is captured and waits for an event outside the capture");
     addOnce(stream->frontier, event->frontier);
     return {};
   }
   if (event->capture->ended)
-    return Status::error("stream " + stream->name + " waits for an event of an ended capture");
+    return Status::error("stream " + stream->name +
+                         " waits for an event of a capture that has ended");
   if (!stream->capture) { // joins the capture
     stream->capture = event->capture;
     stream->captured.clear();

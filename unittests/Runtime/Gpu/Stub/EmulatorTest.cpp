@@ -183,7 +183,7 @@ TEST_F(Emulator, LoadsMatricesAsInThePtxManual) {
 
 TEST_F(Emulator, AProductWithoutTheWholeWarpIsFound) {
   EXPECT_EQ(run(launchOf("alone", {1, 1, 1}, {32, 1, 1}), {nullptr}),
-            "kernel 'alone': thread (0, 0, 0) of block (0, 0, 0) waits at a product of matrices "
+            "kernel 'alone': thread (0, 0, 0) of block (0, 0, 0) waits at a matrix product "
             "that thread (3, 0, 0) of block (0, 0, 0) never reaches: it has returned");
 }
 
@@ -223,7 +223,7 @@ TEST(StubKernelLibrary, NamesMissingKernels) {
   GpuModule module;
   module.kernels.push_back({{launchOf("k", {1, 1, 1}, {1, 1, 1})}, 0});
   EXPECT_EQ(StubKernelLibrary().open(module).message(),
-            "kernels: the artifact has no code of architecture 'stub'; compile it with "
+            "kernels: the artifact has no code for architecture 'stub'; compile it with "
             "--target=stub");
   auto code = readFile(TEST_STUB_KERNELS);
   module.images.push_back({"stub", {"k"}, *code});
