@@ -18,7 +18,7 @@ def parse(description, devices="8", steps=50, **more):
     """Arguments of the command line: --devices 2x4 --steps 50 --check, and those of the example as name=default."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--devices", default=devices, help="extents of the mesh, as 8 or 2x4; ranks: one axis of all ranks of the job")
-    parser.add_argument("--backend", default="threads", help="threads: all devices in this process; mpi, tcp: a process a device")
+    parser.add_argument("--backend", default="threads", help="threads: all devices in this process; mpi, tcp: one process per device")
     parser.add_argument("--checkpoint", metavar="DIR", help="go on from the newest checkpoint there, and save")
     parser.add_argument("--every", type=int, default=10, help="steps from one checkpoint to the next (default 10)")
     parser.add_argument("--steps", type=int, default=steps)

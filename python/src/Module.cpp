@@ -115,9 +115,10 @@ static int getBuffer(PyObject *self, Py_buffer *view, int flags) {
 
 /// A base class with the buffer protocol, which Python classes support only from 3.12 on.
 static void defineBuffered(nb::module_ &module) {
-  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void *>(getBuffer)},
-                                {Py_tp_doc, const_cast<char *>("What has the buffer protocol.")},
-                                {0, nullptr}};
+  static PyType_Slot slots[] = {
+      {Py_bf_getbuffer, reinterpret_cast<void *>(getBuffer)},
+      {Py_tp_doc, const_cast<char *>("A base class with the buffer protocol.")},
+      {0, nullptr}};
   static PyType_Spec spec = {"tessera._core.Buffered", sizeof(PyObject), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   module.attr("Buffered") = nb::steal(PyType_FromSpec(&spec));
@@ -129,7 +130,7 @@ NB_MODULE(_core, m) {
 
   define(
       m, "lower",
-      "The program as MLIR text in phase `to`, and what the compiler said. Phases are in "
+      "The program as MLIR text in phase `to`, and the compiler's diagnostics. Phases are in "
       "docs/architecture.md; \"input\" only parses and verifies.",
       [](const std::string &text, const std::string &to, std::string name, std::string function,
          std::string from, std::string objective, std::string topology, std::string passes,
@@ -143,22 +144,24 @@ NB_MODULE(_core, m) {
             [&](const ProgramOptions &program) { return lowerProgram(program, to); });
       },
       "to"_a);
-  define(m, "explain",
-         "The report of docs/report.md as JSON text and as a table, and what the compiler said.",
-         [](const std::string &text, std::string name, std::string function, std::string from,
-            std::string objective, std::string topology, std::string passes, std::string search,
-            std::string minimise, std::string fusion, double budget, double seconds,
-            int64_t devices, bool remarks, bool fully, std::optional<bool> overlap, bool narrow,
-            std::string attention) {
-           return compiled<ExplainOptions>(text,
-                                           {name, function, from, objective, topology, passes,
-                                            search, minimise, fusion, budget, seconds, devices,
-                                            remarks, fully, overlap, narrow, attention},
-                                           reportTexts);
-         });
+  define(
+      m, "explain",
+      "The report of docs/report.md as JSON text and as a table, and the compiler's diagnostics.",
+      [](const std::string &text, std::string name, std::string function, std::string from,
+         std::string objective, std::string topology, std::string passes, std::string search,
+         std::string minimise, std::string fusion, double budget, double seconds, int64_t devices,
+         bool remarks, bool fully, std::optional<bool> overlap, bool narrow,
+         std::string attention) {
+        return compiled<ExplainOptions>(text,
+                                        {name, function, from, objective, topology, passes, search,
+                                         minimise, fusion, budget, seconds, devices, remarks, fully,
+                                         overlap, narrow, attention},
+                                        reportTexts);
+      });
   define(
       m, "compile",
-      "The bytes of an artifact for Session, and what the compiler said. `target` is cpu, cuda or "
+      "The bytes of an artifact for Session, and the compiler's diagnostics. `target` is cpu, cuda "
+      "or "
       "stub; `arch` the architectures of cuda, with commas.",
       [](const std::string &text, const std::string &target, const std::string &arch,
          std::string name, std::string function, std::string from, std::string objective,

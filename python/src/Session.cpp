@@ -235,14 +235,14 @@ void tessera::python::defineSession(nb::module_ &m) {
   nb::class_<Value>(m, "Value", "A result that stays on its devices.")
       .def("read", &Value::read, "data"_a)
       .def("memory", &Value::memory, "stream"_a = 0,
-           "The GPU that has all of it (-1: none) and the address. Later work of the CUDA stream "
-           "finds it.")
+           "The GPU that holds the whole value (-1: none) and its address, valid for later work of "
+           "the CUDA stream.")
       .def(
           "dlpack",
           [](nb::object self, const std::vector<size_t> &shape, uint8_t code, uint8_t bits,
              uint64_t stream) { return Value::dlpack(self, shape, code, bits, stream); },
-          "shape"_a, "code"_a, "bits"_a, "stream"_a, "A capsule of DLPack.");
-  nb::class_<Memory>(m, "Memory", "An array of somebody else on a GPU, from a capsule of DLPack.")
+          "shape"_a, "code"_a, "bits"_a, "stream"_a, "A DLPack capsule.");
+  nb::class_<Memory>(m, "Memory", "A foreign array on a GPU, from a DLPack capsule.")
       .def(nb::init<nb::object>(), "capsule"_a)
       .def_prop_ro("device", &Memory::device)
       .def_prop_ro("address", &Memory::address)
@@ -260,23 +260,23 @@ void tessera::python::defineSession(nb::module_ &m) {
       .def("run", &Session::run, "steps"_a = 1)
       .def("read_result", &Session::readResult, "index"_a, "data"_a)
       .def("argument_box", &Session::argumentBox, "index"_a,
-           "The box that this process holds of an argument, in a list that is empty where it holds "
-           "nothing; None where whole values are to be given.")
+           "The box of an argument that this process holds, in a list that is empty if it holds "
+           "none; None if whole values must be given.")
       .def("result_box", &Session::resultBox, "index"_a)
       .def("set_argument_box", &Session::setArgumentBox, "index"_a, "data"_a)
       .def("read_result_box", &Session::readResultBox, "index"_a, "data"_a)
       .def("reads_alone", &Session::readsAlone, "index"_a,
            "Whether this process reads a result without the others.")
       .def("keep_result", &Session::keepResult, "index"_a,
-           "A copy of a result on its devices; None where the host has it, or other processes have "
-           "a part.")
+           "A copy of a result on its devices; None if the host has it, or other processes have a "
+           "part.")
       .def("set_argument_value", &Session::setArgumentValue, "index"_a, "value"_a,
-           "False where the argument does not lie as the value does.")
+           "False if the argument and the value have different layouts.")
       .def("set_argument_memory", &Session::setArgumentMemory, "index"_a, "data"_a, "bytes"_a,
-           "device"_a, "The same of memory of a GPU, which the next run reads.")
-      .def_prop_ro("counters", &Session::counters,
-                   "what the backend's driver was called for, by name")
-      .def_prop_ro("wire_bytes", &Session::wireBytes, "what the runtime counted since it opened");
+           "device"_a, "The same for GPU memory, which the next run reads.")
+      .def_prop_ro("counters", &Session::counters, "counters of the backend's driver, by name")
+      .def_prop_ro("wire_bytes", &Session::wireBytes,
+                   "bytes on the wire since the session was opened");
   m.def(
       "device_memory",
       [](int64_t device) {
@@ -286,11 +286,10 @@ void tessera::python::defineSession(nb::module_ &m) {
         return std::vector<int64_t>{use.allocated, use.reserved, use.peak_allocated,
                                     use.peak_reserved};
       },
-      "device"_a,
-      "Bytes that the open sessions have on a device: used, reserved, and the peaks of both.");
+      "device"_a, "Bytes of the open sessions on a device: used, reserved, and the peaks of both.");
   m.def(
       "reset_peak_memory", [](int64_t device) { check(tessera_device_reset_peak_memory(device)); },
-      "device"_a, "The peaks begin again from what there is now.");
+      "device"_a, "Resets the peaks to the current values.");
   m.def(
       "devices_with_memory",
       [] {
@@ -300,5 +299,5 @@ void tessera::python::defineSession(nb::module_ &m) {
             tessera_devices_with_memory(devices.data(), static_cast<int64_t>(devices.size())))));
         return devices;
       },
-      "The devices that have had memory in this process, ascending.");
+      "The devices on which this process has had memory, ascending.");
 }

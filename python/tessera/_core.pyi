@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 class Error(Exception):
     pass
 
-def lower(text: str, to: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool | None = None, narrow_reductions: bool = False) -> tuple[str, str]:
+def lower(text: str, to: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool | None = None, narrow_reductions: bool = False, attention_sequence: str = 'auto') -> tuple[str, str]:
     """
-    The program as MLIR text in phase `to`, and what the compiler said. Phases are in docs/architecture.md; "input" only parses and verifies.
-    """
-
-def explain(text: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool | None = None, narrow_reductions: bool = False) -> tuple[tuple[str, str], str]:
-    """
-    The report of docs/report.md as JSON text and as a table, and what the compiler said.
+    The program as MLIR text in phase `to`, and the compiler's diagnostics. Phases are in docs/architecture.md; "input" only parses and verifies.
     """
 
-def compile(text: str, target: str = 'cpu', arch: str = '', name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool | None = None, narrow_reductions: bool = False) -> tuple[bytes, str]:
+def explain(text: str, name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool | None = None, narrow_reductions: bool = False, attention_sequence: str = 'auto') -> tuple[tuple[str, str], str]:
     """
-    The bytes of an artifact for Session, and what the compiler said. `target` is cpu, cuda or stub; `arch` the architectures of cuda, with commas.
+    The report of docs/report.md as JSON text and as a table, and the compiler's diagnostics.
+    """
+
+def compile(text: str, target: str = 'cpu', arch: str = '', name: str = 'program', function: str = '', compile_from: str = 'input', objective: str = 'time', topology: str = '', passes: str = '', search: str = '', minimise: str = 'time', fusion: str = '', memory_budget: float = 0.0, time_limit: float = 10.0, devices: int = 0, remarks: bool = False, fully_use_devices: bool = True, overlap: bool | None = None, narrow_reductions: bool = False, attention_sequence: str = 'auto') -> tuple[bytes, str]:
+    """
+    The bytes of an artifact for Session, and the compiler's diagnostics. `target` is cpu, cuda or stub; `arch` the architectures of cuda, with commas.
     """
 
 class Tensor:
@@ -56,14 +56,14 @@ class Value:
 
     def memory(self, stream: int = 0) -> tuple[int, int]:
         """
-        The GPU that has all of it (-1: none) and the address. Later work of the CUDA stream finds it.
+        The GPU that holds the whole value (-1: none) and its address, valid for later work of the CUDA stream.
         """
 
     def dlpack(self, shape: Sequence[int], code: int, bits: int, stream: int) -> object:
-        """A capsule of DLPack."""
+        """A DLPack capsule."""
 
 class Memory:
-    """An array of somebody else on a GPU, from a capsule of DLPack."""
+    """A foreign array on a GPU, from a DLPack capsule."""
 
     def __init__(self, capsule: object) -> None: ...
 
@@ -103,7 +103,7 @@ class Session:
 
     def argument_box(self, index: int) -> list[list[tuple[int, int]]] | None:
         """
-        The box that this process holds of an argument, in a list that is empty where it holds nothing; None where whole values are to be given.
+        The box of an argument that this process holds, in a list that is empty if it holds none; None if whole values must be given.
         """
 
     def result_box(self, index: int) -> list[list[tuple[int, int]]] | None: ...
@@ -117,33 +117,33 @@ class Session:
 
     def keep_result(self, index: int) -> Value:
         """
-        A copy of a result on its devices; None where the host has it, or other processes have a part.
+        A copy of a result on its devices; None if the host has it, or other processes have a part.
         """
 
     def set_argument_value(self, index: int, value: Value) -> bool:
-        """False where the argument does not lie as the value does."""
+        """False if the argument and the value have different layouts."""
 
     def set_argument_memory(self, index: int, data: int, bytes: int, device: int) -> bool:
-        """The same of memory of a GPU, which the next run reads."""
+        """The same for GPU memory, which the next run reads."""
 
     @property
     def counters(self) -> dict[str, int]:
-        """what the backend's driver was called for, by name"""
+        """counters of the backend's driver, by name"""
 
     @property
     def wire_bytes(self) -> int:
-        """what the runtime counted since it opened"""
+        """bytes on the wire since the session was opened"""
 
 def device_memory(device: int) -> list[int]:
     """
-    Bytes that the open sessions have on a device: used, reserved, and the peaks of both.
+    Bytes of the open sessions on a device: used, reserved, and the peaks of both.
     """
 
 def reset_peak_memory(device: int) -> None:
-    """The peaks begin again from what there is now."""
+    """Resets the peaks to the current values."""
 
 def devices_with_memory() -> list[int]:
-    """The devices that have had memory in this process, ascending."""
+    """The devices on which this process has had memory, ascending."""
 
 class Buffered:
-    """What has the buffer protocol."""
+    """A base class with the buffer protocol."""

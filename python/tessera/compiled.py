@@ -69,7 +69,7 @@ class Jitted:
         for name, now, before in zip(arguments.argument_names, key[0], alike[-1][0]):
             if now != before and now.kind == "static" and type(now.meta) is int:
                 warn(f"'{self.__name__}' is recorded for the {_MANY}th time, for another value of '{name}' ({now.meta} after {before.meta}): plain "
-                     f"numbers belong to the program; pass one that changes as a float or an array")
+                     f"numbers are constants of the program; pass a number that changes as a float or an array")
 
     @entry
     def __call__(self, *args, **kwargs):
@@ -147,7 +147,7 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < math.inf):
             raise refuse(ArgumentError, f"{name} {value!r} of jit is not a positive number of {unit}")
     if search is None and (minimise != "time" or memory_budget is not None or time_limit is not None):
-        raise refuse(ArgumentError, "minimise, memory_budget and time_limit of jit are those of a search; "
+        raise refuse(ArgumentError, "minimise, memory_budget and time_limit of jit apply to a search; "
                                     "give search=\"dynamic_programming\", ...")
     if minimise == "memory" and memory_budget is not None:
         raise refuse(ArgumentError, "jit with minimise=\"memory\" takes no memory_budget; the plan has the least memory")
@@ -164,7 +164,8 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
     if not isinstance(backend, str):
         raise refuse(ArgumentError, f"backend {backend!r} of jit is not a name")
     if type(devices) is not int or devices < 0 or devices > 1 and backend.lower() != "tcp":
-        raise refuse(ArgumentError, f"devices {devices!r} of jit is a number of devices of each process, of backend 'tcp'")
+        raise refuse(ArgumentError, f"devices {devices!r} of jit is not valid; expected a number of devices per process, "
+                                    "with backend 'tcp'")
     if precision not in PRECISIONS:
         raise refuse(ArgumentError, f"precision {precision!r} of jit is not valid; expected {' or '.join(PRECISIONS)}")
     if function is None:

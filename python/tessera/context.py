@@ -52,7 +52,7 @@ def _fusion(value) -> dict:
         if key not in _FUSED:
             raise refuse(ArgumentError, f"comm_fusion has the unknown key {key!r}; expected one of {', '.join(_FUSED)}")
         if not isinstance(of, dict) or set(of) - {"mode", "config"} or "mode" not in of:
-            raise refuse(ArgumentError, f"{where} is {of!r}; it is a dictionary of 'mode' and 'config'")
+            raise refuse(ArgumentError, f"{where} is {of!r}; expected a dictionary of 'mode' and 'config'")
         mode, config = of["mode"], of.get("config")
         if mode not in _FUSION_MODES:
             raise refuse(ArgumentError, f"{where} has the unknown mode {mode!r}; expected one of {', '.join(_FUSION_MODES)}")

@@ -126,7 +126,7 @@ class Recorded:
         others = [m for m in self.trace.meshes if m is not mesh]
         if others:
             raise refuse(ArgumentError, f"'{self.name}' reduces over the ranks of the job and has tensors on {others[0]!r}; between processes "
-                                        "each of them has one device")
+                                        "a tensor is on one device per rank")
         self._whole = Sharding(mesh, (Replicate(),) * mesh.ndim)
         self._backend = replicas.backend_of(self._backend, mesh.devices_each)
         self._devices = mesh.devices_each if mesh.devices_each > 1 else 0
@@ -172,7 +172,7 @@ class Recorded:
             after, name = asarray(after), self.names[i]
             if not _same(after, before):
                 raise refuse(TraceError, f"'{self.name}' changed '{name}' from {before.dtype} {before.shape} to {after.dtype} {after.shape}; "
-                                         "what is changed in place keeps its shape and type")
+                                         "a tensor changed in place must keep its shape and type")
             place = next((k for k, r in enumerate(self.results) if r.feeds == i), None)
             if place is None:
                 place = len(self.results)

@@ -138,5 +138,5 @@ class OnDevices:
 
     def _check(self):
         if self.taken:
-            raise refuse(TraceError, f"the value of '{self.steps.session.results[self.index].name}' was given to '{self.steps.name}', which has "
-                                     "overwritten it (donate=True); use what that returned")
+            raise refuse(TraceError, f"the value of '{self.steps.session.results[self.index].name}' was donated to '{self.steps.name}', which has "
+                                     "overwritten it (donate=True); use the result of that call")

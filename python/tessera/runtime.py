@@ -77,7 +77,7 @@ class Session:
         replace it.
         """
         if len(values) != len(self.arguments):
-            raise refuse(Error, f"{len(values)} values for {len(self.arguments)} arguments; give one an argument")
+            raise refuse(Error, f"{len(values)} values for {len(self.arguments)} arguments; give one per argument")
         for index, value in enumerate(values):
             self._set(index, value)
         self._step(steps)

@@ -232,12 +232,11 @@ def _check_schedule(schedule: str, meshes, microbatches: int) -> None:
                                     f"{[mesh.name for mesh in distinct] * max(1, len(meshes) // len(distinct))}")
     wraps = len(meshes) > len(distinct)
     if wraps and schedule not in ("interleaved", "sequential", "auto"):
-        raise refuse(ArgumentError, f"schedule '{schedule}' takes one stage of each mesh, got {len(meshes)} stages on "
-                                    f"{len(distinct)} meshes; "
-                                    "take interleaved")
+        raise refuse(ArgumentError, f"schedule '{schedule}' needs one stage per mesh, got {len(meshes)} stages on "
+                                    f"{len(distinct)} meshes; use interleaved")
     if schedule == "interleaved" and not wraps:
-        raise refuse(ArgumentError, "schedule 'interleaved' takes several stages of each mesh; repeat the meshes, or take 1f1b")
+        raise refuse(ArgumentError, "schedule 'interleaved' needs several stages per mesh; repeat the meshes, or use 1f1b")
     if schedule == "interleaved" and microbatches % len(distinct):
-        raise refuse(ArgumentError, f"schedule 'interleaved' takes micro-batches in groups of {len(distinct)}, one per mesh, not "
-                                    f"{microbatches}; take {(microbatches // len(distinct) + 1) * len(distinct)}")
+        raise refuse(ArgumentError, f"schedule 'interleaved' needs a multiple of {len(distinct)} micro-batches, one per mesh, not "
+                                    f"{microbatches}; use {(microbatches // len(distinct) + 1) * len(distinct)}")
 

@@ -165,14 +165,14 @@ class Tensor(_Base):
         the value: None and 1 are the legacy default stream, 2 that of the thread, -1 none. Consumers must not write to it."""
         device = self.__dlpack_device__()
         if device[0] != _HOST[0] and dl_device not in (None, device) and tuple(dl_device)[0] != _HOST[0]:
-            raise BufferError(f"the tensor is on device {device}, and goes to the host or stays there, not to {tuple(dl_device)}")
+            raise BufferError(f"a tensor on device {device} can be exported to it or to the host, not to {tuple(dl_device)}")
         if device[0] == _HOST[0] or dl_device is not None and tuple(dl_device)[0] == _HOST[0]:
             array = self.numpy()
             return array.__dlpack__(**{k: v for k, v in (("max_version", max_version), ("copy", copy)) if v is not None})
         if copy:
-            raise BufferError("a copy of a tensor on a GPU is made by who takes it")
+            raise BufferError("a tensor on a GPU cannot be exported as a copy; copy it after the import")
         if stream == 0 or stream is not None and (type(stream) is not int or stream < -1):
-            raise BufferError(f"stream {stream!r} of CUDA is None, -1, 1, 2 or a handle")
+            raise BufferError(f"stream {stream!r} is not a CUDA stream; expected None, -1, 1, 2 or a handle")
         self._used()
         return self._source.dlpack(self.shape, 0 if stream == -1 else 1 if stream is None else stream)
 

@@ -39,4 +39,4 @@ def difference(actual, expected, steps: int = 1) -> str | None:
     if (error <= bound).all():
         return None
     worst = int(np.argmax(error - bound))
-    return f"{int((~(error <= bound)).sum())} of {a.size} elements differ, most {a[worst]} instead of {b[worst]}"
+    return f"{int((~(error <= bound)).sum())} of {a.size} elements differ, the worst is {a[worst]} instead of {b[worst]}"

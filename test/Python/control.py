@@ -137,11 +137,11 @@ class Control(unittest.TestCase):
         for budget in (float("inf"), "much", True):
             self.refused(ts.ArgumentError, f"memory_budget {budget!r} of jit", lambda: ts.jit(lambda x: x, search="exact", memory_budget=budget))
         self.refused(ts.ArgumentError, "time_limit 0 of jit", lambda: ts.jit(lambda x: x, search="exact", time_limit=0))
-        self.refused(ts.ArgumentError, "time_limit of jit are those of a search", lambda: ts.jit(lambda x: x, time_limit=3))
+        self.refused(ts.ArgumentError, "time_limit of jit apply to a search", lambda: ts.jit(lambda x: x, time_limit=3))
         self.refused(ts.ArgumentError, "topology 3 of jit is not a path", lambda: ts.jit(lambda x: x, topology=3))
         ts.jit(lambda x: x, search="exact", memory_budget=np.float32(1), time_limit=3, topology=None)
         self.refused(ts.ArgumentError, "minimise 'words' of jit", lambda: ts.jit(lambda x: x, search="exact", minimise="words"))
-        self.refused(ts.ArgumentError, "are those of a search", lambda: ts.jit(lambda x: x, memory_budget=1))
+        self.refused(ts.ArgumentError, "apply to a search", lambda: ts.jit(lambda x: x, memory_budget=1))
         self.refused(ts.ArgumentError, "takes a function, not 5", lambda: ts.jit(5))
         self.refused(ts.ArgumentError, "takes a function, not 5", lambda: ts.value_and_grad(5))
 

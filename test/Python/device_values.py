@@ -106,7 +106,7 @@ class DeviceValues(unittest.TestCase):
         step = ts.jit(train, backend="stub", donate=True)
         first, _ = step(tuple(map(ts.asarray, self.state)), ts.asarray(self.inputs[0]))
         step(first, ts.asarray(self.inputs[1]))
-        with self.assertRaisesRegex(ts.TraceError, "was given to 'train', which has overwritten it"):
+        with self.assertRaisesRegex(ts.TraceError, "was donated to 'train', which has overwritten it"):
             first[0].numpy()
 
     def test_another_program_takes_values_on_the_device(self):

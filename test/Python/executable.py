@@ -155,14 +155,14 @@ class Refusals(unittest.TestCase):
         self.refused("target 3 is not a string", program.compile, target=3)
         self.refused("arch 90 is not an architecture or a list of them", program.compile, target="cuda", arch=90)
         self.refused("unknown architecture 'sm_99'", program.compile, target="cuda", arch=["compute_80", "sm_99"])
-        self.refused("--arch is of target cuda", program.compile, arch="compute_80")
+        self.refused("--arch applies to target cuda", program.compile, arch="compute_80")
         self.refused("compile has no option 'speed'; it has target, arch", program.compile, speed=3)
         self.refused("lower has no option 'target'", program.lower, "fused", target="cpu")
         self.refused("topology 3 is not a file path", program.explain, topology=3)
         self.refused("memory_budget inf is not a number of GiB", program.explain, search="dynamic_programming", memory_budget=float("inf"))
         self.refused("memory_budget -1 is not a number of GiB", program.explain, search="dynamic_programming", memory_budget=-1)
         self.refused("time_limit 'long' is not a number of seconds", program.explain, search="dynamic_programming", time_limit="long")
-        self.refused("in Python by devices=", tessera.Program(ONE).explain, search="dynamic_programming")
+        self.refused("in Python with devices=", tessera.Program(ONE).explain, search="dynamic_programming")
         tessera.Program(ONE).explain(search="dynamic_programming", devices=2, memory_budget=np.float32(1), time_limit=5, topology=None)
 
     def test_architectures(self):

@@ -66,7 +66,7 @@ class GpuArtifact(unittest.TestCase):
         np.testing.assert_allclose(np.from_dlpack(e), np.exp(expected), rtol=1e-4, atol=1e-5)
 
     def test_wrong_backends(self):
-        with self.assertRaisesRegex(tessera.Error, "has no code of architecture 'stub'; compile it with --target=stub"):
+        with self.assertRaisesRegex(tessera.Error, "has no code for architecture 'stub'; compile it with --target=stub"):
             tessera.load(self.compiled("--target=cuda", "--arch", "compute_80"), backend="stub")
         with self.assertRaisesRegex(tessera.Error, "backend threads"):
             tessera.load(self.compiled("--target=stub"), backend="threads")

@@ -163,7 +163,7 @@ class Output(LaunchCase):
         process = self.start("--nproc_per_node=2", "--master_port=0", self.script("while True: print('x' * 100)"))
         process.stdout.readline()
         process.stdout.close()
-        self.assertIn("nobody reads the output", process.stderr.read())
+        self.assertIn("the output of the ranks has no reader", process.stderr.read())
         self.assertEqual(process.wait(LONG), 128 + signal.SIGPIPE)
         process.stderr.close()
         self.assertAllGone()

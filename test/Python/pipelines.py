@@ -140,9 +140,9 @@ class Pipelines(unittest.TestCase):
         self.refused(ts.ArgumentError, "microbatches 0 of a pipeline is not a positive integer", model, 2, 0)
         self.refused(ts.ArgumentError, "unknown schedule '2f2b' of a pipeline; expected one of sequential, gpipe, 1f1b, interleaved, zb-h1, auto", model, 2, 4, "2f2b")
         self.refused(ts.ArgumentError, "stages on ['m0', 'm1', 'm0'] revisit a mesh out of turn", model, [mesh[0], mesh[1], mesh[0]], 4)
-        self.refused(ts.ArgumentError, "schedule '1f1b' takes one stage of each mesh, got 4 stages on 2 meshes; take interleaved", model, mesh[:2] * 2, 4)
-        self.refused(ts.ArgumentError, "schedule 'interleaved' takes several stages of each mesh", model, mesh[:2], 4, "interleaved")
-        self.refused(ts.ArgumentError, "not 3; take 4", model, mesh[:2] * 2, 3, "interleaved")
+        self.refused(ts.ArgumentError, "schedule '1f1b' needs one stage per mesh, got 4 stages on 2 meshes; use interleaved", model, mesh[:2] * 2, 4)
+        self.refused(ts.ArgumentError, "schedule 'interleaved' needs several stages per mesh", model, mesh[:2], 4, "interleaved")
+        self.refused(ts.ArgumentError, "not 3; use 4", model, mesh[:2] * 2, 3, "interleaved")
         self.refused(ts.ArgumentError, "batch_axis 'dp' of a pipeline is not an axis of", model, mesh[:2], 4, batch_axis="dp")
         self.refused(ts.MeshError, "or disjoint", model, [mesh[0], ProcessMesh([0, 1], ["x"], "b")], 4)
         with self.assertRaises(ts.ShapeError) as caught:

@@ -153,7 +153,7 @@ class Refused(unittest.TestCase):
         self.assertEqual(len(read_text(good % (link % ("x", 2, 1)), "f").devices), 2)
         self.refused("{", "1:2", "expected a name in quotes")
         self.refused('{"version": 2}', "1:2|1:13", "field 'version' is 2")
-        self.refused('{"version": 1,\n "version": 1}', "2:2", "'version' stands twice")
+        self.refused('{"version": 1,\n "version": 1}', "2:2", "'version' is given twice")
         self.refused(good % "", "2:11", "'links' must be a list with at least one link")
         self.refused(good % (link % ("x", 2, -1)), "2:60", "'links.0..rate' is -1")
         self.refused(good % (link % ("x", 4, 1) + "," + link % ("y", 6, 1)), "2:88", "multiple of the link before it: 4")

@@ -81,7 +81,7 @@ class Training(unittest.TestCase):
                 held = now
         self.same(now, value, reference)
         np.testing.assert_array_equal(held["w0"].numpy(), eleventh)
-        self.refused(ts.TraceError, "was given to 'step', which has overwritten it", lambda: before["w1"].numpy())
+        self.refused(ts.TraceError, "was donated to 'step', which has overwritten it", lambda: before["w1"].numpy())
         # Another order: an earlier result again, and results of two calls that both are alive.
         first, _ = kept({k: place(v, mesh) for k, v in params.items()}, x, y, 0.1)
         second, _ = kept({k: place(v, mesh) for k, v in params.items()}, x, y, 0.2)

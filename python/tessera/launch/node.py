@@ -317,7 +317,7 @@ class Node:
             each.output.write(None if self._mute else descriptor, lines)
         except BrokenPipeError:
             self._mute = True
-            self._notify("failed", failure={"text": "nobody reads the output of the ranks any more", "code": -signal.SIGPIPE})
+            self._notify("failed", failure={"text": "the output of the ranks has no reader any more", "code": -signal.SIGPIPE})
 
     def _close(self, each: Rank, source: int) -> None:
         self._selector.unregister(source)

@@ -31,7 +31,7 @@ class Conv2d(Module):
         positive("Conv2d", in_channels=in_channels, out_channels=out_channels, groups=groups)
         if in_channels % groups or out_channels % groups:
             raise refuse(ShapeError, f"Conv2d of {in_channels} to {out_channels} channels in {groups} groups: both "
-                                     "must be multiples of the groups")
+                                     "numbers of channels must be multiples of the number of groups")
         window = _pair(kernel_size)
         self.stride, self.padding, self.dilation, self.groups = stride, padding, dilation, groups
         inputs = in_channels // groups * window[0] * window[1]

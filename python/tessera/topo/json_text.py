@@ -110,7 +110,7 @@ class Text:
             name_at = at
             name, at = self._string(at)
             if name in result:
-                self.fail(name_at, f"field '{name}' stands twice in one object")
+                self.fail(name_at, f"field '{name}' is given twice")
             at = self._skip(at)
             if self.text[at:at + 1] != ":":
                 self.fail(at, f"not JSON: expected ':' behind \"{name}\"")
