@@ -155,9 +155,10 @@ bool PhaseFormer::findOperand(unsigned index) {
   return true;
 }
 
-/// Whether each phase fills tiles, and no two phases write the same element.
+/// Whether each phase fills tiles, and no two phases write the same element. Tiles of few rows are
+/// filled if there are many columns, as for images of three channels.
 bool PhaseFormer::hasTiles() const {
-  constexpr int64_t kFewest = 8;
+  constexpr int64_t kFewest = 8, kFewestRows = 2, kManyColumns = 64;
   auto depends = [&](unsigned operand, unsigned loop) {
     return llvm::any_of(views[operand].places,
                         [&](const Place &place) { return place.terms[loop] != 0; });
@@ -175,7 +176,9 @@ bool PhaseFormer::hasTiles() const {
       if (c && range.step > 1)
         key.push_back(range.begin % range.step);
     }
-    if (std::min({m, n, k}) < kFewest || llvm::is_contained(seen, key))
+    int64_t rows = std::min(m, n), columns = std::max(m, n);
+    bool isFilled = rows >= kFewest || (rows >= kFewestRows && columns >= kManyColumns);
+    if (!isFilled || k < kFewest || llvm::is_contained(seen, key))
       return false;
     seen.push_back(std::move(key));
   }

@@ -49,6 +49,47 @@ func.func @stride_two(%w: tensor<24x16x3xf32>, %g: tensor<8x24x16xf32>) -> tenso
 
 // -----
 
+// The same of three channels: few rows, but many columns.
+
+// CHECK-LABEL: func.func @three_channels(
+// CHECK: rt.contraction %{{.*}}, %{{.*}} into %{{.*}} starts [2, 1, 1] extents [8, 24, 14, 3, 2]
+// CHECK: rt.contraction %{{.*}}, %{{.*}} into %{{.*}} starts [1, 1, 0] extents [8, 24, 14, 3]
+#flip = affine_map<(o, c, j, r) -> (o, c, -j + 1, r)>
+#id = affine_map<(o, c, j, r) -> (o, c, j, r)>
+#k = affine_map<(n, o, q, c, j, r) -> (o, c, j, r)>
+#g = affine_map<(n, o, q, c, j, r) -> (n, o, q + j)>
+#d = affine_map<(n, o, q, c, j, r) -> (n, c, q, r)>
+func.func @three_channels(%w: tensor<24x3x3xf32>, %g: tensor<8x24x16xf32>) -> tensor<8x3x28xf32>
+    attributes {dist.view = "local"} {
+  %zero = arith.constant 0.0 : f32
+  %room = tensor.empty() : tensor<24x3x4xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%room : tensor<24x3x4xf32>) -> tensor<24x3x4xf32>
+  %padded = tensor.insert_slice %w into %zeros[0, 0, 0] [24, 3, 3] [1, 1, 1] : tensor<24x3x3xf32> into tensor<24x3x4xf32>
+  %apart = tensor.expand_shape %padded [[0], [1], [2, 3]] output_shape [24, 3, 2, 2]
+    : tensor<24x3x4xf32> into tensor<24x3x2x2xf32>
+  %empty = tensor.empty() : tensor<24x3x2x2xf32>
+  %flipped = linalg.generic {indexing_maps = [#flip, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%apart : tensor<24x3x2x2xf32>) outs(%empty : tensor<24x3x2x2xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  } -> tensor<24x3x2x2xf32>
+  %out = tensor.empty() : tensor<8x3x15x2xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%out : tensor<8x3x15x2xf32>) -> tensor<8x3x15x2xf32>
+  %d = linalg.generic {indexing_maps = [#k, #g, #d],
+      iterator_types = ["parallel", "reduction", "parallel", "parallel", "reduction", "parallel"]}
+      ins(%flipped, %g : tensor<24x3x2x2xf32>, tensor<8x24x16xf32>) outs(%init : tensor<8x3x15x2xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x3x15x2xf32>
+  %joined = tensor.collapse_shape %d [[0], [1], [2, 3]] : tensor<8x3x15x2xf32> into tensor<8x3x30xf32>
+  %cut = tensor.extract_slice %joined[0, 0, 1] [8, 3, 28] [1, 1, 1] : tensor<8x3x30xf32> to tensor<8x3x28xf32>
+  return %cut : tensor<8x3x28xf32>
+}
+
+// -----
+
 // A transposed convolution of stride 2: the input is dilated, then padded. It is read in place,
 // with as many zeros around it as its windows reach.
 

@@ -91,6 +91,12 @@ static int64_t vectorsFor(double columns) {
   return best;
 }
 
+/// Tiles of equal height: the last one is not much lower than the others.
+static int64_t heightFor(double rows) {
+  const auto most = static_cast<double>(tileKernels().rows);
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(rows / std::ceil(rows / most))));
+}
+
 /// Cycles to bring the elements of all iterations, `run` of which are read together, from memory.
 static double fetching(const std::vector<ContractLoop> &loops, int operand, double run) {
   constexpr double kInCache = 1 << 18, kStream = 256, kLine = 16;
@@ -112,9 +118,12 @@ double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vect
     return std::ceil(x / static_cast<double>(to)) * static_cast<double>(to);
   };
   double rowCount = countOf(m), columnCount = countOf(n), depth = countOf(k);
-  int64_t vectors = vectorsFor(columnCount);
-  double tiles = up(rowCount, set.rows) * up(columnCount, vectors * set.lanes) * depth / 16 *
-                 kOfVectors[vectors - 1];
+  int64_t vectors = vectorsFor(columnCount), height = heightFor(rowCount);
+  // With fewer sums than this, an addition waits for the one before it.
+  constexpr double kFewestSums = 8;
+  double waiting = std::max(1.0, kFewestSums / static_cast<double>(height * vectors));
+  double tiles = up(rowCount, height) * up(columnCount, vectors * set.lanes) * depth / 16 *
+                 kOfVectors[vectors - 1] * waiting;
   auto joined = [](std::vector<ContractLoop> x, const std::vector<ContractLoop> &y) {
     x.insert(x.end(), y.begin(), y.end());
     return x;
@@ -127,7 +136,7 @@ double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vect
   // The loops of the rows of a tile.
   std::vector<ContractLoop> ofTile = m;
   for (ContractLoop &loop : ofTile)
-    loop.extent = std::min(loop.extent, set.rows);
+    loop.extent = std::min(loop.extent, height);
   double reading = fetching(joined(m, k), 1 - right, runOf(joined(k, ofTile), 1 - right));
   double each = runOf(n, 2) > 1 ? std::max(0.15, 1 / runOf(n, 2)) : runOf(m, 2) > 1 ? 2.5 : 3;
   double writing = rowCount * columnCount * std::ceil(depth / kDepth) * each;
@@ -160,7 +169,19 @@ Contraction::Contraction(const ContractStep &step)
     batches.push_back({step.starts[left] + begin.x[i], step.starts[right] + other.x[i],
                        step.starts[2] + begin.y[i]});
   vectors = vectorsFor(static_cast<double>(columns.size()));
+  height = heightFor(static_cast<double>(rows.size()));
   classifyStrips();
+  isInPlace = readsInPlace();
+  if (isInPlace)
+    vectors = kMostVectors;
+}
+
+/// Packing is not worth it for the rows of one tile, if the columns lie in memory by vectors.
+bool Contraction::readsInPlace() const {
+  const int64_t lanes = tileKernels().lanes;
+  return dtype == DType::f32 && rows.size() <= height && columns.size() % lanes == 0 &&
+         std::all_of(strips.begin(), strips.end(),
+                     [&](StripKind kind) { return !kind.isApart && kind.piece >= lanes; });
 }
 
 double Contraction::products() const {
@@ -176,8 +197,7 @@ int64_t Contraction::split(int64_t most) {
   constexpr int64_t kFewColumns = 192;
   byBatch = std::clamp<int64_t>(most, 1, count);
   byColumns = std::clamp<int64_t>(most / byBatch, 1, tilesOf(columns.size(), kFewColumns));
-  byRows = std::clamp<int64_t>(most / (byBatch * byColumns), 1,
-                               tilesOf(rows.size(), 2 * tileKernels().rows));
+  byRows = std::clamp<int64_t>(most / (byBatch * byColumns), 1, tilesOf(rows.size(), 2 * height));
   return byBatch * byColumns * byRows;
 }
 
@@ -210,7 +230,7 @@ void Contraction::write(const Block &block, const float *tile, int64_t row, int6
                         bool add) const {
   const TileKernels &set = tileKernels();
   int64_t width = vectors * set.lanes;
-  int64_t height = std::min(set.rows, block.rowEnd - row);
+  int64_t rowCount = std::min(height, block.rowEnd - row);
   int64_t count = std::min(width, block.columnEnd - column);
   const int64_t *rowAt = rows.y.data() + row, *columnAt = columns.y.data() + column;
   auto store = [&](float *to, const float *from, int64_t n, int64_t step) {
@@ -222,10 +242,10 @@ void Contraction::write(const Block &block, const float *tile, int64_t row, int6
         to[i] = from[i * step];
   };
   bool columnsTogether = count > 1 && columnAt[1] == columnAt[0] + 1;
-  bool rowsTogether = height > 1 && rowAt[1] == rowAt[0] + 1;
+  bool rowsTogether = rowCount > 1 && rowAt[1] == rowAt[0] + 1;
   if (!columnsTogether && rowsTogether) {
-    for (int64_t begin = 0, end = 0; begin < height; begin = end) {
-      for (end = begin + 1; end < height && rowAt[end] == rowAt[end - 1] + 1;)
+    for (int64_t begin = 0, end = 0; begin < rowCount; begin = end) {
+      for (end = begin + 1; end < rowCount && rowAt[end] == rowAt[end - 1] + 1;)
         ++end;
       int64_t at = begin;
       for (; at + 4 <= end; at += 4)
@@ -239,7 +259,7 @@ void Contraction::write(const Block &block, const float *tile, int64_t row, int6
   for (int64_t begin = 0, end = 0; begin < count; begin = end) {
     for (end = begin + 1; end < count && columnAt[end] == columnAt[end - 1] + 1;)
       ++end;
-    for (int64_t i = 0; i < height; ++i)
+    for (int64_t i = 0; i < rowCount; ++i)
       store(block.c + rowAt[i] + columnAt[begin], tile + i * width + begin, end - begin, 1);
   }
 }
@@ -252,13 +272,13 @@ void Contraction::multiply(const Block &block) const {
   int64_t depth = (sums.size() + blocks - 1) / blocks;
   if (sumRun < 64) // whole windows
     depth = (depth + sumRun - 1) / sumRun * sumRun;
-  TileKernel kernel = set.kernels[vectors - 1];
-  alignas(64) float tile[8 * 16 * kMostVectors];
-  const float *rowAt[8];
+  TileKernel kernel = set.kernels[height - 1][vectors - 1];
+  alignas(64) float tile[kMostRows * 16 * kMostVectors];
+  const float *rowAt[kMostRows];
   float *panel = nullptr; // of A, widened
   thread_local std::vector<int64_t> places;
   if (isHalf(dtype)) {
-    panel = widening.get(set.rows * depth);
+    panel = widening.get(height * depth);
     places.resize(static_cast<size_t>(depth));
     for (int64_t i = 0; i < depth; ++i)
       places[i] = i;
@@ -266,12 +286,15 @@ void Contraction::multiply(const Block &block) const {
   for (int64_t kBegin = 0; kBegin < sums.size(); kBegin += depth) {
     const int64_t kEnd = std::min(sums.size(), kBegin + depth), count = kEnd - kBegin;
     int64_t padded = (block.columnEnd - block.columnBegin + width - 1) / width * width;
-    float *packed = packing.get(padded * depth);
-    pack(block, kBegin, kEnd, packed);
+    float *packed = nullptr;
+    if (!isInPlace) {
+      packed = packing.get(padded * depth);
+      pack(block, kBegin, kEnd, packed);
+    }
     const bool add = accumulate || kBegin > 0;
-    for (int64_t row = block.rowBegin; row < block.rowEnd; row += set.rows) {
+    for (int64_t row = block.rowBegin; row < block.rowEnd; row += height) {
       const int64_t *offsets = panel ? places.data() : sums.x.data() + kBegin;
-      for (int64_t i = 0; i < set.rows; ++i) {
+      for (int64_t i = 0; i < height; ++i) {
         // Beyond the end, the last row once more.
         int64_t at = rows.x[std::min(row + i, block.rowEnd - 1)];
         if (!panel) {
@@ -286,7 +309,18 @@ void Contraction::multiply(const Block &block) const {
         });
       }
       for (int64_t column = block.columnBegin; column < block.columnEnd; column += width) {
-        kernel(count, rowAt, offsets, packed + (column - block.columnBegin) * count, tile);
+        if (isInPlace) {
+          // Beyond the end, the first vector once more.
+          const float *columnAt[kMostVectors];
+          for (int64_t v = 0; v < kMostVectors; ++v) {
+            int64_t at = column + v * set.lanes;
+            columnAt[v] = reinterpret_cast<const float *>(block.b) +
+                          columns.x[at < block.columnEnd ? at : column];
+          }
+          set.inPlace[height - 1](count, rowAt, offsets, columnAt, sums.y.data() + kBegin, tile);
+        } else {
+          kernel(count, rowAt, offsets, packed + (column - block.columnBegin) * count, tile);
+        }
         write(block, tile, row, column, add);
       }
     }
@@ -315,8 +349,8 @@ void Contraction::run(int64_t piece, const void *a, const void *b, float *c) con
       block.a = static_cast<const char *>(swapped ? b : a) + batches[i][0] * size;
       block.b = static_cast<const char *>(swapped ? a : b) + batches[i][1] * size;
       block.c = c + batches[i][2];
-      block.rowBegin = part(rows.size(), set.rows, row, byRows);
-      block.rowEnd = part(rows.size(), set.rows, row + 1, byRows);
+      block.rowBegin = part(rows.size(), height, row, byRows);
+      block.rowEnd = part(rows.size(), height, row + 1, byRows);
       block.columnBegin = begin;
       block.columnEnd = std::min(columnEnd, begin + most);
       multiply(block);

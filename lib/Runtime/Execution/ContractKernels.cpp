@@ -7,7 +7,7 @@
 //
 // A tile is kept in registers: R rows of V vectors, to which each i adds the
 // product of R broadcast elements and V vectors. AVX-512 has 32 registers for
-// 8 x 3 sums, the others 16 for 4 x 3.
+// 8 x 3 sums, the others 16 for 4 x 3. Products of few rows have lower tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,14 @@
 namespace tessera::runtime {
 
 // A macro, because a function template does not inherit the target of its caller.
-#define TESSERA_TILE_KERNEL(NAME, TARGET, BYTES, R)                                                \
-  template <int V>                                                                                 \
+#define TESSERA_TILE_KERNEL(NAME, TARGET, BYTES)                                                   \
+  template <int R, int V>                                                                          \
   TARGET static void NAME(int64_t k, const float *const *rows, const int64_t *offsets,             \
                           const float *b, float *tile) {                                           \
     typedef float Vector __attribute__((vector_size(BYTES), may_alias));                           \
     Vector sums[R][V];                                                                             \
     const float *row[R];                                                                           \
-    _Pragma("GCC unroll 8") for (int r = 0; r < (R); ++r) {                                        \
+    _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r) {                                          \
       row[r] = rows[r];                                                                            \
       _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) sums[r][v] = Vector{};                   \
     }                                                                                              \
@@ -32,24 +32,71 @@ namespace tessera::runtime {
       const int64_t at = offsets[i];                                                               \
       Vector x[V];                                                                                 \
       _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) x[v] = right[v];                         \
-      _Pragma("GCC unroll 8") for (int r = 0; r < (R); ++r) {                                      \
+      _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r) {                                        \
         const float left = row[r][at];                                                             \
         _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) sums[r][v] += left * x[v];             \
       }                                                                                            \
     }                                                                                              \
     auto *out = reinterpret_cast<Vector *>(tile);                                                  \
-    _Pragma("GCC unroll 8") for (int r = 0; r < (R); ++r)                                          \
+    _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r)                                            \
         _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) out[r * V + v] = sums[r][v];           \
   }
 
-TESSERA_TILE_KERNEL(plainTile, , 16, 4)
-static const TileKernels kPlain = {"plain", 4, 4, {plainTile<1>, plainTile<2>, plainTile<3>}};
+#define TESSERA_IN_PLACE_KERNEL(NAME, TARGET, BYTES)                                               \
+  template <int R>                                                                                 \
+  TARGET static void NAME(int64_t k, const float *const *rows, const int64_t *offsets,             \
+                          const float *const *columns, const int64_t *sumOffsets, float *tile) {   \
+    typedef float Vector __attribute__((vector_size(BYTES), aligned(4), may_alias));               \
+    constexpr int V = kMostVectors;                                                                \
+    Vector sums[R][V];                                                                             \
+    const float *row[R], *column[V];                                                               \
+    _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) column[v] = columns[v];                    \
+    _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r) {                                          \
+      row[r] = rows[r];                                                                            \
+      _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) sums[r][v] = Vector{};                   \
+    }                                                                                              \
+    for (int64_t i = 0; i < k; ++i) {                                                              \
+      const int64_t at = offsets[i], from = sumOffsets[i];                                         \
+      Vector x[V];                                                                                 \
+      _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) x[v] =                                   \
+          *reinterpret_cast<const Vector *>(column[v] + from);                                     \
+      _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r) {                                        \
+        const float left = row[r][at];                                                             \
+        _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) sums[r][v] += left * x[v];             \
+      }                                                                                            \
+    }                                                                                              \
+    auto *out = reinterpret_cast<Vector *>(tile);                                                  \
+    _Pragma("GCC unroll 8") for (int r = 0; r < R; ++r)                                            \
+        _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) out[r * V + v] = sums[r][v];           \
+  }
+
+#define TESSERA_TILE_ROW(NAME, R) {NAME<R, 1>, NAME<R, 2>, NAME<R, 3>}
+#define TESSERA_TILE_ROWS(NAME)                                                                    \
+  TESSERA_TILE_ROW(NAME, 1), TESSERA_TILE_ROW(NAME, 2), TESSERA_TILE_ROW(NAME, 3),                 \
+      TESSERA_TILE_ROW(NAME, 4)
+#define TESSERA_IN_PLACE(NAME) NAME<1>, NAME<2>, NAME<3>, NAME<4>
+
+TESSERA_TILE_KERNEL(plainTile, , 16)
+TESSERA_IN_PLACE_KERNEL(plainInPlace, , 16)
+static const TileKernels kPlain = {
+    "plain", 4, 4, {TESSERA_TILE_ROWS(plainTile)}, {TESSERA_IN_PLACE(plainInPlace)}};
 
 #ifdef __x86_64__
-TESSERA_TILE_KERNEL(avx2Tile, __attribute__((target("avx2,fma"))), 32, 4)
-TESSERA_TILE_KERNEL(avx512Tile, __attribute__((target("avx512f"))), 64, 8)
-static const TileKernels kAvx2 = {"avx2", 4, 8, {avx2Tile<1>, avx2Tile<2>, avx2Tile<3>}};
-static const TileKernels kAvx512 = {"avx512", 8, 16, {avx512Tile<1>, avx512Tile<2>, avx512Tile<3>}};
+TESSERA_TILE_KERNEL(avx2Tile, __attribute__((target("avx2,fma"))), 32)
+TESSERA_IN_PLACE_KERNEL(avx2InPlace, __attribute__((target("avx2,fma"))), 32)
+TESSERA_TILE_KERNEL(avx512Tile, __attribute__((target("avx512f"))), 64)
+TESSERA_IN_PLACE_KERNEL(avx512InPlace, __attribute__((target("avx512f"))), 64)
+static const TileKernels kAvx2 = {
+    "avx2", 4, 8, {TESSERA_TILE_ROWS(avx2Tile)}, {TESSERA_IN_PLACE(avx2InPlace)}};
+static const TileKernels kAvx512 = {"avx512",
+                                    8,
+                                    16,
+                                    {TESSERA_TILE_ROWS(avx512Tile), TESSERA_TILE_ROW(avx512Tile, 5),
+                                     TESSERA_TILE_ROW(avx512Tile, 6),
+                                     TESSERA_TILE_ROW(avx512Tile, 7),
+                                     TESSERA_TILE_ROW(avx512Tile, 8)},
+                                    {TESSERA_IN_PLACE(avx512InPlace), avx512InPlace<5>,
+                                     avx512InPlace<6>, avx512InPlace<7>, avx512InPlace<8>}};
 #endif
 
 const TileKernels &tileKernels() {

@@ -17,18 +17,25 @@
 
 namespace tessera::runtime {
 
+constexpr int64_t kMostRows = 8;    ///< of a tile
 constexpr int64_t kMostVectors = 3; ///< a tile's width in vectors
 
-/// tile[r][c] = sum over i < k of rows[r][offsets[i]] * b[i][c], r over the set's rows, c over the
-/// columns of `vectors` vectors. `b` and `tile` are dense, row-major, and aligned to 64 bytes.
+/// tile[r][c] = sum over i < k of rows[r][offsets[i]] * b[i][c], r over the rows of a tile, c over
+/// the columns of its vectors. `b` and `tile` are dense, row-major, and aligned to 64 bytes.
 using TileKernel = void (*)(int64_t k, const float *const *rows, const int64_t *offsets,
                             const float *b, float *tile);
 
+/// The same of columns that lie in memory by vectors: those of vector v begin at columns[v], and i
+/// is sumOffsets[i] elements further. Nothing is aligned but `tile`.
+using InPlaceKernel = void (*)(int64_t k, const float *const *rows, const int64_t *offsets,
+                               const float *const *columns, const int64_t *sumOffsets, float *tile);
+
 struct TileKernels {
   const char *name;
-  int64_t rows;                     ///< of a tile
-  int64_t lanes;                    ///< f32 elements of a vector
-  TileKernel kernels[kMostVectors]; ///< by vectors - 1
+  int64_t rows;                                ///< of the highest tile
+  int64_t lanes;                               ///< f32 elements of a vector
+  TileKernel kernels[kMostRows][kMostVectors]; ///< by rows - 1 and vectors - 1
+  InPlaceKernel inPlace[kMostRows];            ///< by rows - 1, of kMostVectors vectors
 };
 
 /// The fastest set that this processor executes.

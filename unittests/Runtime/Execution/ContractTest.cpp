@@ -210,6 +210,24 @@ TEST(Contract, LongReversedWindows) {
   }
 }
 
+TEST(Contract, FewRowsOfLongColumns) {
+  std::mt19937 random(8);
+  // Columns that are read in place, of which the last tile has fewer; columns that are not.
+  for (int64_t columns : {48, 80, 160, 50})
+    for (int64_t rows : {1, 3, 8, 9})
+      for (DType dtype : {DType::f32, DType::bf16}) {
+        ContractStep step;
+        step.dtype = dtype;
+        step.accumulate = rows == 3;
+        step.loops = {{3, {0, 500 * columns, rows * columns}},
+                      {rows, {500, 0, columns}},
+                      {columns, {0, 1, 1}},
+                      {500, {1, columns, 0}}};
+        SCOPED_TRACE(columns);
+        Trial(step, random).check();
+      }
+}
+
 TEST(Contract, NoLoops) {
   std::mt19937 random(4);
   Trial(ContractStep(), random).check();
@@ -227,22 +245,22 @@ TEST(Contract, TilesOfAllInstructionSets) {
     x = static_cast<float>(random() % 17) - 8;
   for (int64_t i = 0; i < kDepth; ++i)
     offsets[i] = kDepth - 1 - i;
-  for (const TileKernels *set : allTileKernels()) {
-    std::vector<const float *> rows;
-    for (int64_t r = 0; r < set->rows; ++r)
-      rows.push_back(a.data() + r * kDepth);
-    for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
-      int64_t width = vectors * set->lanes;
-      set->kernels[vectors - 1](kDepth, rows.data(), offsets.data(), b, tile);
-      for (int64_t r = 0; r < set->rows; ++r)
-        for (int64_t column = 0; column < width; ++column) {
-          float sum = 0;
-          for (int64_t i = 0; i < kDepth; ++i)
-            sum += a[r * kDepth + offsets[i]] * b[i * width + column];
-          ASSERT_EQ(tile[r * width + column], sum) << set->name;
-        }
-    }
-  }
+  for (const TileKernels *set : allTileKernels())
+    for (int64_t height = 1; height <= set->rows; ++height)
+      for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors) {
+        std::vector<const float *> rows;
+        for (int64_t r = 0; r < height; ++r)
+          rows.push_back(a.data() + r * kDepth);
+        int64_t width = vectors * set->lanes;
+        set->kernels[height - 1][vectors - 1](kDepth, rows.data(), offsets.data(), b, tile);
+        for (int64_t r = 0; r < height; ++r)
+          for (int64_t column = 0; column < width; ++column) {
+            float sum = 0;
+            for (int64_t i = 0; i < kDepth; ++i)
+              sum += a[r * kDepth + offsets[i]] * b[i * width + column];
+            ASSERT_EQ(tile[r * width + column], sum) << set->name << " " << height;
+          }
+      }
 }
 
 } // namespace

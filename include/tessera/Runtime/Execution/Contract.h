@@ -58,6 +58,7 @@ private:
                          const std::vector<ContractLoop> &k, int right);
   void classifyStrips();
   void multiply(const Block &block) const;
+  bool readsInPlace() const;
   void pack(const Block &block, int64_t kBegin, int64_t kEnd, float *packed) const;
   void write(const Block &block, const float *tile, int64_t row, int64_t column,
              bool accumulate) const;
@@ -69,9 +70,11 @@ private:
   Offsets rows;                                ///< in A and C
   Offsets columns;                             ///< in B and C
   Offsets sums;                                ///< in A and B
+  int64_t height = 1;                          ///< of a tile
   int64_t vectors = 1;                         ///< of a tile's width
   int64_t sumRun = 1;                          ///< contiguous summands of B
   std::vector<StripKind> strips;               ///< of all columns, panel by panel
+  bool isInPlace = false;                      ///< columns are read where they lie
   int64_t byBatch = 1, byRows = 1, byColumns = 1;
 };
 
