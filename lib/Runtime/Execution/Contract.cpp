@@ -194,10 +194,19 @@ int64_t Contraction::split(int64_t most) {
   auto count = static_cast<int64_t>(batches.size());
   // Columns first: a piece packs its part of B, so pieces of the same columns pack it twice.
   // But few columns read all of A for little.
-  constexpr int64_t kFewColumns = 192;
+  constexpr int64_t kFewColumns = 192, kManyRows = 96;
   byBatch = std::clamp<int64_t>(most, 1, count);
   byColumns = std::clamp<int64_t>(most / byBatch, 1, tilesOf(columns.size(), kFewColumns));
-  byRows = std::clamp<int64_t>(most / (byBatch * byColumns), 1, tilesOf(rows.size(), 2 * height));
+  int64_t others = byBatch * byColumns;
+  const int64_t mostRows = std::clamp<int64_t>(most / others, 1, tilesOf(rows.size(), 2 * height));
+  // Fewer rows do not repay packing B once more: only as many as divide evenly among a quarter.
+  auto isEven = [&](int64_t pieces) {
+    int64_t share = tilesOf(most, 4), rounds = tilesOf(pieces, share);
+    return 5 * pieces >= 4 * share * rounds;
+  };
+  byRows = std::min(mostRows, tilesOf(rows.size(), kManyRows));
+  while (byRows < mostRows && !isEven(others * byRows))
+    ++byRows;
   return byBatch * byColumns * byRows;
 }
 

@@ -61,7 +61,14 @@ static void packStrip(const T *from, const Strip &strip, int64_t width, float *t
     copy(pieces);
 }
 
-/// Columns whose summands lie together, in either direction: transposes 4 x 4.
+/// Four elements that lie `step` (1 or 2) apart. The loads overlap, so that none is beyond the
+/// last.
+static Four loadApart(const float *from, int64_t step) {
+  Four low = loadFour(from);
+  return step == 1 ? low : __builtin_shufflevector(low, loadFour(from + 3), 0, 2, 5, 7);
+}
+
+/// Columns whose summands lie together or 2 apart, in either direction: transposes 4 x 4.
 static void packTransposed(const float *from, const Strip &strip, int64_t width, float *to) {
   const int64_t *sums = strip.sums, *columns = strip.columns;
   if (strip.following > 0)
@@ -70,7 +77,9 @@ static void packTransposed(const float *from, const Strip &strip, int64_t width,
   for (int64_t k = 0; k < strip.depth;) {
     float *row = to + k * width;
     int64_t step = k + 3 < strip.depth ? sums[k + 1] - sums[k] : 0;
-    if ((step != 1 && step != -1) || sums[k + 3] != sums[k] + 3 * step) {
+    const int64_t apart = std::abs(step);
+    if ((apart != 1 && apart != 2) || sums[k + 2] != sums[k] + 2 * step ||
+        sums[k + 3] != sums[k] + 3 * step) {
       for (int64_t i = 0; i < strip.count; ++i)
         row[i] = from[sums[k] + columns[i]];
       ++k;
@@ -78,11 +87,15 @@ static void packTransposed(const float *from, const Strip &strip, int64_t width,
     }
     const float *base = from + std::min(sums[k], sums[k + 3]);
     float *first = step > 0 ? row : row + 3 * width; // where the lowest summand goes
+    constexpr int64_t kLine = 16, kAhead = 4 * kLine;
+    if (k % kLine == 0 && k + kAhead < strip.depth)
+      for (int64_t i = 0; i < strip.count; ++i)
+        __builtin_prefetch(base + columns[i] + step * kAhead);
     int64_t i = 0;
     for (; i + 4 <= strip.count; i += 4)
-      transposeFour(loadFour(base + columns[i]), loadFour(base + columns[i + 1]),
-                    loadFour(base + columns[i + 2]), loadFour(base + columns[i + 3]), first + i,
-                    step * width);
+      transposeFour(loadApart(base + columns[i], apart), loadApart(base + columns[i + 1], apart),
+                    loadApart(base + columns[i + 2], apart),
+                    loadApart(base + columns[i + 3], apart), first + i, step > 0 ? width : -width);
     for (; i < strip.count; ++i)
       for (int64_t j = 0; j < 4; ++j)
         row[j * width + i] = from[sums[k + j] + columns[i]];
@@ -124,7 +137,8 @@ static int64_t pieceOf(const int64_t *columns, int64_t count, int64_t step) {
 
 void Contraction::classifyStrips() {
   const std::vector<int64_t> &places = sums.y;
-  while (sumRun < sums.size() && std::abs(places[sumRun] - places[sumRun - 1]) == 1 &&
+  auto apart = [&](int64_t i) { return std::abs(places[i] - places[i - 1]); };
+  while (sumRun < sums.size() && apart(sumRun) >= 1 && apart(sumRun) <= 2 &&
          places[sumRun] - places[sumRun - 1] == places[1] - places[0])
     ++sumRun;
   const int64_t width = vectors * tileKernels().lanes;

@@ -228,6 +228,19 @@ TEST(Contract, FewRowsOfLongColumns) {
       }
 }
 
+TEST(Contract, SumsTwoApart) {
+  std::mt19937 random(9);
+  for (int64_t direction : {1, -1}) {
+    ContractStep step;
+    step.loops = {{21, {900, 0, 18}},
+                  {3, {0, 1000, 6}},
+                  {6, {0, 1, 1}},
+                  {13, {60, 70, 0}},
+                  {45, {1, 2 * direction, 0}}};
+    Trial(step, random).check();
+  }
+}
+
 TEST(Contract, NoLoops) {
   std::mt19937 random(4);
   Trial(ContractStep(), random).check();
