@@ -18,9 +18,10 @@
 //
 // On one core each line is sorted by bottom-up merges, two passes at a time between two buffers. A
 // top-k with small k keeps a buffer of 2 k candidates: it collects elements before the current
-// k-th, and is sorted when full, at most every k elements. Lines are tasks. In parallel, all lines
-// are sorted by a bitonic network (K. Batcher, "Sorting Networks and Their Applications", 1968),
-// one nest for each of its log2(n) (log2(n) + 1) / 2 layers.
+// k-th, and is sorted when full, at most every k elements. Blocks of a long line without such an
+// element are skipped. Lines are tasks. In parallel, all lines are sorted by a bitonic network (K.
+// Batcher, "Sorting Networks and Their Applications", 1968), one nest for each of its
+// log2(n) (log2(n) + 1) / 2 layers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +41,9 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 using Values = LoopWriter::Values;
+
+/// Elements of a line that are compared with the k-th before any of them is collected.
+static constexpr int64_t kScreened = 16;
 
 namespace {
 class SortWriter {
@@ -243,24 +247,37 @@ Value SortWriter::firstOfLine(LoopWriter at, Value o, Value j, Value buffer) con
   Value zero = at.index(0), one = at.index(1), full = at.index(extent);
   Values state{buffer, zero}; // and the number of candidates
   llvm::append_range(state, greatest(at));
-  state = at.loop(
-      zero, at.index(lines.extent), one, state, [&](LoopWriter inner, Value i, Values state) {
-        ArrayRef<Value> threshold = ArrayRef<Value>(state).drop_front(2);
-        Value size = state[1];
-        Values words = wordsAt(inner, o, i, j);
-        Value next = writeWords(inner, state[0], zero, size, words);
-        Value isTaken = comesBefore(inner, words, threshold);
-        size = inner.add(size, inner.select(isTaken, one, zero));
-        Value isFull =
-            arith::CmpIOp::create(inner.b, inner.loc, arith::CmpIPredicate::eq, size, full);
-        Value passes = inner.select(isFull, inner.index(evenPassesFor(extent)), zero);
-        next = mergeSort(inner, next, extent, passes);
-        Values kth = readWords(inner, next, zero, inner.index(count - 1));
-        Values results{next, inner.select(isFull, inner.index(count), size)};
-        for (auto [old, now] : llvm::zip(threshold, kth))
-          results.push_back(inner.select(isFull, now, old));
-        return results;
-      });
+  auto collect = [&](LoopWriter inner, Value i, Values state) {
+    ArrayRef<Value> threshold = ArrayRef<Value>(state).drop_front(2);
+    Value size = state[1];
+    Values words = wordsAt(inner, o, i, j);
+    Value next = writeWords(inner, state[0], zero, size, words);
+    Value isTaken = comesBefore(inner, words, threshold);
+    size = inner.add(size, inner.select(isTaken, one, zero));
+    Value isFull = arith::CmpIOp::create(inner.b, inner.loc, arith::CmpIPredicate::eq, size, full);
+    Value passes = inner.select(isFull, inner.index(evenPassesFor(extent)), zero);
+    next = mergeSort(inner, next, extent, passes);
+    Values kth = readWords(inner, next, zero, inner.index(count - 1));
+    Values results{next, inner.select(isFull, inner.index(count), size)};
+    for (auto [old, now] : llvm::zip(threshold, kth))
+      results.push_back(inner.select(isFull, now, old));
+    return results;
+  };
+  // In a long line few elements are before the k-th so far: most blocks are only compared.
+  int64_t whole = lines.extent < kScreened * count ? 0 : lines.extent / kScreened * kScreened;
+  Values begun =
+      at.loop(zero, at.index(whole), at.index(kScreened), state,
+              [&](LoopWriter outer, Value begin, Values state) {
+                Value isAny = outer.constant(outer.b.getI1Type(), 0);
+                for (int64_t i = 0; i < kScreened; ++i) {
+                  Values words = wordsAt(outer, o, outer.add(begin, outer.index(i)), j);
+                  Value isTaken = comesBefore(outer, words, ArrayRef<Value>(state).drop_front(2));
+                  isAny = arith::OrIOp::create(outer.b, outer.loc, isAny, isTaken);
+                }
+                Value end = outer.add(begin, outer.select(isAny, outer.index(kScreened), zero));
+                return outer.loop(begin, end, one, state, collect);
+              });
+  state = at.loop(at.index(whole), at.index(lines.extent), one, begun, collect);
   // The rest of the buffer sorts last.
   buffer = at.loop(state[1], full, one, state[0], [&](LoopWriter inner, Value i, Values state) {
     return Values{writeWords(inner, state[0], zero, i, greatest(inner))};

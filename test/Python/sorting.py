@@ -31,6 +31,13 @@ class Sorting(JaxCase):
     def test_top(self):
         self.check(lambda a, n: (lax.top_k(a, 2), lax.top_k(n, 3)), self.x, self.n)
 
+    def test_top_of_long_lines(self):
+        rising = np.arange(300, dtype=np.float32)
+        few = np.where(rising % 37 == 5, np.float32(np.nan), rising % 7)
+        x = np.stack([rising, -rising, few, np.zeros_like(rising)])
+        self.check(lambda a: lax.top_k(a, 3), array(4, 300), values=(x,))
+        self.check(lambda n: lax.top_k(n, 5), array(4, 300, dtype=I), below=20)
+
     def test_gradients(self):
         self.check(self.gradient(lambda a: jnp.sort(a, 1), 0), self.x)
         self.check(self.gradient(lambda a: lax.top_k(a, 2)[0], 0), self.x)
