@@ -24,7 +24,7 @@ static constexpr int64_t kSmallBytes = int64_t(32) << 20;
 static constexpr int64_t kBlockBytes = int64_t(8) << 20;
 /// With a causal mask, blocks of queries see from 1 / n to all of the keys, in at most this many
 /// steps; keys are taken in whole tiles of a kernel.
-static constexpr int64_t kMostKeyRanges = 4, kKeyTile = 16;
+static constexpr int64_t kMostKeyRanges = 8, kKeyTile = 16;
 /// Products of fewer rows are slow.
 static constexpr int64_t kMostRows = 128, kFewestRows = 8;
 
