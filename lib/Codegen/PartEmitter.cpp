@@ -215,7 +215,8 @@ LogicalResult PartEmitter::emitStart(dist::StartOp start) {
     if (!storage)
       storage = newStorage(result.getType(), collective->getName().stripDialect());
     assignStorage(waited, storage, time);
-    places[result] = places[waited];
+    Place place = places[waited]; // inserting moves what a reference would refer to
+    places[result] = place;
     storage->live(time, lives.start(wait));
   }
   return emitCollective(collective, start, true);
