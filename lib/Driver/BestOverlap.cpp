@@ -196,25 +196,29 @@ LogicalResult OverlapChooser::run(ModuleOp ordered) {
   double budget = pipeline.search.memoryBudget.value_or(0) * kGiB;
   if (failed(joinEachWay(ordered, budget)))
     return failure();
-  WalkResult loops = ordered.walk([](scf::ForOp) { return WalkResult::interrupt(); });
-  OwningOpRef<ModuleOp> inParts = ordered.clone();
-  dist::DistDecomposeProductsOptions options;
-  options.topology = pipeline.topology;
-  if (failed(runPass(*inParts, dist::createDistDecomposeProducts(options))))
+  bool hasLoops = ordered.walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  OwningOpRef<ModuleOp> inParts = ordered.clone(), inRings = ordered.clone();
+  dist::DistRingProductsOptions rings;
+  dist::DistDecomposeProductsOptions parts;
+  rings.topology = parts.topology = pipeline.topology;
+  if (failed(runPass(*inRings, dist::createDistRingProducts(rings))))
     return failure();
-  bool cuts = countOps(*inParts) != countOps(ordered);
-  if (!cuts && !loops.wasInterrupted())
+  bool hasRings = countOps(*inRings) != countOps(ordered);
+  if (failed(runPass(*inParts, dist::createDistDecomposeProducts(parts))) ||
+      (hasRings && failed(runPass(*inRings, dist::createDistDecomposeProducts(parts)))))
+    return failure();
+  bool hasParts = countOps(*inParts) != countOps(ordered);
+  if (!hasParts && !hasRings && !hasLoops)
     return success();
-  if (failed(findLimits(ordered)))
+  if (failed(findLimits(ordered)) || (hasLoops && failed(prefetch(ordered))))
     return failure();
-  if (loops.wasInterrupted() && failed(prefetch(ordered)))
-    return failure();
-  if (!cuts)
-    return success();
-  size_t first = choices.size();
-  if (failed(joinEachWay(*inParts, budgets())) || failed(keepFitting(first)))
-    return failure();
-  return loops.wasInterrupted() ? prefetch(*inParts) : success();
+  for (auto [isCut, module] : {std::pair(hasParts, *inParts), std::pair(hasRings, *inRings)}) {
+    size_t first = choices.size();
+    if (isCut && (failed(joinEachWay(module, budgets())) || failed(keepFitting(first)) ||
+                  (hasLoops && failed(prefetch(module)))))
+      return failure();
+  }
+  return success();
 }
 
 FailureOr<OverlapChooser::Choice> OverlapChooser::synchronous(ModuleOp ordered) {

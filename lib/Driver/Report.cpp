@@ -9,8 +9,8 @@
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Driver/Load.h"
-#include "tessera/Transforms/Search.h"
 #include "tessera/Transforms/Pipeline/SimulateStep.h"
+#include "tessera/Transforms/Search.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -122,8 +122,13 @@ private:
     for (auto name : names.getAsRange<StringAttr>())
       report.parallelisms->push_back(name.str());
     std::set<std::string> linked;
+    auto devicesOf = [&](StringRef name) {
+      auto mesh = llvm::find_if(report.meshes, [&](const auto &mesh) { return mesh.name == name; });
+      return mesh == report.meshes.end() ? sharding::DeviceIds() : mesh->processIds.sorted();
+    };
     for (const CollectiveReport &entry : report.collectives)
-      if (auto [from, to] = StringRef(entry.mesh).split(" -> "); !to.empty())
+      if (auto [from, to] = StringRef(entry.mesh).split(" -> ");
+          !to.empty() && devicesOf(from) != devicesOf(to)) // not one mesh, renumbered
         linked.insert({from.str(), to.str()});
     std::string stages;
     for (const sharding::Mesh &mesh : report.meshes)

@@ -15,10 +15,10 @@ dist.process_mesh @line(shape = [4], dim_names = ["d"])
 #right = affine_map<(i, j, k) -> (k, j)>
 #result = affine_map<(i, j, k) -> (i, j)>
 
-func.func @main(%x: tensor<512x1024xf32> {dist.name = "x", dist.sharding = #dist.sharding<@line, [shard(0)]>},
-                %w: tensor<1024x1024xf32> {dist.name = "w", dist.sharding = #dist.sharding<@line, [shard(0)]>})
-    -> (tensor<512x1024xf32> {dist.name = "y", dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
-  %zero = arith.constant dense<0.0> : tensor<512x1024xf32>
-  %y = linalg.contract indexing_maps = [#left, #right, #result] ins(%x, %w : tensor<512x1024xf32>, tensor<1024x1024xf32>) outs(%zero : tensor<512x1024xf32>) -> tensor<512x1024xf32>
-  return %y : tensor<512x1024xf32>
+func.func @main(%x: tensor<2048x4096xf32> {dist.name = "x", dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                %w: tensor<4096x256xf32> {dist.name = "w", dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<2048x256xf32> {dist.name = "y", dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %zero = arith.constant dense<0.0> : tensor<2048x256xf32>
+  %y = linalg.contract indexing_maps = [#left, #right, #result] ins(%x, %w : tensor<2048x4096xf32>, tensor<4096x256xf32>) outs(%zero : tensor<2048x256xf32>) -> tensor<2048x256xf32>
+  return %y : tensor<2048x256xf32>
 }

@@ -310,6 +310,24 @@ def DistDecomposeProducts : Dist_Pass<"dist-decompose-products"> {
   ];
 }
 
+def DistRingProducts : Dist_Pass<"dist-ring-products"> {
+  let summary = "Pass the blocks of a product around a ring";
+  let description = [{
+    Replaces the all-gather of a product's operand, or the reduce-scatter of its result, by permutes around a ring of at
+    most 16 devices, where the model says that this is faster than the whole collective and than
+    `dist-decompose-products`. Of a gather each device multiplies the block that it has while it gets the next one, by
+    each product that does not need the result of another one of them; other readers get the gathered value. Of a
+    reduce-scatter the sum of a block travels, and each device adds its contribution. Blocks are of equal length: of an
+    uneven dimension the last ones are padded, with zeros where it is summed over. Elements are added up in the order in
+    which they were, except where the gathered dimension is summed over, or sums are scattered: these are correct within
+    rounding, and 16-bit floats are added up in f32.
+  }];
+  let options = [
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
+    Option<"always", "always", "bool", "false", "Wherever possible, whatever it takes (for tests)">,
+  ];
+}
+
 def DistLimitMemory : Dist_Pass<"dist-limit-memory"> {
   let summary = "Rematerialize collectives to keep a memory budget";
   let description = [{

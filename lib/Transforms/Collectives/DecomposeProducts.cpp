@@ -13,15 +13,14 @@
 //   y = x · w; z = reduce_scatter y      z_j = reduce_scatter (x · w_j)
 //
 // While one part is multiplied the next one is sent. The sums of each element and their order
-// do not change (S. Wang et al., "Overlap Communication with Dependent Computation via
-// Decomposition", ASPLOS 2023, send whole blocks of the cut dimension around a ring, and add
-// in another order).
+// do not change. RingProducts.cpp cuts along the dimension of the collective instead.
 //
 //===----------------------------------------------------------------------===//
 
+#include "ProductParts.h"
+
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Planning/CostOptions.h"
-#include "tessera/Planning/StepCosts.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -42,10 +41,6 @@ using namespace tessera::dist;
 
 /// Candidate numbers of parts.
 static constexpr int64_t kParts[] = {2, 4, 8};
-/// The least gain, as a fraction of the time of the collective and its product.
-static constexpr double kLeastGain = 0.05;
-/// Collectives of different parts are not joined: that would undo the decomposition.
-static constexpr StringRef kPart = "part";
 
 namespace {
 
@@ -56,41 +51,15 @@ struct Pair {
   OpOperand *gathered; ///< null: the result is scattered
   unsigned loop;       ///< which both are cut along
   int64_t extent;      ///< of the loop
-
-  Value value() const { return gathered ? collective->getOperand(0) : collective->getResult(0); }
 };
 
-class ProductDecomposer {
-public:
-  ProductDecomposer(func::FuncOp function, const MeshTable &meshes,
-                    const sharding::Topology &topology)
-      : function(function), costs(function, meshes, topology) {}
-  void run();
-
-private:
-  std::optional<Pair> match(linalg::LinalgOp product, Operation *collective, OpOperand *gathered);
-  int64_t bestParts(Pair pair);
-  void decompose(Pair pair, int64_t parts);
-
-  func::FuncOp function;
-  StepCosts costs;
+/// Parts, and the modelled time of the collective and its product in so many.
+struct Parts {
+  int64_t count;
+  double seconds;
 };
 
 } // namespace
-
-/// The dimension of an operand that is exactly a loop; none if the operand does not depend on it.
-/// Fails for other dependences.
-static FailureOr<std::optional<unsigned>> dimOf(AffineMap map, unsigned loop) {
-  std::optional<unsigned> found;
-  for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
-    if (!expr.isFunctionOfDim(loop))
-      continue;
-    if (found || !isa<AffineDimExpr>(expr))
-      return failure();
-    found = dim;
-  }
-  return found;
-}
 
 static bool isWhole(Type local, Attribute global, unsigned dim) {
   auto type = dyn_cast_or_null<TypeAttr>(global);
@@ -98,8 +67,8 @@ static bool isWhole(Type local, Attribute global, unsigned dim) {
                      cast<RankedTensorType>(local).getDimSize(dim);
 }
 
-std::optional<Pair> ProductDecomposer::match(linalg::LinalgOp product, Operation *collective,
-                                             OpOperand *gathered) {
+static std::optional<Pair> match(linalg::LinalgOp product, Operation *collective,
+                                 OpOperand *gathered) {
   if (!collective || collective->getBlock() != product->getBlock() ||
       collective->getNumOperands() != 1 || collective->getNumResults() != 1 ||
       !linalg::isaContractionOpInterface(product) || product->getNumResults() != 1 ||
@@ -120,7 +89,7 @@ std::optional<Pair> ProductDecomposer::match(linalg::LinalgOp product, Operation
         !isWhole(collective->getOperand(0).getType(), globals[0], dim))
       continue;
     bool isPlain = llvm::all_of(product->getOpOperands(), [&](OpOperand &operand) {
-      return succeeded(dimOf(product.getMatchingIndexingMap(&operand), loop.getPosition()));
+      return succeeded(dimOfLoop(product.getMatchingIndexingMap(&operand), loop.getPosition()));
     });
     // The first of the longest loops: slices of it have few pieces.
     int64_t extent = ranges[loop.getPosition()];
@@ -128,41 +97,6 @@ std::optional<Pair> ProductDecomposer::match(linalg::LinalgOp product, Operation
       best = Pair{product, collective, gathered, loop.getPosition(), extent};
   }
   return best;
-}
-
-static RankedTensorType withSize(Type type, unsigned dim, int64_t size) {
-  auto tensor = cast<RankedTensorType>(type);
-  SmallVector<int64_t> shape(tensor.getShape());
-  shape[dim] = size;
-  return tensor.clone(shape);
-}
-
-/// A part of a tensor along a dimension.
-static Value sliceOf(OpBuilder &builder, Location loc, Value value, unsigned dim, int64_t from,
-                     int64_t size) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (DenseElementsAttr splat; matchPattern(value, m_Constant(&splat)) && splat.isSplat()) {
-    auto part = withSize(type, dim, size);
-    return arith::ConstantOp::create(builder, loc, splat.resizeSplat(part));
-  }
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)), sizes,
-      strides(type.getRank(), builder.getIndexAttr(1));
-  for (int64_t extent : type.getShape())
-    sizes.push_back(builder.getIndexAttr(extent));
-  offsets[dim] = builder.getIndexAttr(from);
-  sizes[dim] = builder.getIndexAttr(size);
-  return tensor::ExtractSliceOp::create(builder, loc, value, offsets, sizes, strides);
-}
-
-static Value insertedAt(OpBuilder &builder, Location loc, Value part, Value into, unsigned dim,
-                        int64_t from) {
-  auto type = cast<RankedTensorType>(part.getType());
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)), sizes,
-      strides(type.getRank(), builder.getIndexAttr(1));
-  for (int64_t extent : type.getShape())
-    sizes.push_back(builder.getIndexAttr(extent));
-  offsets[dim] = builder.getIndexAttr(from);
-  return tensor::InsertSliceOp::create(builder, loc, part, into, offsets, sizes, strides);
 }
 
 /// The collective `like` of one part.
@@ -181,42 +115,59 @@ static Operation *partOf(OpBuilder &builder, Operation *like, Value operand, uns
 }
 
 static unsigned dimOf(Pair pair, OpOperand *operand) {
-  return **dimOf(pair.product.getMatchingIndexingMap(operand), pair.loop);
+  return **dimOfLoop(pair.product.getMatchingIndexingMap(operand), pair.loop);
 }
 
 /// The fastest number of parts: the first collective, or the last one, is not hidden.
-int64_t ProductDecomposer::bestParts(Pair pair) {
+static Parts bestParts(Pair pair, const StepCosts &costs) {
   FailureOr<CommunicationCost> whole =
       costs.communicationOf(cast<CollectiveOpInterface>(pair.collective));
   if (failed(whole) || whole->isLocal())
-    return 1;
+    return {1, 0};
   double sending = whole->timing.seconds, computing = costs.computeSeconds(pair.product);
-  double least = (sending + computing) - kLeastGain * std::min(sending, computing);
-  int64_t best = 1;
+  double least = (sending + computing) - kLeastGainInParts * std::min(sending, computing);
+  Parts best{1, sending + computing};
   OpBuilder builder(pair.collective);
   unsigned dim = dimOf(pair, pair.gathered ? pair.gathered : pair.product.getDpsInitOperand(0));
   for (int64_t parts : kParts) {
     if (pair.extent % parts != 0)
       break;
     Value slice = sliceOf(builder, pair.collective->getLoc(), pair.collective->getOperand(0), dim,
-                          0, pair.extent / parts);
+                          builder.getIndexAttr(0), pair.extent / parts);
     Operation *part = partOf(builder, pair.collective, slice, dim, 0);
     FailureOr<CommunicationCost> cost = costs.communicationOf(cast<CollectiveOpInterface>(part));
     part->erase();
     slice.getDefiningOp()->erase();
     if (failed(cost))
-      return 1;
+      break;
     double sent = cost->timing.seconds, computed = computing / static_cast<double>(parts);
     double all = sent + static_cast<double>(parts - 1) * std::max(sent, computed) + computed;
     if (all < least) {
       least = all;
-      best = parts;
+      best = {parts, all};
     }
   }
   return best;
 }
 
-void ProductDecomposer::decompose(Pair pair, int64_t parts) {
+PartsCost dist::costInParts(linalg::LinalgOp product, Operation *collective, OpOperand *gathered,
+                            const StepCosts &costs) {
+  std::optional<Pair> pair = match(product, collective, gathered);
+  if (!pair)
+    return {};
+  Parts best = bestParts(*pair, costs);
+  PartsCost cost{best.seconds, 0};
+  if (best.count == 1)
+    return cost;
+  for (OpOperand *operand : product.getDpsInputOperands())
+    if (dimOfLoop(product.getMatchingIndexingMap(operand), pair->loop)->has_value())
+      cost.copiedBytes +=
+          2 * bytesOf(operand == gathered ? collective->getOperand(0) : operand->get());
+  cost.copiedBytes += 2 * bytesOf(gathered ? product->getResult(0) : collective->getResult(0));
+  return cost;
+}
+
+static void decompose(Pair pair, int64_t parts) {
   linalg::LinalgOp product = pair.product;
   Operation *last = pair.gathered ? product.getOperation() : pair.collective;
   Location loc = product.getLoc();
@@ -230,14 +181,14 @@ void ProductDecomposer::decompose(Pair pair, int64_t parts) {
   for (int64_t part = 0; part < parts; ++part) {
     SmallVector<Value> operands;
     for (OpOperand &operand : product->getOpOperands()) {
-      std::optional<unsigned> dim = *dimOf(product.getMatchingIndexingMap(&operand), pair.loop);
+      std::optional<unsigned> dim = *dimOfLoop(product.getMatchingIndexingMap(&operand), pair.loop);
       if (!dim) {
         operands.push_back(operand.get());
         continue;
       }
       bool isSent = &operand == pair.gathered;
       Value from = isSent ? pair.collective->getOperand(0) : operand.get();
-      Value slice = sliceOf(builder, loc, from, *dim, part * size, size);
+      Value slice = sliceOf(builder, loc, from, *dim, builder.getIndexAttr(part * size), size);
       operands.push_back(isSent ? partOf(builder, pair.collective, slice, *dim, part)->getResult(0)
                                 : slice);
     }
@@ -247,7 +198,7 @@ void ProductDecomposer::decompose(Pair pair, int64_t parts) {
     Value value = made->getResult(0);
     if (!pair.gathered)
       value = partOf(builder, pair.collective, value, outDim, part)->getResult(0);
-    all = insertedAt(builder, loc, value, all, outDim, part * size);
+    all = insertedAt(builder, loc, value, all, outDim, builder.getIndexAttr(part * size));
     setGlobalType(all, getGlobalType(last->getResult(0)));
   }
   last->getResult(0).replaceAllUsesWith(all);
@@ -258,7 +209,7 @@ void ProductDecomposer::decompose(Pair pair, int64_t parts) {
     product->erase();
 }
 
-void ProductDecomposer::run() {
+static void run(func::FuncOp function, const StepCosts &costs) {
   SmallVector<linalg::LinalgOp> products;
   function.walk([&](linalg::LinalgOp op) { products.push_back(op); });
   for (linalg::LinalgOp product : products) {
@@ -273,7 +224,7 @@ void ProductDecomposer::run() {
         pair = match(product, gather, operand);
     if (!pair)
       continue;
-    if (int64_t parts = bestParts(*pair); parts > 1)
+    if (int64_t parts = bestParts(*pair, costs).count; parts > 1)
       decompose(*pair, parts);
   }
 }
@@ -289,7 +240,7 @@ struct DistDecomposeProducts : dist::impl::DistDecomposeProductsBase<DistDecompo
     MeshTable meshes(getOperation());
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (isLocalView(function) && function.getBody().hasOneBlock())
-        ProductDecomposer(function, meshes, cost->topology).run();
+        run(function, StepCosts(function, meshes, cost->topology));
   }
 };
 } // namespace
