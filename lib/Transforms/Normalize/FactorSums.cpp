@@ -54,7 +54,7 @@ struct Sum {
   Product term;
 
   bool isReduction(int64_t loop) const {
-    return op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
+    return loop != kNoLoop && op.getIteratorTypesArray()[loop] == utils::IteratorType::reduction;
   }
 };
 
@@ -109,9 +109,7 @@ static RankedTensorType typeOf(Value value) {
 }
 
 static SmallVector<int64_t> loopsOf(AffineMap map) {
-  return llvm::map_to_vector(map.getResults(), [](AffineExpr expr) -> int64_t {
-    return cast<AffineDimExpr>(expr).getPosition();
-  });
+  return loopsIn(map, llvm::to_vector(llvm::seq<int64_t>(0, map.getNumDims())));
 }
 
 //===----------------------------------------------------------------------===//
@@ -154,6 +152,10 @@ std::optional<Reading> Factoring::read(size_t index, llvm::SmallDenseSet<int64_t
   for (const Factor &factor : reading.core) {
     llvm::append_values(reading.key, numberOf(factor.tensor.getAsOpaquePointer()), factor.divides);
     for (int64_t loop : factor.loops) {
+      if (loop == kNoLoop) {
+        reading.key.push_back(kNoLoop);
+        continue;
+      }
       auto known = llvm::find(reading.loops, loop);
       reading.key.push_back(known - reading.loops.begin());
       if (known == reading.loops.end())
@@ -211,12 +213,9 @@ bool Factoring::vanishes(const Sum &sum) {
   std::optional<Product> sides[2];
   for (unsigned side = 0; side < 2; ++side) {
     AffineMap map = difference.getIndexingMapsArray()[side];
-    if (!map.isProjectedPermutation())
+    if (!map.isProjectedPermutation(true))
       return false;
-    SmallVector<int64_t> loops;
-    for (int64_t loop : loopsOf(map))
-      loops.push_back(core[0].loops[loop]);
-    sides[side] = elementsOf(difference.getInputs()[side], loops);
+    sides[side] = elementsOf(difference.getInputs()[side], loopsIn(map, core[0].loops));
     if (!sides[side] || sides[side]->factors.size() != 1 || sides[side]->factors[0].divides)
       return false;
   }
@@ -259,17 +258,15 @@ Value Factoring::write(OpBuilder &b, const Sum &sum, ArrayRef<int64_t> loops,
   Location loc = sum.op.getLoc();
   Type element = typeOf(sum.op->getResult(0)).getElementType();
   auto mapTo = [&](ArrayRef<int64_t> dims) {
-    return AffineMap::get(loops.size(), 0,
-                          llvm::map_to_vector(dims,
-                                              [&](int64_t loop) {
-                                                return b.getAffineDimExpr(llvm::find(loops, loop) -
-                                                                          loops.begin());
-                                              }),
-                          b.getContext());
+    SmallVector<AffineExpr> indices = llvm::map_to_vector(dims, [&](int64_t loop) {
+      return loop == kNoLoop ? b.getAffineConstantExpr(0)
+                             : b.getAffineDimExpr(llvm::find(loops, loop) - loops.begin());
+    });
+    return AffineMap::get(loops.size(), 0, indices, b.getContext());
   };
   SmallVector<int64_t> shape;
   for (int64_t loop : written)
-    shape.push_back(sum.op.getStaticLoopRanges()[loop]);
+    shape.push_back(loop == kNoLoop ? 1 : sum.op.getStaticLoopRanges()[loop]);
   auto type = RankedTensorType::get(shape, element);
   Operation *init = summed.empty()
                         ? tensor::EmptyOp::create(b, loc, shape, element).getOperation()

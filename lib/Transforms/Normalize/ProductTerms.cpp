@@ -20,11 +20,18 @@ static constexpr size_t kMostFactors = 16;
 
 static std::optional<Product> expand(Value tensor, ArrayRef<int64_t> loops, int steps);
 
+SmallVector<int64_t> dist::loopsIn(AffineMap map, ArrayRef<int64_t> loopsOf) {
+  return llvm::map_to_vector(map.getResults(), [&](AffineExpr expr) {
+    auto loop = dyn_cast<AffineDimExpr>(expr);
+    return loop ? loopsOf[loop.getPosition()] : kNoLoop;
+  });
+}
+
 static bool readsPlainly(linalg::GenericOp op) {
   return op->getNumResults() == 1 && op.hasPureTensorSemantics() &&
          op.getOps<linalg::IndexOp>().empty() &&
          llvm::all_of(op.getIndexingMapsArray(),
-                      [](AffineMap map) { return map.isProjectedPermutation(); });
+                      [](AffineMap map) { return map.isProjectedPermutation(true); });
 }
 
 static bool isElementwise(linalg::GenericOp op) {
@@ -65,10 +72,9 @@ static std::optional<Product> expandScalar(linalg::GenericOp op, Value value,
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (argument.getOwner() != op.getBody() || argument.getArgNumber() >= op.getNumDpsInputs())
       return std::nullopt;
-    SmallVector<int64_t> loops;
-    for (AffineExpr expr : op.getIndexingMapsArray()[argument.getArgNumber()].getResults())
-      loops.push_back(loopsOf[cast<AffineDimExpr>(expr).getPosition()]);
-    return expand(op.getInputs()[argument.getArgNumber()], loops, steps - 1);
+    unsigned input = argument.getArgNumber();
+    return expand(op.getInputs()[input], loopsIn(op.getIndexingMapsArray()[input], loopsOf),
+                  steps - 1);
   }
   Operation *made = value.getDefiningOp();
   if (made->getBlock() != op.getBody())
@@ -98,13 +104,6 @@ std::optional<Product> dist::elementsOf(Value tensor, ArrayRef<int64_t> loops) {
   return expand(tensor, loops, kMostSteps);
 }
 
-static SmallVector<int64_t> loopsReadBy(linalg::GenericOp op, BlockArgument argument,
-                                        ArrayRef<int64_t> loopsOf) {
-  return llvm::map_to_vector(
-      op.getIndexingMapsArray()[argument.getArgNumber()].getResults(),
-      [&](AffineExpr expr) { return loopsOf[cast<AffineDimExpr>(expr).getPosition()]; });
-}
-
 /// Appends the addends of a value of a body, times `sign`, to `addends`. False if they are unknown.
 static bool split(linalg::GenericOp op, Value value, ArrayRef<int64_t> loopsOf, double sign,
                   int steps, SmallVectorImpl<Product> &addends) {
@@ -118,8 +117,9 @@ static bool split(linalg::GenericOp op, Value value, ArrayRef<int64_t> loopsOf, 
   if (auto argument = dyn_cast<BlockArgument>(value)) {
     if (argument.getOwner() != op.getBody() || argument.getArgNumber() >= op.getNumDpsInputs())
       return false;
-    Value tensor = op.getInputs()[argument.getArgNumber()];
-    SmallVector<int64_t> loops = loopsReadBy(op, argument, loopsOf);
+    unsigned input = argument.getArgNumber();
+    Value tensor = op.getInputs()[input];
+    SmallVector<int64_t> loops = loopsIn(op.getIndexingMapsArray()[input], loopsOf);
     auto made = tensor.getDefiningOp<linalg::GenericOp>();
     size_t before = addends.size();
     if (made && steps > 0 && isElementwise(made) &&

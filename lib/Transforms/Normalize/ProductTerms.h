@@ -14,10 +14,13 @@
 
 namespace tessera::dist {
 
+/// In place of a loop where a dimension is indexed by zero, as are those that a mean keeps.
+constexpr int64_t kNoLoop = -1;
+
 /// Elements of a tensor indexed by some loops of a sum, as a factor or divisor.
 struct Factor {
   mlir::Value tensor;
-  llvm::SmallVector<int64_t> loops; ///< by dimension of the tensor
+  llvm::SmallVector<int64_t> loops; ///< by dimension of the tensor; `kNoLoop`: its first index
   bool divides = false;
 
   bool operator==(const Factor &) const = default;
@@ -29,6 +32,10 @@ struct Product {
   double constant = 1;
   llvm::SmallVector<Factor> factors;
 };
+
+/// The loops that index the results of a projected permutation; `loopsOf`: a loop for each
+/// dimension.
+llvm::SmallVector<int64_t> loopsIn(mlir::AffineMap map, llvm::ArrayRef<int64_t> loopsOf);
 
 /// The addend of a sum over products for each iteration of its loops, through the elementwise
 /// multiplications and divisions that compute its inputs. Nothing for other ops than a sum of f32

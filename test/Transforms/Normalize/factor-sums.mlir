@@ -5,6 +5,7 @@
 // RUN: tessera run %s --function deviations --check
 // RUN: tessera run %s --function beside --check
 // RUN: tessera run %s --function different --check
+// RUN: tessera run %s --function kept --check
 
 // Sums over a cut dimension that differ by a factor independent of it are one sum, reduced once.
 
@@ -194,4 +195,47 @@ func.func @different(%x: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line, 
     linalg.yield %t : f32
   } -> tensor<3xf32>
   return %s, %u : tensor<3xf32>, tensor<3xf32>
+}
+
+// As in a batch norm whose variance keeps its dimensions: the divisor is read at a constant index.
+// CHECK-LABEL: func.func @kept(
+// CHECK: %[[SUM:.*]] = linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]{{.*}} ins(%arg0, %arg1 : tensor<8x3xf32>, tensor<8x3xf32>)
+// CHECK-NOT: "reduction"
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel"]{{.*}} ins(%{{.*}}, %arg2 : tensor<3xf32>, tensor<1x3xf32>)
+// CHECK: return
+// SENT-LABEL: func.func @kept(
+// SENT-COUNT-1: dist.all_reduce {{.*}} : tensor<3xf32>
+// SENT-NOT: dist.all_reduce
+// SENT: return
+#kept = affine_map<(i, c) -> (0, c)>
+func.func @kept(%x: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                %y: tensor<8x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                %a: tensor<1x3xf32> {dist.sharding = #dist.sharding<@line, [replicate]>})
+    -> (tensor<3xf32> {dist.sharding = #dist.sharding<@line, [replicate]>},
+        tensor<1x3xf32> {dist.sharding = #dist.sharding<@line, [replicate]>}) {
+  %e = tensor.empty() : tensor<8x3xf32>
+  %p = arith.mulf %x, %y : tensor<8x3xf32>
+  %q = linalg.generic {indexing_maps = [#rows, #kept, #rows], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %a : tensor<8x3xf32>, tensor<1x3xf32>) outs(%e : tensor<8x3xf32>) {
+  ^bb0(%v: f32, %w: f32, %o: f32):
+    %d = arith.divf %v, %w : f32
+    linalg.yield %d : f32
+  } -> tensor<8x3xf32>
+  %zero = arith.constant dense<0.0> : tensor<3xf32>
+  %zeros = arith.constant dense<0.0> : tensor<1x3xf32>
+  %s = linalg.generic {indexing_maps = [#rows, #channel], iterator_types = ["reduction", "parallel"]}
+      ins(%p : tensor<8x3xf32>) outs(%zero : tensor<3xf32>) {
+  ^bb0(%v: f32, %acc: f32):
+    %t = arith.addf %acc, %v : f32
+    linalg.yield %t : f32
+  } -> tensor<3xf32>
+  %u = linalg.generic {indexing_maps = [#rows, #kept], iterator_types = ["reduction", "parallel"]}
+      ins(%q : tensor<8x3xf32>) outs(%zeros : tensor<1x3xf32>) {
+  ^bb0(%v: f32, %acc: f32):
+    %t = arith.addf %acc, %v : f32
+    linalg.yield %t : f32
+  } -> tensor<1x3xf32>
+  %h = math.tanh %s : tensor<3xf32>
+  %k = math.tanh %u : tensor<1x3xf32>
+  return %h, %k : tensor<3xf32>, tensor<1x3xf32>
 }
