@@ -28,13 +28,13 @@ def DistGuard : Dist_Pass<"dist-guard"> {
 def DistNormalize : Dist_Pass<"dist-normalize"> {
   let summary = "Rewrite a program to the form that the other passes expect";
   let description = [{
-    Inlines calls (annotations of the callee become `dist.shard_tensor`), writes elementwise ops on tensors as
-    `linalg.generic`, decomposes aggregates such as `linalg.softmax`, lets contractions read 16-bit operands without the
-    extension that makes their types equal, hoists loop invariants, composes moves along one dimension into one
-    `dist.rearrange`, replaces look-ups at affine indices by indexing maps, splits dimensions that a reshape has merged,
-    copies cheap constants for each use, rewrites shardings in canonical form with non-negative dimensions, and verifies
-    that the operands of an op are on one mesh. A program for one device, without a mesh and without `devices`, keeps its
-    moves, dimensions and look-ups.
+    Inlines calls (annotations of the callee become `dist.shard_tensor`), takes branches whose condition is known,
+    writes elementwise ops on tensors as `linalg.generic`, decomposes aggregates such as `linalg.softmax`, lets
+    contractions read 16-bit operands without the extension that makes their types equal, hoists loop invariants,
+    composes moves along one dimension into one `dist.rearrange`, replaces look-ups at affine indices by indexing
+    maps, splits dimensions that a reshape has merged, copies cheap constants for each use, rewrites shardings in
+    canonical form with non-negative dimensions, and verifies that the operands of an op are on one mesh. A program
+    for one device, without a mesh and without `devices`, keeps its moves, dimensions and look-ups.
   }];
   let options = [
     Option<"devices", "devices", "int64_t", "0",

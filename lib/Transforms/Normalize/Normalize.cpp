@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "DecideBranches.h"
 #include "FollowLoops.h"
 #include "FormRearrangements.h"
 #include "GrowInteriors.h"
@@ -105,6 +106,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     dropDerivativeMarks(function);
     if (failed(checkUnusedConstraints(function)))
       return failure();
+    decideBranches(function);
     decompose(function);
     readNarrow(function);
     hoistInvariants(function);
