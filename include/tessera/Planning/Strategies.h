@@ -39,9 +39,9 @@ public:
 
   explicit Strategies(const PropagationGraph &graph);
 
-  /// Adds seeds, and their consequences for neighbouring ops, beyond the previous bounds.
-  /// Strategies keep their indices.
-  void extend(llvm::ArrayRef<Seed> seeds);
+  /// Adds seeds, and if `spreads` their consequences for neighbouring ops, beyond the previous
+  /// bounds. Strategies keep their indices.
+  void extend(llvm::ArrayRef<Seed> seeds, bool spreads);
 
   /// The axes of a rule's factors if every tensor keeps its sharding as far as possible: the
   /// heaviest tensor with a factor fixes its axes, longer lists extend them. Tensors with a

@@ -13,11 +13,14 @@
 
 #include "tessera/Planning/Decide.h"
 
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Dialect/Dist/Rules/Selection.h"
 #include "tessera/Planning/StrategyProblem.h"
 
 #include "tessera/Solver/CompleteChoice.h"
 #include "tessera/Solver/Solver.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -69,7 +72,9 @@ public:
           placed[t] = &place.shardings->under(solved[place.node]);
     }
     Decision decision = decided();
-    return recut(alternativesTo(decision)) ? decided() : decision;
+    if (recut(alternativesTo(decision), /*spreads=*/true))
+      decision = decided();
+    return recut(otherUpdates(decision), /*spreads=*/false) ? decided() : decision;
   }
 
 private:
@@ -121,13 +126,13 @@ private:
   /// Tries to avoid the gathers of a decision: adds the seeds to the strategies, and lets the ops
   /// with new strategies, and their neighbours, choose again. Returns whether that gives a faster
   /// plan that does not send more; otherwise the choice is unchanged.
-  bool recut(ArrayRef<Strategies::Seed> seeds) {
+  bool recut(ArrayRef<Strategies::Seed> seeds, bool spreads) {
     if (seeds.empty())
       return false;
     std::vector<size_t> known(graph.nodes.size());
     for (size_t n = 0; n < known.size(); ++n)
       known[n] = strategies.of(n).size();
-    strategies.extend(seeds);
+    strategies.extend(seeds, spreads);
     std::vector<bool> concerned(known.size());
     for (size_t n = 0; n < known.size(); ++n)
       if (strategies.of(n).size() > known[n])
@@ -186,6 +191,33 @@ private:
     }
     if (atStake < kWorthRecutting * planned)
       seeds.clear();
+    return seeds;
+  }
+
+  /// Candidates to replace reductions of what look-ups and updates contribute that take longer than
+  /// the op itself: its other cuts, such as its columns, with its operands moved there.
+  ///
+  /// Not for sums and products, nor where a user may forward the contributions: these are often
+  /// added to others before one reduction (SinkPartials.cpp), which the costs here do not show. For
+  /// the same reason the neighbours keep their cuts.
+  std::vector<Strategies::Seed> otherUpdates(const Decision &decision) {
+    std::vector<Strategies::Seed> seeds;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      const RuleNode &node = graph.nodes[n];
+      if (node.op && strategies.of(n).empty())
+        continue;
+      size_t count = node.op ? node.rule.operands.size() : 1;
+      for (size_t i = 0; i < count; ++i) {
+        if (node.op && follows(node, i))
+          continue;
+        int64_t tensor = node.tensors[i];
+        const TensorSharding *from = decision.tensors[tensor];
+        const TensorSharding *need = node.op ? chosen(n, i) : decision.tensors[node.tensors.back()];
+        if (from && need && from->isPartial() &&
+            !(node.op ? mayForward(n, i, *from) : isSent(node)))
+          addUnreduced(tensor, from, need, seeds);
+      }
+    }
     return seeds;
   }
 
@@ -260,18 +292,68 @@ private:
     atStake += gather;
     if (!graph.tensors[tensor].isFixed && !graph.nodesOf[tensor].empty())
       seeds.push_back({-1, {}, tensor, *need});
+    addOtherCuts(n, gathered, seeds);
+  }
+
+  /// Whether a node is a reshard between meshes.
+  bool isSent(const RuleNode &node) const {
+    return graph.tensors[node.tensors.front()].mesh != graph.tensors[node.tensors.back()].mesh;
+  }
+
+  /// Whether the op of a node, as it is cut, may forward contributions of an operand.
+  bool mayForward(size_t n, size_t position, const TensorSharding &from) {
+    for (const PartialAxis &partial : from.partial) {
+      for (const AxisList &axes : strategies.of(n)[choice[n]].factors)
+        if (overlapsAny(axes, partial.axis))
+          return false;
+      if (operandsToPass(graph.nodes[n].op, partial.kind, {static_cast<int64_t>(position)}).empty())
+        return false;
+    }
+    return true;
+  }
+
+  static bool isIndexed(Operation *op) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    return generic && !selectedLoops(generic).empty();
+  }
+
+  void addUnreduced(int64_t tensor, const TensorSharding *from, const TensorSharding *need,
+                    std::vector<Strategies::Seed> &seeds) {
+    int64_t maker = posed.makerOf(tensor);
+    if (need->isPartial() || maker < 0 || strategies.of(maker).empty() ||
+        !isIndexed(graph.nodes[maker].op))
+      return;
+    AxisList reduced;
+    for (const PartialAxis &partial : from->partial)
+      for (const AxisList &axes : strategies.of(maker)[choice[maker]].factors)
+        if (overlapsAny(axes, partial.axis)) {
+          reduced.push_back(partial.axis);
+          break;
+        }
+    if (reduced.empty())
+      return;
+    double seconds = posed.tripsOfTensor(tensor) * posed.reshardSeconds(tensor, from, need);
+    if (seconds <= tripsOf(graph.nodes[maker].op) *
+                       posed.secondsOf(maker, strategies.listOf(maker))[choice[maker]])
+      return;
+    addOtherCuts(maker, reduced, seeds);
+  }
+
+  /// Seeds that cut any loop of an op over some axes, in place of those that they cut.
+  void addOtherCuts(size_t n, const AxisList &moved, std::vector<Strategies::Seed> &seeds) {
+    const RuleNode &node = graph.nodes[n];
     Strategy rest = strategies.of(n)[choice[n]];
     for (AxisList &axes : rest.factors)
-      llvm::erase_if(axes, [&](const AxisRef &axis) { return overlapsAny(gathered, axis); });
+      llvm::erase_if(axes, [&](const AxisRef &axis) { return overlapsAny(moved, axis); });
     // Contributions over an axis that now cuts a loop are reduced before the op.
     llvm::erase_if(rest.forwards, [&](const Forward &forward) {
-      return overlapsAny(gathered, forward.partial.axis);
+      return overlapsAny(moved, forward.partial.axis);
     });
     for (auto [f, factor] : llvm::enumerate(node.rule.factors)) {
-      if (factor.kind == FactorKind::replicate || factor.size < sizeOf(gathered))
+      if (factor.kind == FactorKind::replicate || factor.size < sizeOf(moved))
         continue;
       Strategy other = rest;
-      other.factors[f].insert(other.factors[f].end(), gathered.begin(), gathered.end());
+      other.factors[f].insert(other.factors[f].end(), moved.begin(), moved.end());
       other.factors[f] = mergeAxes(std::move(other.factors[f]));
       other.factors = legalize(node.rule, std::move(other.factors));
       seeds.push_back({static_cast<int64_t>(n), std::move(other)});

@@ -119,14 +119,14 @@ Strategies::Strategies(const PropagationGraph &graph) : graph(graph), states(gra
   spreadAll();
 }
 
-void Strategies::extend(ArrayRef<Seed> seeds) {
+void Strategies::extend(ArrayRef<Seed> seeds, bool spreads) {
   isExtended = true;
   mostStrategies *= 2;
   mostStates *= 2;
   for (const Seed &seed : seeds)
     if (seed.tensor >= 0)
       addState(seed.tensor, seed.state);
-    else if (add(seed.node, seed.strategy))
+    else if (add(seed.node, seed.strategy) && spreads)
       spread(seed.node, seed.strategy);
   spreadAll();
 }
