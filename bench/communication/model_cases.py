@@ -1,0 +1,130 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Blocks of models and steps of optimisers and solvers, for operations.py: batch, rows, edges or experts cut over 8 devices."""
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+TOKENS, WIDTH, HIDDEN, EXPERTS = 2048, 64, 256, 8
+BATCH = 256
+
+
+def expert_choice(x, wg, w1, w2):
+    """Each expert takes the tokens that like it best."""
+    top, i = lax.top_k(jax.nn.softmax(x @ wg, -1).T, TOKENS * 2 // EXPERTS)
+    h = jax.nn.gelu(jnp.einsum("ekd,edf->ekf", x[i], w1) / 8)
+    y = jnp.einsum("ekf,efd->ekd", h, w2) / 64 * top[..., None]
+    return jnp.zeros_like(x).at[i.reshape(-1)].add(y.reshape(-1, WIDTH))
+
+
+def two_towers(u, v, w1, w2):
+    unit = lambda a: a / jnp.linalg.norm(a, axis=-1, keepdims=True)
+    return -jnp.diagonal(jax.nn.log_softmax(20 * unit(u @ w1) @ unit(v @ w2).T)).mean()
+
+
+def convolution(h, source, target, w):
+    """A graph convolution: means over the edges that reach a node."""
+    sums = jax.ops.segment_sum((h @ w)[source], target, len(h))
+    return sums / jnp.maximum(jax.ops.segment_sum(jnp.ones(len(source)), target, len(h)), 1)[:, None]
+
+
+def k_means(x, c):
+    nearest = jnp.argmin(((x[:, None] - c) ** 2).sum(-1), 1)
+    sums = jax.ops.segment_sum(x, nearest, len(c))
+    return sums / jnp.maximum(jax.ops.segment_sum(jnp.ones(len(x)), nearest, len(c)), 1)[:, None]
+
+
+def accumulated(x, y, w):
+    """A step whose gradient is the sum over four micro-batches."""
+    loss = lambda w, x, y: ((jnp.tanh(x @ w) - y) ** 2).mean()
+    add = lambda g, xy: (g + jax.grad(loss)(w, *xy), None)
+    return w - 0.1 * lax.scan(add, jnp.zeros_like(w), (x, y))[0]
+
+
+def clipped(x, y, w):
+    g = jax.grad(lambda w: ((jnp.tanh(x @ w) - y) ** 2).mean())(w)
+    return w - 0.1 * g * jnp.minimum(1, 1 / jnp.sqrt((g * g).sum()))
+
+
+def adafactor(w, g, rows, columns):
+    squares = g * g + 1e-3
+    rows, columns = 0.9 * rows + 0.1 * squares.mean(1), 0.9 * columns + 0.1 * squares.mean(0)
+    u = g * lax.rsqrt(jnp.abs(rows / rows.mean()) + 1e-3)[:, None] * lax.rsqrt(jnp.abs(columns) + 1e-3)
+    return w - 0.01 * u / jnp.maximum(1, jnp.sqrt((u * u).mean())), rows, columns
+
+
+def newton_schulz(g):
+    """Two iterations of Muon."""
+    x = g / jnp.linalg.norm(g)
+    for _ in range(2):
+        a = x @ x.T
+        x = 3.4445 * x + (-4.775 * a + 2.0315 * (a @ a)) @ x
+    return x
+
+
+def sinkhorn(costs):
+    k = jnp.exp(-jnp.abs(costs))
+    u = jnp.ones(len(k)) / len(k)
+    for _ in range(3):
+        v = 1 / (k.T @ u)
+        u = 1 / (k @ v)
+    return u[:, None] * k * v
+
+
+def state_space(x, step, a, b, c):
+    step = jax.nn.softplus(step)
+    decay = jnp.exp(-step[..., None] * jnp.abs(a))
+    join = lambda p, q: (p[0] * q[0], q[0] * p[1] + q[1])
+    h = lax.associative_scan(join, (decay, (step * x)[..., None] * b[:, :, None]), axis=1)[1]
+    return jnp.einsum("bldn,bln->bld", h, c)
+
+
+def low_rank(x, w, a, b):
+    return x @ w + 2 * (x @ a) @ b
+
+
+def model_cases(Case):
+    shape = lambda *extents: jax.ShapeDtypeStruct(extents, jnp.float32)
+    i32 = lambda *extents: jax.ShapeDtypeStruct(extents, jnp.int32)
+    sent = lambda elements: elements * 4 * 7 // 8  # gathered, scattered; of an all-to-all, the elements of a device
+    reduced = lambda elements: 2 * elements * 4 * 7 // 8
+    part = lambda *extents: sent(jnp.prod(jnp.array(extents)).item() // 8)
+    columns, chosen = (None, "s"), TOKENS * 2
+    towers = [shape(BATCH, 32), shape(BATCH, 24), shape(32, 16), shape(24, 16)]
+    batches, steps = [shape(4, 1024, 64), shape(4, 1024, 128)], shape(64, 128)
+    experts = [shape(TOKENS, WIDTH), shape(WIDTH, EXPERTS), shape(EXPERTS, WIDTH, HIDDEN), shape(EXPERTS, HIDDEN, WIDTH)]
+    scan = [shape(2, 64, 32), shape(2, 64, 32), shape(32, 8), shape(2, 64, 8), shape(2, 64, 8)]
+    deep = (None, None, "s")
+    return {
+        "model: experts choose": Case(
+            expert_choice, experts, part(TOKENS, EXPERTS) + sent(chosen) + 2 * (part(TOKENS, WIDTH) + part(chosen, WIDTH)),
+            "scores to experts, choices to all; tokens to columns, chosen rows to experts, and back", cut=["s", None, "s", "s"]),
+        "model: two towers": Case(two_towers, towers, sent(BATCH * 16) + reduced(1), "rows of one tower, the sum",
+                                  cut=["s", "s", None, None], out=None),
+        "model: two towers, gradients": Case(
+            jax.grad(two_towers, (2, 3)), towers, 2 * sent(BATCH * 16) + reduced(56 * 16),
+            "rows of one tower, their gradients home, those of the weights", cut=["s", "s", None, None], out=None),
+        "model: graph convolution": Case(convolution, [shape(64, 16), i32(512), i32(512), shape(16, 16)], reduced(64 * 17),
+                                         "sums and degrees of nodes; edges are cut", cut=[None, "s", "s", None], out=None),
+        "model: k-means": Case(k_means, [shape(256, 16), shape(8, 16)], reduced(8 * 17), "sums and numbers", cut=["s", None], out=None),
+        "model: state space, channels": Case(state_space, scan, 0, "channels are independent", cut=[deep, deep, "s", None, None], out=deep),
+        "model: low rank, columns": Case(low_rank, [shape(64, 32), shape(32, 64), shape(32, 4), shape(4, 64)], 0,
+                                         "the product with a is small", cut=[None, columns, None, columns], out=columns),
+        "model: low rank, rows": Case(low_rank, [shape(64, 32), shape(32, 64), shape(32, 4), shape(4, 64)], reduced(64 * 64),
+                                      "both are contributions, added first", cut=[columns, "s", "s", None], out=None),
+        "step: micro-batches": Case(accumulated, [*batches, steps], reduced(64 * 128), "the sum of the gradients",
+                                    cut=[columns, columns, None], out=None),
+        "step: micro-batches, cut weights": Case(accumulated, [*batches, steps], 2 * sent(64 * 128),
+                                                 "weights gathered once, the sum of the gradients scattered once",
+                                                 cut=[columns, columns, "s"]),
+        "step: clipped, cut weights": Case(clipped, [shape(1024, 64), shape(1024, 128), steps], 2 * sent(64 * 128) + reduced(1),
+                                           "weights gathered, gradients scattered, the norm", cut=["s"] * 3),
+        "step: Adafactor": Case(adafactor, [steps, steps, shape(64), shape(128)], reduced(128) + 2 * reduced(1),
+                                "sums of columns, two means", cut=["s", "s", "s", None], out=("s", "s", None)),
+        "step: Newton-Schulz": Case(newton_schulz, [shape(32, 64)], reduced(1) + 2 * reduced(32 * 32), "the norm, two products",
+                                    cut=[columns], out=columns),
+        "solver: Sinkhorn": Case(sinkhorn, [shape(64, 32)], 3 * reduced(32), "sums of columns, three times"),
+        "solver: page rank": Case(lambda a, r: 0.85 * a @ (0.85 * a @ r + 0.1) + 0.1, [shape(64, 64), shape(64)], 2 * sent(64),
+                                  "ranks gathered twice"),
+    }
