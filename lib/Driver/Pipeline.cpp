@@ -160,7 +160,9 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
   }
   if (leadsTo(Phase::resharded)) {
     manager.addPass(dist::createDistSinkSlices());
-    manager.addPass(dist::createDistSinkPartials());
+    dist::DistSinkPartialsOptions sink;
+    sink.keepCuts = options.search.memoryBudget.has_value() || options.search.minimise == "memory";
+    manager.addPass(dist::createDistSinkPartials(sink));
     manager.addPass(dist::createDistInsertReshards());
     if (!options.narrowReductions)
       manager.addPass(dist::createDistWidenPartials());

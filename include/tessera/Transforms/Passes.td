@@ -170,7 +170,13 @@ def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
     its axis if that sends less than an all-reduce: partial values are reduce-scattered, and the results of these ops are
     gathered if they are narrower, or not at all if no user needs them whole. The pass changes only `dist.op_sharding` and
     `dist.shardings`; `dist-insert-reshards` then reduces partial values for users that need them whole.
+    What a loop adds up from zeros is reduced after the loop even if it is cut over the axis, which takes the memory of a
+    whole value, unless `keep-cuts` is set.
   }];
+  let options = [
+    Option<"keepCuts", "keep-cuts", "bool", "false",
+           "What a loop adds up stays cut, and is reduced in every iteration; set under a memory budget">,
+  ];
 }
 
 def DistSinkSlices : Dist_Pass<"dist-sink-slices"> {

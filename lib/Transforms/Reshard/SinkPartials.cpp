@@ -21,7 +21,9 @@
 // axis one.
 //
 // A loop carry is one value with two reduced copies: one in the body, with its cost per iteration,
-// and one after the loop. So gradients that a loop accumulates are reduced once.
+// and one after the loop. So gradients that a loop accumulates are reduced once, also where the
+// carry is cut over the axis: it and the additions to it become whole contributions. That takes the
+// memory of a whole gradient, so a memory budget keeps such cuts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,6 +46,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 
 #include <set>
 
@@ -72,6 +75,7 @@ struct Candidate {
   Value value;                           ///< an op's result, or a loop's for a carry
   BlockArgument carried = {};            ///< the carry in the body, else null
   bool native = false;                   ///< the op itself produces contributions
+  bool isCut = false;                    ///< over the axis, unless it becomes partial
   SmallVector<OpOperand *> through = {}; ///< operands that must be partial
   int64_t node = -1;                     ///< of the cut
   Copies behind = {};                    ///< for users of `value`
@@ -82,8 +86,9 @@ struct Candidate {
 class Sinking {
 public:
   Sinking(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings,
-          FlatSymbolRefAttr mesh, PartialAxis partial)
-      : function(function), meshes(meshes), shardings(shardings), mesh(mesh), partial(partial) {}
+          FlatSymbolRefAttr mesh, PartialAxis partial, bool keepsCuts)
+      : function(function), meshes(meshes), shardings(shardings), mesh(mesh), partial(partial),
+        keepsCuts(keepsCuts) {}
 
   void run() {
     collect();
@@ -157,6 +162,34 @@ private:
                         [&](const PartialAxis &other) { return other.kind == partial.kind; });
   }
 
+  /// Whether a sharding cuts one dimension over exactly the axis, and could be partial instead.
+  bool mayLoseCut(const TensorSharding &own) const {
+    TensorSharding without = withoutCut(own);
+    return without != own && mayBecomePartial(without);
+  }
+
+  TensorSharding withoutCut(TensorSharding own) const {
+    for (sharding::AxisList &axes : own.dims)
+      llvm::erase(axes, partial.axis);
+    return own;
+  }
+
+  /// Whether an addition in a loop may be computed whole: what it adds are contributions already.
+  bool mayAddWhole(Operation *op, const Candidate &candidate) const {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (!generic || generic.getNumReductionLoops() > 0 || !op->getParentOfType<scf::ForOp>())
+      return false;
+    return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
+      return llvm::is_contained(candidate.through, operand) && candidateOf(operand->get());
+    });
+  }
+
+  static bool isZeros(Value value) {
+    return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()) ||
+           (value.getDefiningOp<linalg::FillOp>() &&
+            matchPattern(value.getDefiningOp<linalg::FillOp>().getInputs()[0], m_AnyZeroFloat()));
+  }
+
   void collectCarries(scf::ForOp loop, const llvm::DenseSet<Value> &whole) {
     for (auto [i, result] : llvm::enumerate(loop.getResults())) {
       if (!isHere(result) || whole.contains(result))
@@ -166,7 +199,8 @@ private:
       candidate.native = isPartialOver(own);
       candidate.through = {&loop.getInitArgsMutable()[i],
                            &loop.getYieldedValuesMutable()->front() + i};
-      if (candidate.native || mayBecomePartial(own))
+      candidate.isCut = !keepsCuts && mayLoseCut(own) && isZeros(candidate.through[0]->get());
+      if (candidate.native || candidate.isCut || mayBecomePartial(own))
         add(std::move(candidate));
     }
   }
@@ -176,7 +210,9 @@ private:
     TensorSharding own = shardingOf(candidate.value);
     candidate.native = isPartialOver(own);
     if (!candidate.native) {
-      if (isa<ShardTensorOp, ReshardOp>(op) || op->getNumRegions() > 1 || !mayBecomePartial(own))
+      candidate.isCut = !keepsCuts && mayLoseCut(own);
+      if (isa<ShardTensorOp, ReshardOp>(op) || op->getNumRegions() > 1 ||
+          !(candidate.isCut || mayBecomePartial(own)))
         return;
       SmallVector<int64_t> bringing;
       for (auto [i, operand] : llvm::enumerate(op->getOperands()))
@@ -185,11 +221,13 @@ private:
       if (bringing.empty())
         return;
       for (const sharding::AxisList &axes : shardings.of(op).sharding.factors)
-        if (sharding::overlapsAny(axes, partial.axis))
+        if (candidate.isCut ? sharding::overlapsAny(axes, partial.axis) &&
+                                  !llvm::is_contained(axes, partial.axis)
+                            : sharding::overlapsAny(axes, partial.axis))
           return;
       for (int64_t i : operandsToPass(op, partial.kind, preferred(op, bringing)))
         candidate.through.push_back(&op->getOpOperand(i));
-      if (candidate.through.empty())
+      if (candidate.through.empty() || (candidate.isCut && !mayAddWhole(op, candidate)))
         return;
     }
     add(std::move(candidate));
@@ -274,6 +312,10 @@ private:
   void addEdges(const Candidate &candidate) {
     if (candidate.native)
       cut.addEdge(MinimumCut::kSource, candidate.node, MinimumCut::kInfinite);
+    if (candidate.isCut) // what is added is whole only if it is partial
+      for (OpOperand *operand : candidate.through)
+        if (const Candidate *added = candidateOf(operand->get()))
+          cut.addEdge(candidate.node, added->node, MinimumCut::kInfinite);
     addCopies(candidate, candidate.value, candidate.behind,
               candidate.value.getDefiningOp()->getBlock());
     if (candidate.carried)
@@ -317,7 +359,8 @@ private:
 
   void addUse(const Copies &copies, OpOperand &use) {
     if (const Candidate *target = passedTo(use))
-      return cut.addEdge(copies.whole, target->node, MinimumCut::kInfinite);
+      return cut.addEdge(target->isCut ? copies.scattered : copies.whole, target->node,
+                         MinimumCut::kInfinite);
     ShardingAttr wanted = wantedBy(use);
     if (!wanted)
       return;
@@ -351,6 +394,8 @@ private:
       if (candidate.native || !becomes[i])
         continue;
       TensorSharding own = shardingOf(candidate.value);
+      if (candidate.isCut)
+        own = withoutCut(std::move(own));
       own.partial.push_back(partial);
       setSharding(candidate.value,
                   ShardingAttr::get(mesh, meshes.get(mesh), sharding::canonical(own),
@@ -364,6 +409,9 @@ private:
   void forward(const Candidate &candidate) {
     Operation *op = candidate.value.getDefiningOp();
     sharding::OpSharding sharding = shardings.of(op).sharding;
+    if (candidate.isCut)
+      for (sharding::AxisList &axes : sharding.factors)
+        llvm::erase(axes, partial.axis);
     sharding::Forward forward{partial, {}};
     for (OpOperand *operand : candidate.through)
       forward.operands.push_back(operand->getOperandNumber());
@@ -376,6 +424,7 @@ private:
   OpShardings &shardings;
   FlatSymbolRefAttr mesh;
   PartialAxis partial;
+  bool keepsCuts;                      ///< of values that are cut over the axis
   std::vector<Candidate> candidates;   // in program order
   llvm::DenseMap<Value, size_t> index; // looked up, never iterated
   llvm::DenseSet<Block *> reducing;    // looked up, never iterated
@@ -383,13 +432,15 @@ private:
 };
 
 struct DistSinkPartials : dist::impl::DistSinkPartialsBase<DistSinkPartials> {
+  using Base::Base;
+
   void runOnOperation() override {
     MeshTable meshes(getOperation());
     OpShardings shardings(meshes);
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))
         for (auto &[mesh, partial] : partialAxesIn(function, meshes)) {
-          Sinking(function, meshes, shardings, mesh, partial).run();
+          Sinking(function, meshes, shardings, mesh, partial, keepCuts).run();
           scatterPartials(function, meshes, shardings, mesh, partial);
         }
   }

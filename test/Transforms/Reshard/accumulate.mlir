@@ -1,6 +1,9 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=partitioned" | FileCheck %s
 // RUN: tessera run %s --function sum --check | FileCheck %s --check-prefix=EXEC
 // RUN: tessera run %s --function stack --check | FileCheck %s --check-prefix=EXEC
+// RUN: tessera run %s --function cut --check | FileCheck %s --check-prefix=EXEC
+// RUN: tessera-opt %s --tessera-pipeline="compile-to=propagated" --dist-sink-partials=keep-cuts --dist-insert-reshards \
+// RUN:   | FileCheck %s --check-prefix=KEPT
 
 // EXEC: {{^}}check  result0  ok
 
@@ -58,4 +61,38 @@ func.func @stack(%x: tensor<6x32x16xf32> {dist.sharding = #dist.sharding<@m, [sh
     scf.yield %next : tensor<6x16xf32>
   }
   return %s : tensor<6x16xf32>
+}
+
+// So is a gradient of which each device keeps a part, although the sum could be cut as well. That
+// takes a whole gradient, so not under a budget.
+// CHECK-LABEL: func.func @cut(
+// CHECK: scf.for
+// CHECK: linalg.matmul
+// CHECK-NOT: dist.reduce_scatter
+// CHECK: scf.yield
+// CHECK: dist.reduce_scatter
+// KEPT-LABEL: func.func @cut(
+// KEPT: linalg.matmul
+// KEPT: dist.reshard %{{.*}} "partial sums reduced
+// KEPT: scf.yield
+func.func @cut(%x: tensor<6x32x16xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>},
+               %y: tensor<6x32x8xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}) -> (tensor<16x8xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c6 = arith.constant 6 : index
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<16x8xf32>
+  %g0 = linalg.fill ins(%zero : f32) outs(%e : tensor<16x8xf32>) -> tensor<16x8xf32>
+  %g = scf.for %i = %c0 to %c6 step %c1 iter_args(%acc = %g0) -> (tensor<16x8xf32>) {
+    %xi = tensor.extract_slice %x[%i, 0, 0] [1, 32, 16] [1, 1, 1] : tensor<6x32x16xf32> to tensor<32x16xf32>
+    %yi = tensor.extract_slice %y[%i, 0, 0] [1, 32, 8] [1, 1, 1] : tensor<6x32x8xf32> to tensor<32x8xf32>
+    %et = tensor.empty() : tensor<16x32xf32>
+    %xt = linalg.transpose ins(%xi : tensor<32x16xf32>) outs(%et : tensor<16x32xf32>) permutation = [1, 0]
+    %eg = tensor.empty() : tensor<16x8xf32>
+    %fg = linalg.fill ins(%zero : f32) outs(%eg : tensor<16x8xf32>) -> tensor<16x8xf32>
+    %gi = linalg.matmul ins(%xt, %yi : tensor<16x32xf32>, tensor<32x8xf32>) outs(%fg : tensor<16x8xf32>) -> tensor<16x8xf32>
+    %next = arith.addf %acc, %gi : tensor<16x8xf32>
+    scf.yield %next : tensor<16x8xf32>
+  }
+  return %g : tensor<16x8xf32>
 }
