@@ -71,6 +71,20 @@ static bool makesPartials(const Move &move) {
   return false;
 }
 
+/// Whether the parts of one dimension become windows around them.
+static bool addsHalo(const Move &move) {
+  if (!isDim(move.source, move.dim) || move.source.dims[move.dim] != move.axes)
+    return false;
+  TensorSharding target = move.target;
+  auto halo = std::find_if(target.windows.begin(), target.windows.end(),
+                           [&](const Window &window) { return window.dim == move.dim; });
+  if (halo == target.windows.end() || halo->isSelection() || halo->divisor != 1 ||
+      halo->offset > 0 || halo->offset + halo->length < halo->step)
+    return false;
+  target.windows.erase(halo);
+  return move.source == target;
+}
+
 bool leadsToTarget(const Move &move) {
   const TensorSharding &source = move.source, &target = move.target;
   if (source.rank() != target.rank())
@@ -109,6 +123,8 @@ bool leadsToTarget(const Move &move) {
     return gathersAxes(move);
   case CollectiveKind::permute:
     return source.partial.empty() && target.partial.empty() && sizes(source) == sizes(target);
+  case CollectiveKind::halo_exchange:
+    return addsHalo(move);
   case CollectiveKind::exchange:
     return std::all_of(target.partial.begin(), target.partial.end(), [&](const PartialAxis &part) {
       return std::any_of(source.partial.begin(), source.partial.end(), [&](const PartialAxis &own) {

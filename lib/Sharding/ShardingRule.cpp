@@ -186,9 +186,36 @@ DimLayout partOf(const Segment &segment, const DimLayout &result) {
   return part.simplified();
 }
 
-/// The window, without its dimension, of an operand read by segment, for a factor of `size` cut by
-/// `axes`; empty if it is the plain shard.
-static std::optional<Window> windowOf(int64_t size, const DimRule &dim, const AxisList &axes) {
+/// The window of a dimension or factor; null if it has none.
+static const Window *findWindow(const std::vector<Window> &windows, int64_t dim) {
+  auto found = std::find_if(windows.begin(), windows.end(),
+                            [&](const Window &window) { return window.dim == dim; });
+  return found == windows.end() ? nullptr : &*found;
+}
+
+/// The iterations of a factor that a device executes: those of its window, or its own part.
+static DimLayout partOf(const Factor &factor, const AxisList &axes, const Window *window) {
+  if (window)
+    return {axes,          window->step,  window->offset, window->length, window->divisor,
+            window->begin, window->stride};
+  int64_t chunk = ceilDiv(factor.size, sizeOf(axes));
+  return {axes, chunk, 0, chunk};
+}
+
+DimLayout factorLayout(const ShardingRule &rule, const OpSharding &op, int64_t factor) {
+  return partOf(rule.factors[factor], op.factors[factor], op.windowOf(factor));
+}
+
+/// The same, counted from iteration 0 where the window is one of a run of iterations.
+static DimLayout countedFromZero(DimLayout part) {
+  part.offset += part.begin * part.divisor;
+  part.begin = 0;
+  return part;
+}
+
+/// The window, without its dimension, of an operand read by segment for the iterations `own` of a
+/// factor; empty if it is the plain shard.
+static std::optional<Window> readBySegment(const DimRule &dim, const DimLayout &own) {
   const Segment &segment = *dim.segment;
   Window window;
   if (!dim.readsAll()) {
@@ -196,14 +223,13 @@ static std::optional<Window> windowOf(int64_t size, const DimRule &dim, const Ax
     window.stride = segment.fromStep;
     window.count = segment.count;
   }
-  if (axes.empty()) {
+  if (own.axes.empty()) {
     window.length = segment.count;
     return dim.isNarrow && window.isSelection() ? std::optional(window) : std::nullopt;
   }
-  int64_t chunk = ceilDiv(size, sizeOf(axes));
-  DimLayout part = partOf(segment, {axes, chunk, 0, chunk});
-  if (!window.isSelection() && part == DimLayout{axes, ceilDiv(dim.segmentOf, sizeOf(axes)), 0,
-                                                 ceilDiv(dim.segmentOf, sizeOf(axes))})
+  DimLayout part = partOf(segment, countedFromZero(own));
+  int64_t chunk = ceilDiv(dim.operandSize, sizeOf(own.axes));
+  if (!window.isSelection() && part == DimLayout{own.axes, chunk, 0, chunk})
     return std::nullopt;
   window.step = part.step;
   window.offset = part.offset;
@@ -212,24 +238,45 @@ static std::optional<Window> windowOf(int64_t size, const DimRule &dim, const Ax
   return window;
 }
 
+/// The window of an operand's dimension, but for its number, that the iterations `own` of a factor
+/// read; of those that a window of the factor selects, the elements that only these read.
+static Window readByWindow(const DimRule &dim, const DimLayout &own, const Window *selected) {
+  DimLayout part = countedFromZero(own);
+  Window result;
+  result.step = part.step * dim.stride;
+  result.offset = part.offset * dim.stride + dim.shift;
+  result.length = (part.length - 1) * dim.stride + dim.extent;
+  if (selected && selected->isSelection()) {
+    int64_t first = selected->begin * dim.stride + dim.shift;
+    int64_t end = first + (selected->count - 1) * dim.stride + dim.extent;
+    result.begin = std::max<int64_t>(0, first);
+    result.count = std::max<int64_t>(0, std::min(dim.operandSize, end) - result.begin);
+    result.offset -= result.begin;
+  }
+  return result;
+}
+
 static TensorSharding tensorSharding(const ShardingRule &rule, const TensorRule &tensor,
-                                     const FactorAxes &axes) {
+                                     const FactorAxes &axes, const std::vector<Window> &windows) {
   TensorSharding result = TensorSharding::replicated(tensor.size());
   for (size_t d = 0; d < tensor.size(); ++d) {
     const DimRule &dim = tensor[d];
     for (int64_t factor : dim.factors)
       result.dims[d].insert(result.dims[d].end(), axes[factor].begin(), axes[factor].end());
-    if (dim.segment) {
-      std::optional<Window> window =
-          windowOf(rule.factors[dim.factors[0]].size, dim, result.dims[d]);
-      if (window) {
-        window->dim = static_cast<int64_t>(d);
-        result.windows.push_back(*window);
-      }
-    } else if (dim.isWindow && !result.dims[d].empty()) {
-      int64_t chunk = ceilDiv(rule.factors[dim.factors[0]].size, sizeOf(result.dims[d]));
-      result.windows.push_back({static_cast<int64_t>(d), chunk * dim.stride, dim.shift,
-                                (chunk - 1) * dim.stride + dim.extent});
+    if (dim.factors.empty())
+      continue;
+    const Window *window = findWindow(windows, dim.factors[0]);
+    DimLayout own = partOf(rule.factors[dim.factors[0]], result.dims[d], window);
+    std::optional<Window> read;
+    if (dim.segment)
+      read = readBySegment(dim, own);
+    else if (dim.isWindow && !result.dims[d].empty())
+      read = readByWindow(dim, own, window);
+    else if (window)
+      read = *window;
+    if (read) {
+      read->dim = static_cast<int64_t>(d);
+      result.windows.push_back(*read);
     }
   }
   return result;
@@ -254,26 +301,41 @@ static void addPartials(const ShardingRule &rule, size_t result, const FactorAxe
         sharding.partial.push_back({axis, rule.factors[f].reduction});
 }
 
-TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes) {
-  TensorSharding result = tensorSharding(rule, rule.operands[index], axes);
+static TensorSharding operandSharding(const ShardingRule &rule, int64_t index,
+                                      const FactorAxes &axes, const std::vector<Window> &windows) {
+  TensorSharding result = tensorSharding(rule, rule.operands[index], axes, windows);
   if (rule.accumulatorOf[index] >= 0)
     addPartials(rule, rule.accumulatorOf[index], axes, result);
   return canonical(result);
 }
 
-TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes) {
-  TensorSharding result = tensorSharding(rule, rule.results[index], axes);
+TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes) {
+  return operandSharding(rule, index, axes, {});
+}
+
+static TensorSharding resultSharding(const ShardingRule &rule, int64_t index,
+                                     const FactorAxes &axes, const std::vector<Window> &windows) {
+  TensorSharding result = tensorSharding(rule, rule.results[index], axes, windows);
   addPartials(rule, index, axes, result);
   return canonical(result);
 }
 
+TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const FactorAxes &axes) {
+  return resultSharding(rule, index, axes, {});
+}
+
+const Window *OpSharding::windowOf(int64_t factor) const {
+  return findWindow(windows, factor);
+}
+
 bool OpSharding::isWhole() const {
-  return forwards.empty() && std::all_of(factors.begin(), factors.end(),
-                                         [](const AxisList &axes) { return axes.empty(); });
+  return forwards.empty() && windows.empty() &&
+         std::all_of(factors.begin(), factors.end(),
+                     [](const AxisList &axes) { return axes.empty(); });
 }
 
 TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const OpSharding &op) {
-  TensorSharding result = operandSharding(rule, index, op.factors);
+  TensorSharding result = operandSharding(rule, index, op.factors, op.windows);
   for (const Forward &forward : op.forwards)
     if (std::find(forward.operands.begin(), forward.operands.end(), index) !=
         forward.operands.end())
@@ -282,10 +344,42 @@ TensorSharding operandSharding(const ShardingRule &rule, int64_t index, const Op
 }
 
 TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const OpSharding &op) {
-  TensorSharding result = resultSharding(rule, index, op.factors);
+  TensorSharding result = resultSharding(rule, index, op.factors, op.windows);
   for (const Forward &forward : op.forwards)
     result.partial.push_back(forward.partial);
   return op.forwards.empty() ? result : canonical(std::move(result));
+}
+
+/// The first part of `findContradiction` that is about a window.
+static std::string findContradiction(const ShardingRule &rule, const OpSharding &op,
+                                     const Window &window) {
+  std::string text = "has a window of factor " + std::to_string(window.dim);
+  if (window.dim < 0 || window.dim >= static_cast<int64_t>(rule.factors.size()))
+    return text + "; factors are numbered from 0 to " + std::to_string(rule.factors.size() - 1);
+  if (rule.factors[window.dim].kind != FactorKind::parallel)
+    return text + ", which is not parallel; leave it out";
+  auto contains = [&](const DimRule &dim) {
+    return std::find(dim.factors.begin(), dim.factors.end(), window.dim) != dim.factors.end();
+  };
+  auto isShared = [&](const TensorRule &tensor) {
+    return std::any_of(tensor.begin(), tensor.end(),
+                       [&](const DimRule &dim) { return contains(dim) && dim.factors.size() > 1; });
+  };
+  if (std::any_of(rule.operands.begin(), rule.operands.end(), isShared) ||
+      std::any_of(rule.results.begin(), rule.results.end(), isShared))
+    return text + ", which is one of several of a dimension; leave it out";
+  for (const TensorRule &operand : rule.operands)
+    for (const DimRule &dim : operand) {
+      if (!contains(dim) || (!dim.segment && !dim.isWindow))
+        continue;
+      bool readsNothing = false;
+      if (dim.isWindow && window.isSelection())
+        readsNothing = readByWindow(dim, factorLayout(rule, op, window.dim), &window).count == 0;
+      if (op.factors[window.dim].empty() || window.stride != 1 ||
+          (dim.isWindow && window.divisor != 1) || readsNothing)
+        return text + ", for which no window of an operand serves; leave it out";
+    }
+  return {};
 }
 
 std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const OpSharding &op) {
@@ -327,6 +421,12 @@ std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const 
              number(forward.operands.front() < 0 ? forward.operands.front()
                                                  : forward.operands.back()) +
              "; operands are numbered from 0 to " + number(rule.operands.size() - 1);
+  }
+  for (size_t i = 0; i < op.windows.size(); ++i) {
+    if (std::string why = findContradiction(rule, op, op.windows[i]); !why.empty())
+      return why;
+    if (i > 0 && op.windows[i].dim <= op.windows[i - 1].dim)
+      return "has a list of windows that is not ascending; list one per factor";
   }
   return {};
 }

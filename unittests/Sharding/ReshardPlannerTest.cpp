@@ -7,7 +7,7 @@
 
 #include "Fixtures.h"
 
-#include "tessera/Sharding/ReshardPlanner.h"
+#include "tessera/Sharding/ReshardChain.h"
 
 #include <gtest/gtest.h>
 
@@ -54,9 +54,9 @@ TEST(ReshardPlanner, ChainsLeadFromSourceToTarget) {
       for (const Move &move : plan.moves) {
         EXPECT_EQ(canonical(move.source), canonical(at));
         at = move.target;
-        EXPECT_TRUE(leadsToTarget(move)) << toString(move.kind) << ' '
-                                         << toString(mesh, move.source) << " -> "
-                                         << toString(mesh, move.target);
+        EXPECT_TRUE(leadsToTarget(move))
+            << toString(move.kind) << ' ' << toString(mesh, move.source) << " -> "
+            << toString(mesh, move.target);
         sum += trafficOf(problem, move);
         if (move.kind == CollectiveKind::slice)
           EXPECT_EQ(trafficOf(problem, move).count, 0);
@@ -118,4 +118,40 @@ TEST(ReshardPlanner, KnownPlans) {
   EXPECT_EQ(kindsOf(partial, rows), "reduce_scatter");
   EXPECT_EQ(kindsOf(both, full), "all_reduce") << "axes are merged into one group";
   EXPECT_EQ(kindsOf(full, partial), "slice");
+}
+
+namespace {
+
+/// The kinds of the chain from parts of 4 devices to a window.
+std::vector<CollectiveKind> kindsTo(std::vector<Window> windows, bool isFilled,
+                                    std::vector<Window> held = {}) {
+  Mesh mesh = makeMesh({4});
+  AxisList axis{whole(mesh, 0)};
+  ReshardPlanner planner;
+  ReshardProblem problem{
+      mesh, {8, 8}, 4, {{axis, {}}, {}, {}, held}, {{axis, {}}, {}, {}, windows}};
+  std::vector<CollectiveKind> kinds;
+  ReshardPlan chain = chainOf(problem, isFilled, planner);
+  TensorSharding at = problem.source;
+  for (const Move &move : chain.moves) {
+    EXPECT_EQ(move.source, at);
+    EXPECT_TRUE(leadsToTarget(move)) << toString(move.kind);
+    kinds.push_back(move.kind);
+    at = move.target;
+  }
+  EXPECT_EQ(at, problem.target);
+  return kinds;
+}
+
+} // namespace
+
+TEST(ReshardPlanner, ChainsToWindows) {
+  using Kinds = std::vector<CollectiveKind>;
+  Kinds halo{CollectiveKind::halo_exchange}, exchange{CollectiveKind::exchange};
+  EXPECT_EQ(kindsTo({{0, 2, -1, 4}}, false), halo);
+  EXPECT_EQ(kindsTo({{0, 2, -1, 4}}, true), halo);
+  EXPECT_EQ(kindsTo({{0, 2, 1, 2}}, false), exchange);
+  EXPECT_EQ(kindsTo({{0, 2, 0, 2}}, false), exchange); // sends nothing
+  EXPECT_EQ(kindsTo({{0, 2, -1, 4}}, false, {{0, 2, -1, 4}}), Kinds{});
+  EXPECT_EQ(kindsTo({{0, 2, -1, 4}}, true, {{0, 2, -1, 4}}), exchange); // fills
 }

@@ -26,7 +26,7 @@ ShardingRule ruleOf(const Segment &segment, int64_t extent, int64_t size, bool i
   rule.factors = {{size, FactorKind::parallel, ReduceKind::sum}};
   DimRule dim{{0}};
   dim.segment = segment;
-  dim.segmentOf = extent;
+  dim.operandSize = extent;
   dim.isNarrow = isNarrow;
   rule.operands = {{dim}};
   rule.results = {{{{0}}}};

@@ -100,3 +100,37 @@ TEST(ShardingRule, ContradictionsAreNamed) {
   rule.factors[2].kind = FactorKind::replicate;
   EXPECT_NE(why({{{}, {}, kA}, {}}).find("keeps whole"), std::string::npos);
 }
+
+/// A pad by two before and behind of 8 elements.
+static ShardingRule pad() {
+  ShardingRule rule;
+  rule.factors = {{12}};
+  DimRule dim{{0}};
+  dim.isWindow = true;
+  dim.shift = -2;
+  dim.operandSize = 8;
+  rule.operands = {{dim}};
+  rule.results = {{{{0}}}};
+  rule.accumulatorOf = {-1};
+  return rule;
+}
+
+TEST(ShardingRule, OperandsHaveTheWindowsOfFactors) {
+  ShardingRule rule = pad();
+  auto operandOf = [&](Window window) {
+    OpSharding op{{kA}, {}, {window}};
+    EXPECT_EQ(findContradiction(kMesh, rule, op), "");
+    EXPECT_EQ(resultSharding(rule, 0, op).windows, std::vector<Window>{window});
+    return operandSharding(rule, 0, op).windows;
+  };
+  EXPECT_EQ(operandSharding(rule, 0, OpSharding{{kA}, {}}).windows,
+            (std::vector<Window>{{0, 6, -2, 6}}));
+  EXPECT_EQ(operandOf({0, 6, -1, 8}), (std::vector<Window>{{0, 6, -3, 8}}));
+  // Of elements 1 to 10 of the result, 0 to 7 are those of the operand.
+  EXPECT_EQ(operandOf({0, 5, 0, 5, 1, 1, 1, 10}), (std::vector<Window>{{0, 5, -1, 5, 1, 0, 1, 8}}));
+  EXPECT_EQ(factorLayout(rule, {{kA}, {}, {{0, 6, -1, 8}}}, 0), (DimLayout{kA, 6, -1, 8}));
+  auto why = [&](Window window) { return findContradiction(kMesh, rule, {{kA}, {}, {window}}); };
+  EXPECT_NE(why({0, 3, 0, 3, 1, 0, 2, 6}).find("no window of an operand"), std::string::npos);
+  EXPECT_NE(why({0, 1, 0, 1, 1, 0, 1, 2}).find("no window of an operand"), std::string::npos);
+  EXPECT_NE(why({1, 6, -1, 8}).find("numbered from 0 to 0"), std::string::npos);
+}

@@ -61,14 +61,14 @@ struct DimRule {
   int64_t shift = 0;
   int64_t extent = 1;
   bool isWindow = false;
-  /// Of an operand that is read by segment; its dimension has `segmentOf` elements.
+  /// Of an operand that is read by segment.
   std::optional<Segment> segment = {};
-  int64_t segmentOf = 0;
+  int64_t operandSize = 0; ///< of a dimension that is read by segment or window
   /// Whether the operand holds only the segment even if the factor is not cut.
   bool isNarrow = false;
 
   bool readsAll() const {
-    return segment && segment->from == 0 && segment->fromStep == 1 && segment->count == segmentOf;
+    return segment && segment->from == 0 && segment->fromStep == 1 && segment->count == operandSize;
   }
 };
 
@@ -139,9 +139,13 @@ struct Forward {
 /// The distribution of an op: the axes that cut each of its loops, and the contributions that it
 /// forwards. These and the rule determine everything else: the shardings of operands and results,
 /// partial axes, and the work per device.
+///
+/// Of a factor with a window each device executes the iterations of the window, which may overlap
+/// with those of others and reach beyond the loop, instead of its own part.
 struct OpSharding {
-  FactorAxes factors;            ///< by factor of the rule
-  std::vector<Forward> forwards; ///< at most one per axis
+  FactorAxes factors;               ///< by factor of the rule
+  std::vector<Forward> forwards;    ///< at most one per axis
+  std::vector<Window> windows = {}; ///< ascending by factor, which is their `dim`
   bool operator==(const OpSharding &) const = default;
 
   /// The sharding of an op that every device computes whole.
@@ -149,7 +153,12 @@ struct OpSharding {
     return {FactorAxes(rule.factors.size()), {}};
   }
   bool isWhole() const;
+  /// The window of a factor; null if it has none.
+  const Window *windowOf(int64_t factor) const;
 };
+
+/// The iterations of a factor that each device executes.
+DimLayout factorLayout(const ShardingRule &rule, const OpSharding &op, int64_t factor);
 
 /// The sharding that operand `index` must have, and the resulting one of result `index`.
 ///   matmul (m, k) x (k, n), factors m: dp, k: tp
@@ -159,8 +168,8 @@ TensorSharding resultSharding(const ShardingRule &rule, int64_t index, const OpS
 
 /// The contradiction between an op sharding and its rule, as a clause for a message; empty if there
 /// is none. Checks: as many factors as the rule has, no axis used twice, no cut of a factor that
-/// must be whole, parts of reshaped dimensions that are boxes, forwards that name operands.
-/// Linearity is not checked.
+/// must be whole, parts of reshaped dimensions that are boxes, forwards that name operands, windows
+/// of factors whose operands have such windows. Linearity is not checked.
 std::string findContradiction(const Mesh &mesh, const ShardingRule &rule, const OpSharding &op);
 
 } // namespace tessera::sharding

@@ -160,6 +160,7 @@ static std::optional<ShardingRule> getLinalgRule(linalg::LinalgOp op) {
           dim.factors = {static_cast<int64_t>(loop)};
           if (!plain) {
             dim.isWindow = true;
+            dim.operandSize = type.getDimSize(d);
             dim.stride = stride;
             dim.shift = linear.constant;
             for (auto [other, dilation] : llvm::drop_begin(linear.terms)) {

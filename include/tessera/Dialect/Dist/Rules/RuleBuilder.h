@@ -25,7 +25,7 @@ namespace tessera::dist {
 class RuleBuilder {
 public:
   /// Starts without factors. A dimension without a factor must have extent 1.
-  explicit RuleBuilder(mlir::Operation *op) {
+  explicit RuleBuilder(mlir::Operation *op) : op(op) {
     auto addTensors = [](mlir::TypeRange types, std::vector<sharding::TensorRule> &tensors) {
       for (mlir::Type type : types) {
         auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
@@ -61,6 +61,8 @@ public:
   RuleBuilder &window(int64_t index, int64_t dim, int64_t factor, int64_t stride, int64_t shift,
                       int64_t extent = 1) {
     sharding::DimRule &window = rule.operands[index][dim];
+    window.operandSize =
+        mlir::cast<mlir::RankedTensorType>(op->getOperand(index).getType()).getDimSize(dim);
     window.factors = {factor};
     window.isWindow = true;
     window.stride = stride;
@@ -76,7 +78,7 @@ public:
     sharding::DimRule &rule = this->rule.operands[index][dim];
     rule.factors = {factor};
     rule.segment = segment;
-    rule.segmentOf = extent;
+    rule.operandSize = extent;
     rule.isNarrow = isNarrow;
     return *this;
   }
@@ -95,6 +97,7 @@ public:
   sharding::ShardingRule take() { return std::move(rule); }
 
 private:
+  mlir::Operation *op;
   sharding::ShardingRule rule;
 };
 
