@@ -82,9 +82,10 @@ void ProgramBuilder::annotateValue() {
     return;
   PartialChoice partial = partialChoice(entry.element(), 10);
   auto attr = annotations.sharding(b.getContext(), meshes[mesh], entry.rank(), partial);
-  Value value = random.percent(80)
-                    ? dist::ShardTensorOp::create(b, loc, entry.value, attr).getResult()
-                    : dist::ReshardOp::create(b, loc, entry.value, attr).getResult();
+  Value value =
+      random.percent(80)
+          ? dist::ShardTensorOp::create(b, loc, entry.value, attr).getResult()
+          : dist::ReshardOp::create(b, loc, entry.value.getType(), entry.value, attr).getResult();
   entry.exact &= !partial.avg;
   pushLike(value, entry);
 }
@@ -100,7 +101,7 @@ void ProgramBuilder::switchMesh() {
       continue;
     PartialChoice partial = partialChoice(entry.element(), 10);
     auto attr = annotations.sharding(b.getContext(), meshes[next], entry.rank(), partial);
-    entry.value = dist::ReshardOp::create(b, loc, entry.value, attr);
+    entry.value = dist::ReshardOp::create(b, loc, entry.value.getType(), entry.value, attr);
     entry.exact &= !partial.avg;
     entry.mesh = next;
     moved.push_back(entry);

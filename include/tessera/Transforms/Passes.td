@@ -221,10 +221,17 @@ def DistPlanReshards : Dist_Pass<"dist-plan-reshards"> {
   let summary = "Replace each dist.reshard by the cheapest chain of moves";
   let description = [{
     Replaces every `dist.reshard` within one mesh by a chain of reshards with one move each in `dist.move` (slice,
-    all_gather, reduce_scatter, all_reduce, all_to_all, permute or exchange): the shortest path over placements under the
-    cost model. Reshards to windows (halos) are left to `dist-partition`, which knows their padding. With `remarks`, the pass
-    reports the chain, its cost, the runner-up (the cheapest chain without the most expensive move of the chosen one) and
-    the bytes that any plan must receive.
+    all_gather, reduce_scatter, all_reduce, all_to_all, permute, halo_exchange or exchange): the shortest path over
+    placements under the cost model. A window around each device's own part takes one halo exchange per dimension.
+    Between meshes whole values are sent: contributions are reduced before and made after.
+
+    Before that, the pass decides where windows are made. A window of a padded value becomes the pad of a window of its
+    source, and a window of a rearranged value the rearrangement of windows of its operands, where that sends less: fill
+    between or around elements is not sent. The copy of the op has the windows in its `dist.op_sharding`. A pad that is
+    distributed gets a window of its source whose `fill` is the pad's.
+
+    With `remarks`, the pass reports the chain, its cost, the runner-up (the cheapest chain without the most expensive
+    move of the chosen one) and the bytes that any plan must receive.
   }];
   let options = [
     Option<"objective", "objective", "std::string", "\"time\"", "Objective: time or bytes">,
@@ -236,15 +243,16 @@ def DistPlanReshards : Dist_Pass<"dist-plan-reshards"> {
 def DistPartition : Dist_Pass<"dist-partition"> {
   let summary = "Lower global shapes to local shapes, and reshards to collectives";
   let description = [{
-    Writes one function in the local view per distinct set of devices. Masks the padding of uneven reductions, exchanges
-    halos of windows, and adds the offset of a device to indices that a body reads.
+    Writes one function in the local view per distinct set of devices. Masks the padding of uneven reductions, writes each
+    reshard as the collective of its `dist.move`, and adds the offset of a device to indices that a body reads. The
+    options are for ops that communicate inside, such as a scan along a dimension that is cut.
   }];
   let options = [
     Option<"objective", "objective", "std::string", "\"time\"",
-           "Objective of moves to windows and between meshes: time or bytes">,
+           "Objective of collectives inside ops: time or bytes">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
     Option<"remarks", "remarks", "bool", "false",
-           "Emit a remark with bytes, modelled time and reason for every chain of collectives">,
+           "Emit a remark with bytes, modelled time and reason for every chain of collectives inside an op">,
   ];
 }
 

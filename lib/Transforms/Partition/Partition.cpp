@@ -48,8 +48,16 @@ void Partitioner::annotate(Value local, ShardingAttr sharding, RankedTensorType 
 void Partitioner::define(Part &part, Value global, Value local) {
   part.mapping.map(global, local);
   auto type = dyn_cast<RankedTensorType>(global.getType());
-  if (type && isa<OpResult>(local))
-    annotate(local, getSharding(global), type);
+  if (!type || !isa<OpResult>(local))
+    return;
+  ShardingAttr sharding = getSharding(global);
+  if (sharding && !sharding.getWindows().empty()) { // a selection is a tensor of its own
+    sharding::Layout layout = sharding::makeLayout(shardingOf(global), shapeOf(type));
+    sharding = ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
+                                 denseShardingOf(layout), global.getContext());
+    type = type.clone(layout.globalShape);
+  }
+  annotate(local, sharding, type);
 }
 
 Value Partitioner::axisIndex(Part &part, FlatSymbolRefAttr mesh, const sharding::AxisList &axes) {

@@ -13,6 +13,7 @@
 #include "Partitioner.h"
 
 #include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
+#include "tessera/Dialect/Dist/Rules/Windows.h"
 #include "tessera/Sharding/Selections.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -71,13 +72,21 @@ public:
   }
 
   bool isUneven(unsigned factor) const override {
-    return own.rule.factors[factor].size % sharding::sizeOf(own.axesOf(factor)) != 0;
+    return own.sharding.windowOf(factor) ||
+           own.rule.factors[factor].size % sharding::sizeOf(own.axesOf(factor)) != 0;
   }
 
   Value getGlobalIteration(OpBuilder &at, Location loc, unsigned factor, Value local) override {
-    const sharding::AxisList &axes = own.axesOf(factor);
-    Value begin = beginOf(at, loc, partitioner.axisIndex(part, own.mesh, axes),
-                          sharding::ceilDiv(own.rule.factors[factor].size, sharding::sizeOf(axes)));
+    sharding::DimLayout iterations = sharding::factorLayout(own.rule, own.sharding, factor);
+    auto number = [&](int64_t value) { return arith::ConstantIndexOp::create(at, loc, value); };
+    Value begin =
+        beginOf(at, loc, partitioner.axisIndex(part, own.mesh, iterations.axes), iterations.step);
+    if (iterations.offset != 0)
+      begin = arith::AddIOp::create(at, loc, begin, number(iterations.offset));
+    if (iterations.divisor != 1)
+      begin = arith::CeilDivSIOp::create(at, loc, begin, number(iterations.divisor));
+    if (iterations.begin != 0) // of a selection
+      begin = arith::AddIOp::create(at, loc, begin, number(iterations.begin));
     return arith::AddIOp::create(at, loc, local, begin);
   }
 
@@ -102,25 +111,8 @@ public:
     TensorSharding contributed = whole;
     for (const sharding::AxisRef &axis : own.axesOf(reduced))
       contributed.partial.push_back({axis, kind});
-    contributed = sharding::canonical(contributed);
-    std::string reason = (op->getName().getStringRef() + " combines its parts").str();
-    return partitioner.move(part, op->getLoc(), local, global, own.mesh, contributed,
-                            sharding::canonical(whole), builder.getStringAttr(reason));
-  }
-
-  Value getFilledWindow(unsigned index, Attribute fill) override {
-    // Moves the operand again with the fill; the first move is unused. Contributions that the op
-    // forwards are kept: reduced here, they would be counted twice.
-    Value source = op->getOperand(index);
-    if (auto reshard = source.getDefiningOp<ReshardOp>())
-      source = reshard.getOperand();
-    if (getSharding(source).getMesh() != own.mesh)
-      source = op->getOperand(index);
-    std::string reason = ("required by " + op->getName().getStringRef()).str();
-    return partitioner.move(part, op->getLoc(), getLocal(source),
-                            cast<RankedTensorType>(source.getType()), own.mesh,
-                            partitioner.shardingOf(source), getOperandSharding(index),
-                            builder.getStringAttr(reason), fill);
+    return partitioner.moveInside(part, op, local, global, own.mesh, contributed, whole,
+                                  op->getName().getStringRef() + " combines its parts");
   }
 
   const sharding::Mesh &getMesh() const override { return partitioner.meshes.get(own.mesh); }
@@ -130,10 +122,8 @@ public:
   }
   Value reshard(Value local, RankedTensorType global, const TensorSharding &source,
                 const TensorSharding &target) override {
-    std::string reason = ("required by " + op->getName().getStringRef()).str();
-    return partitioner.move(part, op->getLoc(), local, global, own.mesh,
-                            sharding::canonical(source), sharding::canonical(target),
-                            builder.getStringAttr(reason));
+    return partitioner.moveInside(part, op, local, global, own.mesh, source, target,
+                                  "required by " + op->getName().getStringRef());
   }
 
 private:
@@ -181,12 +171,26 @@ private:
   const ShardedOp &own;
 };
 
+/// Checks that an operand that must be a filled window is one.
+static LogicalResult checkFill(Operation *op, unsigned index, ShardingAttr needs) {
+  auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!distributed || !needs || needs.getWindows().empty())
+    return success();
+  Attribute fill = distributed.getWindowFill(index);
+  if (!fill || fillOf(op->getOperand(index)) == fill)
+    return success();
+  return op->emitError() << "operand " << index << " is a window that is not filled with " << fill
+                         << ", as '" << op->getName() << "' needs it; run dist-plan-reshards first";
+}
+
 /// Checks that the operands of an op have the shardings that its rule and distribution need.
 LogicalResult Partitioner::checkOperands(Operation *op) {
   const ShardedOp &own = shardings.of(op);
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
     ShardingAttr has = isa<RankedTensorType>(operand.getType()) ? getSharding(operand) : nullptr;
     ShardingAttr needs = own.operands[index];
+    if (failed(checkFill(op, index, needs)))
+      return failure();
     if (!has || !needs || has == needs)
       continue;
     if (has.getMesh() == needs.getMesh()) {

@@ -9,9 +9,9 @@
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Sharding/CollectiveTraits.h"
+#include "tessera/Sharding/ReshardChain.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -25,15 +25,15 @@ Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType 
                         Attribute fill) {
   if (selects(step.source, step.target)) {
     Selected moved = select(part, loc, local, global, meshName, step.source, step.target);
-    std::vector<int64_t> shape = moved.global.getShape().vec();
-    if (!fill &&
-        sharding::makeLayout(moved.source, shape) == sharding::makeLayout(moved.target, shape))
-      return moved.local; // every device has the elements that it needs
     sharding::Move dense = step;
     dense.source = moved.source;
     dense.target = moved.target;
     return emit(part, loc, moved.local, moved.global, meshName, dense, reason, fill);
   }
+  if (step.kind == CollectiveKind::exchange && !fill &&
+      sharding::makeLayout(step.source, shapeOf(global)) ==
+          sharding::makeLayout(step.target, shapeOf(global)))
+    return local; // every device has the elements that it needs
   MLIRContext *context = global.getContext();
   const sharding::Mesh &mesh = meshes.get(meshName);
   OpBuilder &b = part.builder;
@@ -86,67 +86,6 @@ Value Partitioner::emit(Part &part, Location loc, Value local, RankedTensorType 
   return op->getResult(0);
 }
 
-/// A move to windows as one halo exchange per dimension, if each device's own part is in the middle
-/// of its window; otherwise empty.
-static std::vector<sharding::Move>
-haloSteps(const TensorSharding &source, const TensorSharding &target, ArrayRef<int64_t> shape) {
-  std::vector<sharding::Move> steps;
-  if (!source.windows.empty() || source.dims != target.dims || source.partial != target.partial)
-    return {};
-  TensorSharding current = source;
-  for (const sharding::Window &window : target.windows) {
-    int64_t chunk = sharding::ceilDiv(shape[window.dim], sharding::sizeOf(source.dims[window.dim]));
-    if (window.isSelection() || window.divisor != 1 || window.step != chunk || window.offset > 0 ||
-        window.offset + window.length < chunk)
-      return {};
-    sharding::Move step;
-    step.kind = CollectiveKind::halo_exchange;
-    step.axes = source.dims[window.dim];
-    step.dim = window.dim;
-    step.source = current;
-    current.windows.push_back(window);
-    step.target = current;
-    steps.push_back(std::move(step));
-  }
-  return steps;
-}
-
-Value Partitioner::move(Part &part, Location loc, Value local, RankedTensorType global,
-                        FlatSymbolRefAttr mesh, const TensorSharding &source,
-                        const TensorSharding &target, Attribute reason, Attribute fill) {
-  // Two shardings may have equal elements: a window without a halo is its shard.
-  std::vector<int64_t> shape = global.getShape().vec();
-  // The padding differs if it must be filled.
-  sharding::Layout held = sharding::makeLayout(source, shape);
-  sharding::Layout wanted = sharding::makeLayout(target, shape);
-  if (!fill && sharding::selectLike(held, wanted) == wanted)
-    return selects(source, target) ? select(part, loc, local, global, mesh, source, target).local
-                                   : local;
-  std::vector<sharding::Move> steps = haloSteps(source, target, global.getShape());
-  if (steps.empty()) {
-    sharding::ReshardProblem problem{meshes.get(mesh), global.getShape().vec(),
-                                     bytesPerElement(global.getElementType()), source, target};
-    const sharding::ReshardPlan &plan = planner.plan(problem);
-    steps = plan.moves;
-    if (steps.empty() && selects(source, target)) // every device has its elements
-      return select(part, loc, local, global, mesh, source, target).local;
-    if (remarks && plan.traffic.count > 0) {
-      std::string chain;
-      for (const sharding::Move &step : steps)
-        chain += (chain.empty() ? "" : ", ") + std::string(sharding::toString(step.kind));
-      int64_t bound = sharding::receiveBound(problem.mesh, sharding::makeLayout(source, shape),
-                                             problem.mesh, sharding::makeLayout(target, shape)) *
-                      problem.bytesPerElement;
-      mlir::emitRemark(loc) << (reason ? cast<StringAttr>(reason).getValue() : "a reshard") << ": "
-                            << chain << ", " << plan.traffic.wireBytes << " bytes on the wire in "
-                            << plan.traffic.count << " collectives, "
-                            << llvm::formatv("{0:F2}", plan.seconds * 1e6).str()
-                            << " us modelled; no plan receives less than " << bound << " bytes";
-    }
-  }
-  return emitSteps(part, loc, local, global, mesh, steps, reason, fill);
-}
-
 Value Partitioner::emitSteps(Part &part, Location loc, Value local, RankedTensorType global,
                              FlatSymbolRefAttr mesh, ArrayRef<sharding::Move> steps,
                              Attribute reason, Attribute fill) {
@@ -163,6 +102,30 @@ Value Partitioner::emitSteps(Part &part, Location loc, Value local, RankedTensor
     local = emit(part, loc, local, global, mesh, step, reason, fill);
   }
   return local;
+}
+
+Value Partitioner::moveInside(Part &part, Operation *op, Value local, RankedTensorType global,
+                              FlatSymbolRefAttr mesh, const TensorSharding &source,
+                              const TensorSharding &target, const Twine &reason) {
+  sharding::ReshardProblem problem{meshes.get(mesh), shapeOf(global),
+                                   bytesPerElement(global.getElementType()),
+                                   sharding::canonical(source), sharding::canonical(target)};
+  sharding::ReshardPlan plan = sharding::chainOf(problem, /*isFilled=*/false, planner);
+  if (remarks && plan.traffic.count > 0) {
+    std::string chain;
+    for (const sharding::Move &step : plan.moves)
+      chain += (chain.empty() ? "" : ", ") + std::string(sharding::toString(step.kind));
+    int64_t bound =
+        problem.bytesPerElement *
+        sharding::receiveBound(problem.mesh, sharding::makeLayout(source, problem.shape),
+                               problem.mesh, sharding::makeLayout(target, problem.shape));
+    op->emitRemark() << reason << ": " << chain << ", " << plan.traffic.wireBytes
+                     << " bytes on the wire in " << plan.traffic.count << " collectives, "
+                     << llvm::formatv("{0:F2}", plan.seconds * 1e6).str()
+                     << " us modelled; no plan receives less than " << bound << " bytes";
+  }
+  return emitSteps(part, op->getLoc(), local, global, mesh, plan.moves,
+                   part.builder.getStringAttr(reason));
 }
 
 /// Whether every device holds the same box, in the same buffer, on both of two meshes over the same
@@ -209,52 +172,33 @@ LogicalResult Partitioner::lowerReshard(ReshardOp op) {
                      [&]() { return op.emitError(); });
     if (failed(step))
       return failure();
-    sender.mapping.map(op.getResult(),
-                       emitSteps(sender, op.getLoc(), local, type, from, *step, reason, {}));
+    sender.mapping.map(op.getResult(), emitSteps(sender, op.getLoc(), local, type, from, *step,
+                                                 reason, op.getFillAttr()));
     return success();
   }
-  // A window of equal elements is as many of them; those beyond the tensor do not matter.
-  if (DenseElementsAttr elements; !target.windows.empty() && !target.isPartial() &&
-                                  matchPattern(op.getOperand(), m_Constant(&elements)) &&
-                                  elements.isSplat()) {
-    Value window = arith::ConstantOp::create(receiver.builder, op.getLoc(),
-                                             elements.resizeSplat(localType(type, target)));
-    define(receiver, op.getResult(), window);
-    return success();
-  }
-  if (from == to && source.windows.empty() && target.windows.empty())
+  if (from == to)
     return op.emitError() << "'dist.reshard' has no '" << DistDialect::kMove
                           << "'; run dist-plan-reshards first";
-  if (from == to) { // to windows, perhaps through what moves elements
-    Value windowed = windowThroughMoves(sender, op);
-    sender.mapping.map(
-        op.getResult(),
-        windowed ? windowed : move(sender, op.getLoc(), local, type, from, source, target, reason));
-    return success();
-  }
-  // Meshes exchange whole values: contributions are reduced before and created after.
-  TensorSharding sent = source.withoutPartial(), received = target.withoutPartial();
-  local = move(sender, op.getLoc(), local, type, from, source, sent, reason);
-  MLIRContext *context = op.getContext();
-  ShardingAttr sentAttr = ShardingAttr::get(from, meshes.get(from), sent, context);
-  ShardingAttr receivedAttr = ShardingAttr::get(to, meshes.get(to), received, context);
+  if (source.isPartial() || target.isPartial())
+    return op.emitError() << "'dist.reshard' between meshes '" << from.getValue() << "' and '"
+                          << to.getValue() << "' has contributions, "
+                          << (source.isPartial() ? getSharding(op.getOperand()) : op.getSharding())
+                          << "; run dist-plan-reshards first, which reduces and makes them within "
+                          << "a mesh";
+  ShardingAttr sent = ShardingAttr::get(from, meshes.get(from), source, op.getContext());
+  ShardingAttr received = ShardingAttr::get(to, meshes.get(to), target, op.getContext());
   if (&sender == &receiver) { // two arrangements of the same devices
-    local = exchangeMeshes(sender, op, local, sentAttr, receivedAttr, reason);
-    sender.mapping.map(op.getResult(),
-                       move(sender, op.getLoc(), local, type, to, received, target, reason));
+    sender.mapping.map(op.getResult(), exchangeMeshes(sender, op, local, sent, received, reason));
     return success();
   }
   IntegerAttr id = sender.builder.getI64IntegerAttr(nextTransfer++);
-  auto send = SendOp::create(sender.builder, op.getLoc(), local, to, id, sentAttr, receivedAttr,
+  auto send = SendOp::create(sender.builder, op.getLoc(), local, to, id, sent, received,
                              TypeAttr::get(type));
-  auto recv = RecvOp::create(receiver.builder, op.getLoc(), localType(type, received), from, id,
-                             sentAttr, receivedAttr, TypeAttr::get(type));
-  if (reason) {
-    send->setAttr(DistDialect::kReason, reason);
-    recv->setAttr(DistDialect::kReason, reason);
-  }
-  annotate(recv.getResult(), receivedAttr, type);
-  receiver.mapping.map(op.getResult(), move(receiver, op.getLoc(), recv.getResult(), type, to,
-                                            received, target, reason));
+  auto recv = RecvOp::create(receiver.builder, op.getLoc(), localType(type, target), from, id, sent,
+                             received, TypeAttr::get(type));
+  send->setAttr(DistDialect::kReason, reason);
+  recv->setAttr(DistDialect::kReason, reason);
+  annotate(recv.getResult(), received, type);
+  receiver.mapping.map(op.getResult(), recv.getResult());
   return success();
 }

@@ -89,46 +89,20 @@ private:
   /// Converts a value to another mesh over the same devices.
   mlir::Value exchangeMeshes(Part &part, ReshardOp op, mlir::Value local, ShardingAttr from,
                              ShardingAttr to, mlir::Attribute reason);
-  /// Emits the collectives that lead from one sharding to another within one part.
-  mlir::Value move(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
-                   mlir::FlatSymbolRefAttr mesh, const sharding::TensorSharding &source,
-                   const sharding::TensorSharding &target, mlir::Attribute reason,
-                   mlir::Attribute fill = {});
+  /// Emits the collectives of a chain within one part.
   mlir::Value emitSteps(Part &part, mlir::Location loc, mlir::Value local,
                         mlir::RankedTensorType global, mlir::FlatSymbolRefAttr mesh,
                         llvm::ArrayRef<sharding::Move> steps, mlir::Attribute reason,
-                        mlir::Attribute fill);
+                        mlir::Attribute fill = {});
   mlir::Value emit(Part &part, mlir::Location loc, mlir::Value local, mlir::RankedTensorType global,
                    mlir::FlatSymbolRefAttr mesh, const sharding::Move &move, mlir::Attribute reason,
                    mlir::Attribute fill);
-
-  // Windows of rearranged and padded values (PartitionWindow.cpp).
-  /// The requester of a window, and its fill outside of the tensor (null: undefined).
-  struct WindowRequest {
-    mlir::Location loc;
-    mlir::FlatSymbolRefAttr mesh;
-    mlir::Attribute reason, fill;
-  };
-  /// Computes a window of a padded or rearranged value from windows of its operands; null if this
-  /// is impossible or sends no less.
-  mlir::Value windowThroughMoves(Part &part, ReshardOp op);
-  mlir::Value windowThrough(Part &part, mlir::Value value, const sharding::TensorSharding &target,
-                            const WindowRequest &request);
-  mlir::Value windowThroughPad(Part &part, mlir::tensor::PadOp pad,
-                               const sharding::TensorSharding &target,
-                               const WindowRequest &request);
-  mlir::Value windowThroughRearrangement(Part &part, RearrangeOp op,
-                                         const sharding::TensorSharding &target,
-                                         const WindowRequest &request);
-  /// The same, or else the value resharded to the window.
-  mlir::Value windowOf(Part &part, mlir::Value value, const sharding::TensorSharding &target,
-                       const WindowRequest &request);
-  /// The operand of the reshard that produces the value, or the value; null if it is on another
-  /// mesh.
-  mlir::Value sourceOf(mlir::Value value, mlir::FlatSymbolRefAttr mesh);
-  /// Wire bytes of an exchange to `target`.
-  int64_t exchangedBytes(mlir::Value value, const sharding::TensorSharding &target,
-                         mlir::FlatSymbolRefAttr mesh);
+  /// Plans and emits the collectives by which an op communicates inside. Only the op's `partition`
+  /// makes the values that they move, so dist-plan-reshards cannot plan them.
+  mlir::Value moveInside(Part &part, mlir::Operation *op, mlir::Value local,
+                         mlir::RankedTensorType global, mlir::FlatSymbolRefAttr mesh,
+                         const sharding::TensorSharding &source,
+                         const sharding::TensorSharding &target, const mlir::Twine &reason);
 
   // Moves of selected elements (PartitionSelection.cpp).
   /// A tensor of selected elements, a device's part of it, and its move.
@@ -163,8 +137,8 @@ private:
   mlir::func::FuncOp global;
   const MeshTable &meshes;
   OpShardings shardings;
-  sharding::ReshardPlanner &planner;
-  bool remarks;
+  sharding::ReshardPlanner &planner; ///< of ops that communicate inside
+  bool remarks;                      ///< on their collectives
   std::vector<std::unique_ptr<Part>> parts;
   /// The part of each mesh: meshes of the same devices share one.
   llvm::DenseMap<mlir::Attribute, Part *> partsOfMeshes;

@@ -5,9 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PlanWindows.h"
+
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Planning/CostOptions.h"
+#include "tessera/Sharding/Buffers.h"
+#include "tessera/Sharding/ReshardChain.h"
 #include "tessera/Transforms/Passes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -58,6 +62,9 @@ struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
       return signalPassFailure();
     MeshTable meshes(getOperation());
     sharding::ReshardPlanner &planner = plannerOf(&getContext(), cost->objective, cost->topology);
+    OpShardings shardings(meshes);
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      planWindows(function, meshes, shardings);
     SmallVector<ReshardOp> reshards;
     getOperation().walk([&](ReshardOp op) { reshards.push_back(op); });
     for (ReshardOp op : reshards)
@@ -67,33 +74,70 @@ struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
   void plan(ReshardOp op, const MeshTable &meshes, sharding::ReshardPlanner &planner,
             sharding::Objective minimised) {
     ShardingAttr from = getSharding(op.getOperand()), to = op.getSharding();
-    if (!from || op->hasAttr(DistDialect::kMove) || from.getMesh() != to.getMesh())
-      return; // between meshes overlapping boxes are sent: there is only one plan
+    if (!from || op->hasAttr(DistDialect::kMove))
+      return;
+    if (from.getMesh() != to.getMesh()) {
+      for (ReshardOp within : splitBetweenMeshes(op, meshes))
+        plan(within, meshes, planner, minimised);
+      return;
+    }
     RankedTensorType type = op.getType();
     TensorSharding source = resolveVerified(from, meshes, type);
     TensorSharding target = resolveVerified(to, meshes, type);
-    if (!source.windows.empty() || !target.windows.empty())
-      return; // a halo reads through pads, which dist-partition sees
     ReshardProblem problem{meshes.get(to.getMesh()), type.getShape().vec(),
                            bytesPerElement(type.getElementType()), sharding::canonical(source),
                            sharding::canonical(target)};
-    const ReshardPlan &chosen = planner.plan(problem);
+    ReshardPlan chosen = sharding::chainOf(problem, op.getFillAttr() != nullptr, planner);
     if (remarks && chosen.traffic.count > 0)
       remark(op, problem, chosen, planner.linksOf(problem.mesh), minimised);
     OpBuilder builder(op);
     Value value = op.getOperand();
     for (const sharding::Move &step : chosen.moves) {
-      ShardingAttr sharding =
-          ShardingAttr::get(to.getMesh(), problem.mesh, step.target, op.getContext());
-      auto link = ReshardOp::create(builder, op.getLoc(), type, value, sharding);
-      link->setAttrs(op->getDiscardableAttrDictionary());
-      link.setShardingAttr(sharding);
+      ReshardOp link = reshardLike(op, builder, value, to.getMesh(), problem.mesh, step.target);
       link->setAttr(DistDialect::kMove, MoveAttr::get(problem.mesh, step, op.getContext()));
-      setSharding(link.getResult(), sharding);
+      if (sharding::isByBoxes(step.kind) && !step.target.windows.empty())
+        link.setFillAttr(op.getFillAttr());
       value = link.getResult();
     }
     op.getResult().replaceAllUsesWith(value);
     op.erase();
+  }
+
+  /// A reshard with the discardable attributes of `op`.
+  static ReshardOp reshardLike(ReshardOp op, OpBuilder &builder, Value value,
+                               FlatSymbolRefAttr meshName, const sharding::Mesh &mesh,
+                               const TensorSharding &target) {
+    ShardingAttr sharding = ShardingAttr::get(meshName, mesh, target, op.getContext());
+    auto link = ReshardOp::create(builder, op.getLoc(), op.getType(), value, sharding);
+    link->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    setSharding(link.getResult(), sharding);
+    return link;
+  }
+
+  /// Between meshes overlapping boxes of whole values are sent: there is only one plan. Returns the
+  /// reshards before and behind, which reduce and make contributions.
+  static SmallVector<ReshardOp> splitBetweenMeshes(ReshardOp op, const MeshTable &meshes) {
+    SmallVector<ReshardOp> within;
+    FlatSymbolRefAttr from = getSharding(op.getOperand()).getMesh(),
+                      to = op.getSharding().getMesh();
+    TensorSharding source =
+        resolveVerified(getSharding(op.getOperand()), meshes, op.getType()).closed();
+    TensorSharding target = resolveVerified(op.getSharding(), meshes, op.getType()).closed();
+    OpBuilder builder(op);
+    if (source.isPartial()) {
+      within.push_back(reshardLike(op, builder, op.getOperand(), from, meshes.get(from),
+                                   source.withoutPartial()));
+      op.getOperandMutable().assign(within.back());
+    }
+    if (target.isPartial()) {
+      builder.setInsertionPointAfter(op);
+      within.push_back(reshardLike(op, builder, op.getResult(), to, meshes.get(to), target));
+      op.getResult().replaceAllUsesExcept(within.back(), within.back());
+      op.setShardingAttr(
+          ShardingAttr::get(to, meshes.get(to), target.withoutPartial(), op.getContext()));
+      setSharding(op.getResult(), op.getSharding());
+    }
+    return within;
   }
 
   static void remark(ReshardOp op, const ReshardProblem &problem, const ReshardPlan &chosen,

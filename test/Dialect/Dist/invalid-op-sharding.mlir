@@ -141,6 +141,61 @@ func.func @result(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>)
 
 // -----
 
+// (O7)
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+func.func @window_of_sum(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @+1 {{has a window of factor 2, which is not parallel; leave it out}}
+  %0 = linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = [[], [], ["x"]], windows = [(2, 2, -1, 4)]>}
+      ins(%a, %b : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+// (O7)
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+func.func @window_of_product(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @+1 {{'dist.op_sharding' has windows, but 'linalg.matmul' cannot compute windows of its result; leave them out, and reshard the result}}
+  %0 = linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"], [], []], windows = [(0, 2, -1, 4)]>}
+      ins(%a, %b : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+// (O7)
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+func.func @elements_with_gaps(%a: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @+1 {{has a window of factor 0, for which no window of an operand serves; leave it out}}
+  %0 = dist.rearrange %a, %a dim = 0 segments = [7, 1, 0, 1, 1,  0, 1, 1, 1, 7]
+      {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"]], windows = [(0, 1, 0, 1, 1, 0, 2, 4)]>} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// (O7)
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+func.func @windows_twice(%a: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @+1 {{has a list of windows that is not ascending; list one per factor}}
+  %0 = dist.rearrange %a dim = 0 segments = [0, 1, 7, -1, 8]
+      {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"]], windows = [(0, 2, -1, 4), (0, 2, 0, 2)]>} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// (O7)
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+func.func @huge_window(%a: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @+1 {{window (0, 9223372036854775807, 0, 4) of a factor is not valid; numbers are in [-2^40, 2^40]}}
+  %0 = dist.rearrange %a dim = 0 segments = [0, 1, 7, -1, 8]
+      {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"]], windows = [(0, 9223372036854775807, 0, 4)]>} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
 // The spelling.
 func.func @spelling(%a: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error @+1 {{'dist.op_sharding' is "x", not a #dist.op_sharding}}

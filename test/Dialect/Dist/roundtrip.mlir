@@ -25,6 +25,16 @@ func.func @annotations(%x: tensor<64x1024xf32> {dist.name = "x", dist.sharding =
   return %4 : tensor<64x1024xf32>
 }
 
+// CHECK-LABEL: func.func @windows(
+func.func @windows(%x: tensor<8xf32>) -> tensor<10xf32> {
+  // CHECK: dist.reshard %{{.*}} to #dist.sharding<@stage1, dims = {{\[}}["x"]], windows = [(0, 6, -1, 4)]> {dist.move = #dist.move<exchange>, fill = 0.000000e+00 : f32} : tensor<8xf32>
+  %0 = dist.reshard %x to #dist.sharding<@stage1, dims = [["x"]], windows = [(0, 6, -1, 4)]> {dist.move = #dist.move<exchange>, fill = 0.0 : f32} : tensor<8xf32>
+  // CHECK: dist.rearrange {{.*}}dist.op_sharding = #dist.op_sharding<@stage1, factors = {{\[}}["x"]], windows = [(0, 6, 0, 4)]>
+  %1 = dist.rearrange %0 dim = 0 segments = [0, 1, 1, 1, 8] fill = 0.0 : f32
+      {dist.op_sharding = #dist.op_sharding<@stage1, factors = [["x"]], windows = [(0, 6, 0, 4)]>} : (tensor<8xf32>) -> tensor<10xf32>
+  return %1 : tensor<10xf32>
+}
+
 // CHECK-LABEL: func.func @collectives(
 func.func @collectives(%a: tensor<8x8xf32>) attributes {dist.view = "local"} {
   // CHECK: dist.all_reduce %{{.*}} over @pod ["tp"] reduction = sum : tensor<8x8xf32>

@@ -146,6 +146,15 @@ void dist::printWindow(llvm::raw_ostream &os, WindowAttr window) {
   os << ")";
 }
 
+/// `, windows = […]` where there are any.
+static void printWindows(llvm::raw_ostream &os, ArrayRef<WindowAttr> windows) {
+  if (windows.empty())
+    return;
+  os << ", windows = [";
+  llvm::interleaveComma(windows, os, [&](WindowAttr window) { printWindow(os, window); });
+  os << "]";
+}
+
 /// Parses `name = [element, …]` after the name.
 template <typename T>
 static ParseResult parseList(AsmParser &parser, SmallVectorImpl<T> &list,
@@ -272,12 +281,7 @@ static void printSharding(ShardingAttr sharding, AsmPrinter &printer) {
                             [&](AxisRefAttr axis) { printAxisRef(os, axis); });
       os << "]";
     }
-    if (!sharding.getWindows().empty()) {
-      os << ", windows = [";
-      llvm::interleaveComma(sharding.getWindows(), os,
-                            [&](WindowAttr window) { printWindow(os, window); });
-      os << "]";
-    }
+    printWindows(os, sharding.getWindows());
   }
   if (sharding.getPriority() >= 0)
     os << ", priority = " << sharding.getPriority();
@@ -301,21 +305,27 @@ static ParseResult parseForward(AsmParser &parser, ForwardAttr &forward) {
   return success();
 }
 
-/// `@mesh, factors = […] (, forwards = […])?>`, after the '<'.
+/// `@mesh, factors = […] (, forwards = […])? (, windows = […])?>`, after the '<'.
 static Attribute parseOpSharding(AsmParser &parser) {
   FlatSymbolRefAttr mesh;
   SmallVector<AxisListAttr> factors;
   SmallVector<ForwardAttr> forwards;
+  SmallVector<WindowAttr> windows;
   if (parser.parseAttribute(mesh) || parser.parseComma() || parser.parseKeyword("factors") ||
       parser.parseEqual() || parseList(parser, factors, &parseAxes))
     return {};
-  if (succeeded(parser.parseOptionalComma()) &&
-      (parser.parseKeyword("forwards") || parser.parseEqual() ||
-       parseList(parser, forwards, &parseForward)))
+  bool hasMore = succeeded(parser.parseOptionalComma());
+  if (hasMore && succeeded(parser.parseOptionalKeyword("forwards"))) {
+    if (parser.parseEqual() || parseList(parser, forwards, &parseForward))
+      return {};
+    hasMore = succeeded(parser.parseOptionalComma());
+  }
+  if (hasMore && (parser.parseKeyword("windows") || parser.parseEqual() ||
+                  parseList(parser, windows, &parseWindow)))
     return {};
   if (parser.parseGreater())
     return {};
-  return OpShardingAttr::get(parser.getContext(), mesh, factors, forwards);
+  return OpShardingAttr::get(parser.getContext(), mesh, factors, forwards, windows);
 }
 
 static void printOpSharding(OpShardingAttr sharding, AsmPrinter &printer) {
@@ -333,6 +343,7 @@ static void printOpSharding(OpShardingAttr sharding, AsmPrinter &printer) {
     });
     os << "]";
   }
+  printWindows(os, sharding.getWindows());
   os << ">";
 }
 

@@ -45,6 +45,15 @@ ReduceKind dist::toIR(sharding::ReduceKind kind) {
 // Meaning
 //===----------------------------------------------------------------------===//
 
+static bool far(int64_t value) {
+  return value < -kMaxExtent || value > kMaxExtent;
+}
+
+static sharding::Window toAlgebra(WindowAttr window) {
+  return {window.getDim(),     window.getStep(),  window.getOffset(), window.getLength(),
+          window.getDivisor(), window.getBegin(), window.getStride(), window.getCount()};
+}
+
 namespace {
 
 std::string textOf(WindowAttr window) {
@@ -151,7 +160,6 @@ private:
       result.open.push_back(axis->front());
     }
     for (WindowAttr window : attr.getWindows()) {
-      auto far = [](int64_t value) { return value < -kMaxExtent || value > kMaxExtent; };
       bool valid = window.getDim() >= 0 && window.getDim() < tensor.getRank() &&
                    window.getLength() >= 0 && !far(window.getStep()) && !far(window.getOffset()) &&
                    !far(window.getLength());
@@ -174,9 +182,7 @@ private:
                            << ": the divisor is positive, and the "
                            << "selected elements begin, begin + stride, ... must be in [0, "
                            << extent << ")";
-      result.windows.push_back({window.getDim(), window.getStep(), window.getOffset(),
-                                window.getLength(), window.getDivisor(), window.getBegin(),
-                                window.getStride(), window.getCount()});
+      result.windows.push_back(toAlgebra(window));
     }
     return success();
   }
@@ -267,6 +273,13 @@ AxisListAttr dist::toIR(MLIRContext *context, const sharding::Mesh &mesh,
   return AxisListAttr::get(context, list);
 }
 
+static SmallVector<WindowAttr> toIR(MLIRContext *context, ArrayRef<sharding::Window> windows) {
+  return llvm::map_to_vector(windows, [&](const sharding::Window &window) {
+    return WindowAttr::get(context, window.dim, window.step, window.offset, window.length,
+                           window.divisor, window.begin, window.stride, window.count);
+  });
+}
+
 ShardingAttr ShardingAttr::get(FlatSymbolRefAttr mesh, const sharding::Mesh &axes,
                                const sharding::TensorSharding &value, MLIRContext *context,
                                int64_t priority) {
@@ -302,12 +315,8 @@ ShardingAttr ShardingAttr::get(FlatSymbolRefAttr mesh, const sharding::Mesh &axe
   SmallVector<AxisRefAttr> open;
   for (const sharding::AxisRef &axis : sharding.open)
     open.push_back(::toIR(context, axes, axis));
-  SmallVector<WindowAttr> windows;
-  for (const sharding::Window &window : sharding.windows)
-    windows.push_back(WindowAttr::get(context, window.dim, window.step, window.offset,
-                                      window.length, window.divisor, window.begin, window.stride,
-                                      window.count));
-  return get(context, mesh, true, {}, dims, partial, open, windows, priority);
+  return get(context, mesh, true, {}, dims, partial, open, ::toIR(context, sharding.windows),
+             priority);
 }
 
 //===----------------------------------------------------------------------===//
@@ -326,7 +335,7 @@ OpShardingAttr OpShardingAttr::get(FlatSymbolRefAttr mesh, const sharding::Mesh 
                          PartialAttr::get(context, dist::toIR(forward.partial.kind),
                                           ::toIR(context, axes, forward.partial.axis)),
                          forward.operands));
-  return get(context, mesh, factors, forwards);
+  return get(context, mesh, factors, forwards, ::toIR(context, sharding.windows));
 }
 
 FailureOr<sharding::OpSharding>
@@ -347,6 +356,17 @@ OpShardingAttr::resolve(const sharding::Mesh &mesh,
       return failure();
     result.forwards.push_back({{axis->front(), toAlgebra(partial.getReduction())},
                                {forward.getOperands().begin(), forward.getOperands().end()}});
+  }
+  for (WindowAttr window : getWindows()) {
+    auto invalid = [&]() { return emitError() << textOf(window) << " of a factor is not valid; "; };
+    for (int64_t value : {window.getStep(), window.getOffset(), window.getLength(),
+                          window.getDivisor(), window.getBegin(), window.getStride()})
+      if (far(value))
+        return invalid() << "numbers are in [-2^40, 2^40]";
+    if (window.getLength() < 0 || window.getDivisor() < 1 || window.getStride() < 1 ||
+        window.getBegin() < 0)
+      return invalid() << "lengths and begins are not negative, divisors and strides positive";
+    result.windows.push_back(::toAlgebra(window));
   }
   return result;
 }

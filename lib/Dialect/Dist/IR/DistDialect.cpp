@@ -18,6 +18,7 @@
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rounding.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Sharding/Buffers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -211,6 +212,16 @@ static LogicalResult verifyGlobalType(FunctionOpInterface function, Attribute va
   return success();
 }
 
+/// Whether the windows that a halo exchange makes begin as far apart as the parts of devices.
+static bool isAroundParts(const sharding::Move &move, RankedTensorType type) {
+  return move.kind != sharding::CollectiveKind::halo_exchange ||
+         llvm::all_of(move.target.windows, [&](const sharding::Window &window) {
+           return window.dim != move.dim ||
+                  window.step ==
+                      sharding::ceilDiv(type.getDimSize(window.dim), sharding::sizeOf(move.axes));
+         });
+}
+
 /// Checks that the collective of a planned reshard leads from its operand to its result.
 static LogicalResult verifyMove(Operation *op, Attribute value) {
   auto move = dyn_cast<MoveAttr>(value);
@@ -233,7 +244,11 @@ static LogicalResult verifyMove(Operation *op, Attribute value) {
     auto resolved = move.resolve(devices, source->closed(), target->closed(), emitError);
     if (failed(resolved))
       return failure();
-    if (sharding::leadsToTarget(*resolved))
+    if (reshard.getFill() && !sharding::isByBoxes(move.getKind())) // (R5)
+      return op->emitError() << "'" << DistDialect::kMove << "' is " << move << ", which has no "
+                             << "fill; leave the fill of the reshard out, or the move and run "
+                             << "dist-plan-reshards";
+    if (sharding::leadsToTarget(*resolved) && isAroundParts(*resolved, reshard.getType()))
       return success();
   }
   return op->emitError() << "'" << DistDialect::kMove << "' is " << move

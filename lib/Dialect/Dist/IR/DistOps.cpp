@@ -239,6 +239,19 @@ LogicalResult ReshardOp::verifySymbolUses(SymbolTableCollection &) {
   return verifyShardingUse(*this, getSharding(), getType());
 }
 
+LogicalResult ReshardOp::verify() { // (R5)
+  TypedAttr fill = getFillAttr();
+  if (!fill)
+    return success();
+  if (fill.getType() != getType().getElementType())
+    return emitOpError() << "has fill " << fill << " for windows of " << getType()
+                         << "; give it the element type, " << getType().getElementType();
+  if (getSharding().getWindows().empty())
+    return emitOpError() << "has fill " << fill << ", but " << getSharding()
+                         << " has no windows, which alone extend beyond the tensor; leave it out";
+  return success();
+}
+
 OpFoldResult ShardTensorOp::fold(FoldAdaptor) {
   // A repeated constraint is redundant.
   auto producer = getOperand().getDefiningOp<ShardTensorOp>();
@@ -247,7 +260,10 @@ OpFoldResult ShardTensorOp::fold(FoldAdaptor) {
 
 OpFoldResult ReshardOp::fold(FoldAdaptor) {
   auto producer = getOperand().getDefiningOp<ReshardOp>();
-  return producer && producer.getSharding() == getSharding() ? getOperand() : OpFoldResult();
+  return producer && producer.getSharding() == getSharding() &&
+                 (!getFill() || getFillAttr() == producer.getFillAttr())
+             ? getOperand()
+             : OpFoldResult();
 }
 
 LogicalResult AxisIndexOp::verifySymbolUses(SymbolTableCollection &) {

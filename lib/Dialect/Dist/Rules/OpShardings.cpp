@@ -9,6 +9,7 @@
 
 #include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Dialect/Dist/Rules/Windows.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -149,6 +150,15 @@ static void addStructure(Operation *op, AddressKey &key) {
   op->walk<WalkOrder::PreOrder>(add);
 }
 
+/// (O7) The op can compute windows.
+static LogicalResult verifyWindows(Operation *op, const sharding::OpSharding &sharding) {
+  if (sharding.windows.empty() || computesWindows(op))
+    return success();
+  return op->emitError() << "'" << DistDialect::kOpSharding << "' has windows, but '"
+                         << op->getName() << "' cannot compute windows of its result; leave them "
+                         << "out, and reshard the result";
+}
+
 LogicalResult OpShardingVerifier::verify(Operation *op, OpShardingAttr attr) {
   ProcessMeshOp declared = lookupMesh(op, attr.getMesh());
   if (!declared) // (S1)
@@ -180,8 +190,8 @@ LogicalResult OpShardingVerifier::verify(Operation *op, OpShardingAttr attr) {
   if (failed(sharding))
     return failure();
   if (std::string why = sharding::findContradiction(mesh, *rule, *sharding); !why.empty())
-    return op->emitError() << attr << " on '" << op->getName() << "' " << why; // (O2, O3, O4)
-  if (failed(verifyForwards(op, *sharding, mesh)) ||
+    return op->emitError() << attr << " on '" << op->getName() << "' " << why; // (O2, O3, O4, O7)
+  if (failed(verifyForwards(op, *sharding, mesh)) || failed(verifyWindows(op, *sharding)) ||
       failed(verifyResults(op, *rule, *sharding, attr, mesh)))
     return failure();
   std::lock_guard<std::mutex> lock(mutex);

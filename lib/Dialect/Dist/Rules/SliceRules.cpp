@@ -83,6 +83,13 @@ struct PadModel : TensorModel<PadModel, tensor::PadOp> {
     return kind == sharding::ReduceKind::sum && operands == ArrayRef<int64_t>{0} && padding &&
            (matchPattern(padding, m_AnyZeroFloat()) || matchPattern(padding, m_Zero()));
   }
+  Attribute getWindowFill(Operation *op, unsigned index) const {
+    Attribute constant;
+    Value padding = cast<tensor::PadOp>(op).getConstantPaddingValue();
+    if (index == 0 && padding)
+      matchPattern(padding, m_Constant(&constant));
+    return constant;
+  }
   FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {
     auto pad = cast<tensor::PadOp>(op);
     TensorSharding result = context.getResultSharding(0);
@@ -93,12 +100,9 @@ struct PadModel : TensorModel<PadModel, tensor::PadOp> {
     bool isConstant = matchPattern(padding, m_Constant(&constant));
     Value local = context.getOperand(0);
     // The operand is already a window, but elements outside the tensor must be the pad value.
-    if (!context.getOperandSharding(0).windows.empty()) {
-      if (!isConstant)
-        return op->emitError(
-            "pads a cut dimension with a value that is not constant; use a constant");
-      local = context.getFilledWindow(0, constant);
-    }
+    if (!isConstant && !context.getOperandSharding(0).windows.empty())
+      return op->emitError(
+          "pads a cut dimension with a value that is not constant; use a constant");
     return SmallVector<Value>{padWholeDims(context.builder, pad, local, result,
                                            isConstant ? Value() : context.getLocal(padding))};
   }

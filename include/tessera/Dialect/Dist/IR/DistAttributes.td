@@ -122,13 +122,22 @@ def Dist_OpShardingAttr : Dist_Attr<"OpSharding"> {
     #dist.op_sharding<@pod, factors = [["dp"], ["tp"], []], forwards = [sum("pp") from [0, 2]]>
     ```
 
+    A device may execute a window of a factor, overlapping with those of other devices and extending beyond the loop,
+    instead of its own part. `windows = [(factor, step, offset, length)]` are like those of a sharding, by factor: here
+    each device also computes one row of its neighbours on both sides:
+
+    ```mlir
+    #dist.op_sharding<@pod, factors = [["h"], []], windows = [(0, 2, -1, 4)]>
+    ```
+
     The shardings of operands and results follow from this attribute and the rule. An op without the attribute is
-    replicated: every device computes all of it. Rules O1 to O6.
+    replicated: every device computes all of it. Rules O1 to O7.
   }];
   let parameters = (ins
     "::mlir::FlatSymbolRefAttr":$mesh,
     ArrayRefParameter<"AxisListAttr">:$factors,
-    ArrayRefParameter<"ForwardAttr">:$forwards);
+    ArrayRefParameter<"ForwardAttr">:$forwards,
+    ArrayRefParameter<"WindowAttr">:$windows);
   let extraClassDeclaration = [{
     static OpShardingAttr get(::mlir::FlatSymbolRefAttr mesh, const ::tessera::sharding::Mesh &axes,
                               const ::tessera::sharding::OpSharding &sharding,
@@ -151,8 +160,12 @@ def Dist_MoveAttr : Dist_Attr<"Move"> {
     #dist.move<all_to_all over ["tp"] split_dim = 0 concat_dim = 1>
     #dist.move<reduce_scatter over ["dp"] dim = 0 reduction = sum>
     #dist.move<make_partial over ["dp"] reduction = sum>
+    #dist.move<halo_exchange over ["h"] dim = 1>
     #dist.move<exchange>
     ```
+
+    An exchange sends nothing where every device has the elements of its target already. It then takes them from the
+    device's own buffer.
   }];
   let parameters = (ins
     "::tessera::sharding::CollectiveKind":$kind,

@@ -61,6 +61,7 @@ def Dist_Dialect : Dialect {
     | O4 | no axis cuts a factor that must be whole, and the parts of a reshaped dimension are contiguous |
     | O5 | partial values are forwarded only from operands in which the op is jointly linear |
     | O6 | the shardings of the op's results are those derived from the op sharding |
+    | O7 | a window is one of a parallel factor of a constant, a pad or a rearrangement, and its operands have such windows |
     | F1 | `dist.feeds` names an argument of the same type, and each argument at most once |
     | F2 | `dist.name` is not empty and unique among arguments and among results |
     | F3 | `dist.range` is on an integer tensor and is `[lo, hi]` with lo < hi, both values of its element type |
@@ -87,6 +88,7 @@ def Dist_Dialect : Dialect {
     | R2 | its segments are five integers per operand, within the bounds of operand and result; the first step is positive |
     | R3 | operands and result have the same extents in all other dimensions |
     | R4 | segments are disjoint, and a fill of the element type is given unless they cover the result |
+    | R5 | the fill of a reshard has the element type, and its target has windows |
   }];
   // The dialects whose ops get external models of ShardingRuleOpInterface.
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",

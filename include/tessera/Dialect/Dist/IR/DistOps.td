@@ -65,11 +65,18 @@ def Dist_ReshardOp : Dist_Op<"reshard", [Pure, SameOperandsAndResultType,
     `%z = dist.reshard %y to #dist.sharding<@stage1, [shard(0), replicate]> : tensor<64x64xf32>`
 
     Users write it; `dist-insert-reshards` inserts it, with the reason in `dist.reason`.
+
+    A reshard to windows may have a `fill`: the element of a device's buffer where its window extends beyond the
+    tensor. Without it these elements are undefined. Rule R5.
   }];
-  let arguments = (ins AnyRankedTensor:$operand, Dist_ShardingAttr:$sharding);
+  let arguments = (ins AnyRankedTensor:$operand, Dist_ShardingAttr:$sharding, OptionalAttr<TypedAttrInterface>:$fill);
   let results = (outs AnyRankedTensor:$result);
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$operand, "ShardingAttr":$sharding), [{
+    build($_builder, $_state, type, operand, sharding, /*fill=*/nullptr);
+  }]>];
   let assemblyFormat = "$operand `to` custom<ShardingAndType>($sharding, type($operand), type($result), attr-dict)";
   let hasFolder = 1;
+  let hasVerifier = 1;
 }
 
 def Dist_RearrangeOp : Dist_Op<"rearrange", [Pure]> {

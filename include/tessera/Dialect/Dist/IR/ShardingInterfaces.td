@@ -77,6 +77,11 @@ def Dist_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
     }], "::llvm::SmallVector<int64_t>", "getAlternatives", (ins), "", "return {};">,
 
     InterfaceMethod<[{
+      The element that operand `index` must have beyond the tensor where the op needs a window of it; null where these
+      elements may be undefined.
+    }], "::mlir::Attribute", "getWindowFill", (ins "unsigned":$index), "", "return {};">,
+
+    InterfaceMethod<[{
       Creates the op's local form at the context's builder and returns one value per result, of the type that
       `context.getLocalType` gives (scalars keep their type). Where the extent does not divide, the padding of the
       last shards is undefined in operands and may be undefined in results, but a reduction must leave it out. Fails

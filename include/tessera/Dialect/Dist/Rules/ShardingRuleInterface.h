@@ -73,9 +73,6 @@ public:
   /// dimension for each of `factors` (its local part is `local`), and none for the reduced one.
   virtual mlir::Value getCombined(mlir::Value local, llvm::ArrayRef<int64_t> factors,
                                   int64_t reduced, sharding::ReduceKind kind) = 0;
-  /// Operand `index`, of which a device needs windows, with `fill` outside of the tensor.
-  /// Collectives move the elements.
-  virtual mlir::Value getFilledWindow(unsigned index, mlir::Attribute fill) = 0;
 
   // For ops that communicate inside, such as a scan along a cut dimension.
 

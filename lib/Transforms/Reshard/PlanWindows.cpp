@@ -1,0 +1,237 @@
+//===- PlanWindows.cpp - Where windows are made ---------------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A window of a padded value is computed from a window of the pad's source; a window of
+// a rearrangement from windows of its operands. Thus fill between or around elements is
+// not sent: for a transposed convolution, only the rows are.
+//
+//   reshard(pad(x)) to W         pad(reshard(x) to W', filled), which has the windows W
+//   reshard(rearrange(x)) to W   rearrange(reshard(x) to W'), which has the windows W
+//
+// A pad along a dimension that is cut reads a window, too, which the pad's element fills.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanWindows.h"
+
+#include "tessera/Dialect/Dist/IR/Pipeline.h"
+#include "tessera/Dialect/Dist/Rules/Rules.h"
+#include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
+#include "tessera/Dialect/Dist/Rules/Windows.h"
+#include "tessera/Sharding/Collective.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+using sharding::TensorSharding;
+
+namespace {
+
+class WindowPlanner {
+public:
+  WindowPlanner(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings)
+      : function(function), meshes(meshes), shardings(shardings) {}
+
+  void run() {
+    function.walk([&](ShardingRuleOpInterface op) {
+      if (getOpSharding(op))
+        fillWindows(op);
+    });
+    SmallVector<ReshardOp> reshards;
+    function.walk([&](ReshardOp op) { reshards.push_back(op); });
+    // Readers come first: what only an op reads that is computed anew is not moved.
+    for (ReshardOp op : llvm::reverse(reshards))
+      if (op->use_empty())
+        op.erase();
+      else
+        makeOfWindows(op);
+  }
+
+private:
+  TensorSharding shardingOf(Value value) {
+    return sharding::canonical(resolveVerified(getSharding(value), meshes, value.getType()));
+  }
+
+  /// A reshard in the place of `before`, with the discardable attributes of `like`.
+  ReshardOp reshard(Operation *before, Location loc, Value value, FlatSymbolRefAttr mesh,
+                    const TensorSharding &target, Attribute fill, DictionaryAttr attributes) {
+    OpBuilder builder(before);
+    auto sharding = ShardingAttr::get(mesh, meshes.get(mesh), target, builder.getContext());
+    auto op = ReshardOp::create(builder, loc, value.getType(), value, sharding);
+    op->setDiscardableAttrs(attributes);
+    if (fill)
+      op.setFillAttr(cast<TypedAttr>(fill));
+    setSharding(op.getResult(), sharding);
+    return op;
+  }
+
+  /// Gives an op that needs filled windows its own reshards to them. Contributions that the op
+  /// forwards are kept: reduced here, they would be counted twice.
+  void fillWindows(ShardingRuleOpInterface op) {
+    const ShardedOp &own = shardings.of(op);
+    for (OpOperand &operand : op->getOpOperands()) {
+      unsigned index = operand.getOperandNumber();
+      if (!own.operands[index] || own.operands[index].getWindows().empty())
+        continue;
+      Attribute fill = op.getWindowFill(index);
+      if (!fill || fillOf(operand.get()) == fill)
+        continue;
+      Value source = sourceOf(operand.get(), own.mesh);
+      if (!source)
+        source = operand.get();
+      std::string reason = ("required by " + op->getName().getStringRef()).str();
+      Builder builder(op->getContext());
+      ReshardOp filled =
+          reshard(op, op->getLoc(), source, own.mesh,
+                  resolveVerified(own.operands[index], meshes, source.getType()), fill,
+                  builder.getDictionaryAttr(
+                      {builder.getNamedAttr(DistDialect::kReason, builder.getStringAttr(reason))}));
+      copyPipelineMarks(op, filled);
+      operand.set(filled);
+    }
+  }
+
+  /// The operand of the reshard that produces the value, or the value; null if it is on another
+  /// mesh.
+  static Value sourceOf(Value value, FlatSymbolRefAttr mesh) {
+    if (auto reshard = value.getDefiningOp<ReshardOp>())
+      value = reshard.getOperand(); // the reshard is for another reader
+    return getSharding(value).getMesh() == mesh ? value : Value();
+  }
+
+  /// The op sharding for which the result of `op` has the sharding `target`.
+  std::optional<sharding::OpSharding> opShardingFor(Operation *op, const sharding::Mesh &mesh,
+                                                    const sharding::ShardingRule &rule,
+                                                    const TensorSharding &target) {
+    sharding::OpSharding result{sharding::project(rule, rule.results[0], target), {}};
+    for (sharding::Window window : target.windows) {
+      ArrayRef<int64_t> factors = rule.results[0][window.dim].factors;
+      if (factors.size() != 1)
+        return std::nullopt;
+      window.dim = factors.front();
+      result.windows.push_back(window);
+    }
+    llvm::sort(result.windows);
+    if (!sharding::findContradiction(mesh, rule, result).empty() ||
+        sharding::resultSharding(rule, 0, result) != target)
+      return std::nullopt;
+    return result;
+  }
+
+  /// Wire bytes of an exchange to `target`.
+  int64_t exchangedBytes(Value value, const TensorSharding &target, const sharding::Mesh &mesh) {
+    auto type = cast<RankedTensorType>(value.getType());
+    sharding::Layout wants = sharding::makeLayout(target, shapeOf(type));
+    sharding::Layout has =
+        sharding::selectLike(sharding::makeLayout(shardingOf(value), shapeOf(type)), wants);
+    return sharding::trafficOf(sharding::CollectiveKind::exchange, mesh.numDevices(),
+                               bytesPerElement(type.getElementType()), mesh, has, mesh, wants)
+        .wireBytes;
+  }
+
+  /// Whether `reader` alone uses a value, except for ops that are unused.
+  static bool isReadOnlyBy(Operation *reader, Value value) {
+    return llvm::all_of(value.getUsers(),
+                        [&](Operation *user) { return user == reader || isOpTriviallyDead(user); });
+  }
+
+  /// An operand of an op that is computed anew, and its sharding there.
+  struct Need {
+    unsigned index;
+    Value source;
+    TensorSharding sharding;
+  };
+
+  /// Whether windows of the operands of a rearrangement, moved from where the operands are, send
+  /// less than its result, and operands that are moved for it alone.
+  bool sendsLess(RearrangeOp op, ReshardOp reader, const TensorSharding &target,
+                 ArrayRef<Need> needs, const sharding::Mesh &mesh) {
+    int64_t through = 0, direct = exchangedBytes(op.getResult(), target, mesh);
+    bool isForReader = isReadOnlyBy(reader, op.getResult());
+    for (const Need &need : needs) {
+      TensorSharding has = shardingOf(need.source);
+      if (has.isPartial() || !has.windows.empty())
+        return false;
+      through += exchangedBytes(need.source, need.sharding, mesh);
+      Value operand = op->getOperand(need.index);
+      if (isForReader && need.source != operand)
+        direct += exchangedBytes(need.source, shardingOf(operand), mesh);
+    }
+    return through < direct;
+  }
+
+  /// Replaces a reshard to windows by an op that computes them from windows of its operands, and
+  /// continues with the reshards to those.
+  void makeOfWindows(ReshardOp op) {
+    Operation *made = op.getOperand().getDefiningOp();
+    TensorSharding target = shardingOf(op.getResult());
+    if (target.windows.empty() || target.isPartial() || op->hasAttr(DistDialect::kMove) || !made ||
+        !computesWindows(made))
+      return;
+    if (Attribute fill = op.getFillAttr(); fill && fillOf(op.getOperand()) != fill)
+      return;
+    auto isSlice = [&](const sharding::Window &window) { return target.dims[window.dim].empty(); };
+    if (isa<tensor::PadOp>(made) && llvm::any_of(target.windows, isSlice))
+      return; // a slice of the padded value is local
+    FlatSymbolRefAttr meshName = op.getSharding().getMesh();
+    if (made->getNumOperands() > 0 && getSharding(op.getOperand()).getMesh() != meshName)
+      return;
+    const sharding::Mesh &mesh = meshes.get(meshName);
+    const sharding::ShardingRule &rule = shardings.of(made).rule;
+    std::optional<sharding::OpSharding> own = opShardingFor(made, mesh, rule, target);
+    if (!own)
+      return;
+    SmallVector<Need> needs;
+    for (auto [index, operand] : llvm::enumerate(made->getOperands())) {
+      Value source = sourceOf(operand, meshName);
+      if (!source)
+        return;
+      needs.push_back(
+          {static_cast<unsigned>(index), source, sharding::operandSharding(rule, index, *own)});
+    }
+    if (auto rearrange = dyn_cast<RearrangeOp>(made);
+        rearrange && !sendsLess(rearrange, op, target, needs, mesh))
+      return;
+
+    Operation *copy = OpBuilder(op).clone(*made);
+    for (StringRef mark : {kMicroBatch, kBackward})
+      copy->removeAttr(mark);
+    copyPipelineMarks(op, copy);
+    setOpSharding(copy, meshName, mesh, *own);
+    setSharding(copy->getResult(0), op.getSharding());
+    SmallVector<ReshardOp> inner;
+    for (const Need &need : needs) {
+      Attribute fill = cast<ShardingRuleOpInterface>(made).getWindowFill(need.index);
+      Value operand = need.source;
+      if (need.sharding != shardingOf(operand) || (fill && fillOf(operand) != fill)) {
+        inner.push_back(reshard(copy, op.getLoc(), operand, meshName, need.sharding,
+                                need.sharding.windows.empty() ? Attribute() : fill,
+                                op->getDiscardableAttrDictionary()));
+        operand = inner.back();
+      }
+      copy->setOperand(need.index, operand);
+    }
+    op.getResult().replaceAllUsesWith(copy->getResult(0));
+    op.erase();
+    if (isOpTriviallyDead(made))
+      made->erase();
+    for (ReshardOp next : inner)
+      makeOfWindows(next);
+  }
+
+  func::FuncOp function;
+  const MeshTable &meshes;
+  OpShardings &shardings;
+};
+
+} // namespace
+
+void dist::planWindows(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings) {
+  WindowPlanner(function, meshes, shardings).run();
+}
