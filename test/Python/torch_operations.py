@@ -136,6 +136,7 @@ class Imports(unittest.TestCase):
         conv = lambda *rest: nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), *rest)
         self.check(Layers(
             nn.ConvTranspose2d(3, 4, 3, 2, 1, 1), nn.Sequential(nn.Conv2d(3, 4, 3, dilation=2), nn.ConvTranspose2d(4, 6, 2, 2, groups=2)),
+            nn.Conv2d(3, 4, (2, 3), (2, 3), padding="valid"), nn.Conv2d(3, 4, 3, padding="same"),
             conv(nn.AvgPool2d(3, 2, ceil_mode=True)), conv(nn.AvgPool2d(3, 2, 1, count_include_pad=False)), conv(nn.MaxPool2d(3, 2, ceil_mode=True)),
             conv(nn.MaxPool2d(2, 1, dilation=2)), conv(nn.AdaptiveAvgPool2d(3)), conv(nn.AdaptiveMaxPool2d(3)), conv(nn.GroupNorm(2, 4)),
             conv(nn.Upsample(scale_factor=2)), conv(nn.Upsample(scale_factor=2, mode="bilinear")), conv(nn.PixelShuffle(2)),

@@ -18,6 +18,8 @@ from .registry import rule
 
 @rule("convolution.default")
 def _(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+    # PyTorch writes one number for all axes, as for padding="valid".
+    stride, padding, dilation, output_padding = (_numbers(v, x.ndim - 2) for v in (stride, padding, dilation, output_padding))
     if transposed:
         return ops.conv_transpose(x, weight, bias, stride, padding, output_padding, dilation, groups)
     return ops.conv(x, weight, bias, stride, padding, dilation, groups)
