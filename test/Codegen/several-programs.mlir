@@ -3,7 +3,7 @@
 // RUN: not tessera-opt %s --codegen-emit-rt=function=c 2>&1 | FileCheck %s --check-prefix=NONE
 
 // A module of steps has one program.
-// BOTH: error: a module of steps is one program, this one has 2; choose with codegen-emit-rt{function=…}: a, b
+// BOTH: error: a module of steps must be one program, this one has 2; choose with codegen-emit-rt{function=…}: a, b
 // NONE: error: there is no program 'c'; choose with codegen-emit-rt{function=…}: a, b
 // CHECK-NOT: rt.program @a
 // CHECK: rt.program @b

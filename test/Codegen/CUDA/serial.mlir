@@ -6,7 +6,7 @@
 
 //--- many.mlir
 // Of equal indices the last one is written, so elements are written in order.
-// CHECK: many.mlir:5:1: warning: one thread of the GPU runs 2000000 iterations of this kernel one after the other (a loop of 'scf.for')
+// CHECK: many.mlir:5:1: warning: one GPU thread runs 2000000 iterations of this kernel serially (a loop of 'scf.for')
 // CHECK: elements: launches
 // CHECK: loops: grid 1, block 32
 func.func private @elements(%s: tensor<2000000xf32>, %i: tensor<2000000x1xindex>, %d: tensor<5xf32>, %o: tensor<5xf32>)
