@@ -102,7 +102,8 @@ private:
   static Value sourceOf(Value value, FlatSymbolRefAttr mesh) {
     if (auto reshard = value.getDefiningOp<ReshardOp>())
       value = reshard.getOperand(); // the reshard is for another reader
-    return getSharding(value).getMesh() == mesh ? value : Value();
+    ShardingAttr sharding = getSharding(value);
+    return sharding && sharding.getMesh() == mesh ? value : Value();
   }
 
   /// The op sharding for which the result of `op` has the sharding `target`.
@@ -170,6 +171,8 @@ private:
   /// continues with the reshards to those.
   void makeOfWindows(ReshardOp op) {
     Operation *made = op.getOperand().getDefiningOp();
+    if (!getSharding(op.getOperand()) || !getSharding(op.getResult()))
+      return; // not propagated, which dist-partition rejects
     TensorSharding target = shardingOf(op.getResult());
     if (target.windows.empty() || target.isPartial() || op->hasAttr(DistDialect::kMove) || !made ||
         !computesWindows(made))
