@@ -211,6 +211,9 @@ private:
     SmallVector<ReshardOp> inner;
     for (const Need &need : needs) {
       Attribute fill = cast<ShardingRuleOpInterface>(made).getWindowFill(need.index);
+      // Along dimensions that it does not rearrange, a rearrangement is filled where its operand is.
+      if (!fill && !need.sharding.windows.empty())
+        fill = op.getFillAttr();
       Value operand = need.source;
       if (need.sharding != shardingOf(operand) || (fill && fillOf(operand) != fill)) {
         inner.push_back(reshard(copy, op.getLoc(), operand, meshName, need.sharding,
