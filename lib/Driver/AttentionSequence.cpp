@@ -20,8 +20,8 @@
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/Memory.h"
-#include "tessera/Transforms/Search.h"
 #include "tessera/Support/Bytes.h"
+#include "tessera/Transforms/Search.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -97,15 +97,16 @@ namespace tessera {
 /// Compiles one program in several ways.
 class AttentionChooser {
 public:
-  AttentionChooser(Compilation &compilation, PipelineOptions wish, Phase start)
-      : compilation(compilation), wish(std::move(wish)), start(start),
+  AttentionChooser(Compilation &compilation, PipelineOptions requested, Phase start)
+      : compilation(compilation), requested(std::move(requested)), start(start),
         program(compilation.program->clone()), seconds(compilation.seconds) {}
 
   /// Whether a ring would change the program, which is left unchanged.
   bool mayBeRing(bool onlyBalanced) {
-    PipelineOptions options = wish;
+    PipelineOptions options = requested;
     options.attentionSequence = "ring";
-    Phase to = std::max(start, wish.search.mode.empty() ? Phase::propagated : Phase::normalized);
+    Phase to =
+        std::max(start, requested.search.mode.empty() ? Phase::propagated : Phase::normalized);
     ScopedDiagnosticHandler quiet(&compilation.mlirContext, [](Diagnostic &) {});
     compilation.origins.pause(true);
     if (succeeded(compilation.runPhases(options, start, to)))
@@ -159,12 +160,13 @@ private:
     ScopedDiagnosticHandler handler(&compilation.mlirContext, [&](Diagnostic &message) {
       made.messages.push_back(std::move(message));
     });
-    PipelineOptions options = wish;
+    PipelineOptions options = requested;
     options.attentionSequence = rings.empty() ? "gather" : "ring";
     options.rings = rings;
     compilation.program = program->clone();
     compilation.seconds = seconds;
-    if (wish.overlaps && wish.search.mode.empty() && !wish.search.memoryBudget && gather.fits) {
+    if (requested.overlaps && requested.search.mode.empty() && !requested.search.memoryBudget &&
+        gather.fits) {
       // Blocks that arrive early may take as much memory as the gathered keys.
       options.search.memoryBudget = static_cast<double>(gather.arena) / (1024.0 * 1024 * 1024);
       made.result = compilation.runPhases(options, start, Phase::scheduled);
@@ -191,7 +193,7 @@ private:
   void keepIfBetter(Attempt made) {
     bool isBetter = failed(best.result);
     if (succeeded(best.result))
-      isBetter = !wish.search.mode.empty() && wish.search.minimise == "memory"
+      isBetter = !requested.search.mode.empty() && requested.search.minimise == "memory"
                      ? made.arena < best.arena
                      : made.stepSeconds < best.stepSeconds * (1 - kNoGain);
     if (succeeded(made.result) && isBetter)
@@ -220,7 +222,7 @@ private:
   }
 
   Compilation &compilation;
-  PipelineOptions wish;
+  PipelineOptions requested;
   Phase start;
   OwningOpRef<ModuleOp> program;
   std::vector<std::pair<std::string, double>> seconds;

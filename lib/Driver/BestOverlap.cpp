@@ -302,11 +302,11 @@ LogicalResult Compilation::overlapBest(const PipelineOptions &pipeline) {
   return success();
 }
 
-LogicalResult Compilation::overlapWithinBudget(const PipelineOptions &wish,
+LogicalResult Compilation::overlapWithinBudget(const PipelineOptions &requested,
                                                OwningOpRef<ModuleOp> ordered) {
-  double budget = *wish.search.memoryBudget * kGiB;
+  double budget = *requested.search.memoryBudget * kGiB;
   OwningOpRef<ModuleOp> fused = program->clone();
-  if (failed(runPhases(wish, Phase::fused, Phase::scheduled)))
+  if (failed(runPhases(requested, Phase::fused, Phase::scheduled)))
     return failure();
   FailureOr<double> arena = arenaOf(*program);
   if (failed(arena))
@@ -316,12 +316,12 @@ LogicalResult Compilation::overlapWithinBudget(const PipelineOptions &wish,
   FailureOr<Report> made = report();
   if (failed(made))
     return failure();
-  if (!wish.fusion.empty() || !ordered)
+  if (!requested.fusion.empty() || !ordered)
     return success();
   PassManager manager(&mlirContext, ModuleOp::getOperationName());
-  addLocalOrder(manager, wish);
+  addLocalOrder(manager, requested);
   auto makeReport = [&](ModuleOp module) { return report(module); };
-  OverlapChooser chooser(&mlirContext, wish, makeReport);
+  OverlapChooser chooser(&mlirContext, requested, makeReport);
   if (failed(manager.run(*ordered)) || failed(chooser.run(*ordered)))
     return failure();
   while (!chooser.isEmpty()) {

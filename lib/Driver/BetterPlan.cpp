@@ -83,8 +83,8 @@ namespace tessera {
 class PlanComparison {
 public:
   /// `start`: the phase that the program is in, `normalized` at least.
-  PlanComparison(Compilation &compilation, const PipelineOptions &wish, Phase start)
-      : compilation(compilation), wish(wish), start(start),
+  PlanComparison(Compilation &compilation, const PipelineOptions &requested, Phase start)
+      : compilation(compilation), requested(requested), start(start),
         normalized(compilation.program->clone()) {}
 
   LogicalResult compileSearched();
@@ -107,7 +107,7 @@ private:
   FailureOr<double> modelledSeconds();
 
   Compilation &compilation;
-  const PipelineOptions &wish;
+  const PipelineOptions &requested;
   Phase start;
   OwningOpRef<ModuleOp> normalized, best;
   DictionaryAttr found;           ///< the search's attribute; null without a search
@@ -127,10 +127,10 @@ FailureOr<double> PlanComparison::modelledSeconds() {
 }
 
 LogicalResult PlanComparison::compileSearched() {
-  bool isLimited = wish.search.memoryBudget.has_value();
+  bool isLimited = requested.search.memoryBudget.has_value();
   PendingMessages pending(compilation.context());
-  LogicalResult result = isLimited ? LogicalResult(compilation.fitMemory(wish, start, false))
-                                   : compilation.runPhases(wish, start, Phase::scheduled);
+  LogicalResult result = isLimited ? LogicalResult(compilation.fitMemory(requested, start, false))
+                                   : compilation.runPhases(requested, start, Phase::scheduled);
   messages = pending.take();
   if (failed(result))
     return failure();
@@ -146,7 +146,7 @@ LogicalResult PlanComparison::compileSearched() {
 
 FailureOr<std::optional<double>> PlanComparison::price(const sharding::Topology &topology) {
   const std::optional<double> none;
-  PipelineOptions options = wish;
+  PipelineOptions options = requested;
   options.search.mode.clear();
   options.search.memoryBudget.reset(); // it only makes a program slower
   OwningOpRef<ModuleOp> annotated = compilation.program->clone();
@@ -160,10 +160,10 @@ FailureOr<std::optional<double>> PlanComparison::price(const sharding::Topology 
   FailureOr<double> seconds = modelledSeconds();
   if (failed(seconds))
     return failure();
-  if (!wish.search.memoryBudget || *seconds >= least)
+  if (!requested.search.memoryBudget || *seconds >= least)
     return std::optional<double>(*seconds);
   compilation.program = std::move(annotated);
-  options.search.memoryBudget = wish.search.memoryBudget;
+  options.search.memoryBudget = requested.search.memoryBudget;
   FailureOr<bool> fits = compilation.fitMemory(options, start, true);
   if (failed(fits))
     return failure();
@@ -178,12 +178,13 @@ FailureOr<std::optional<double>> PlanComparison::price(const sharding::Topology 
 LogicalResult PlanComparison::compilePlain() {
   if (!found)
     return success();
-  FailureOr<dist::CostOptions> cost = dist::readCostOptions(*normalized, "time", wish.topology);
+  FailureOr<dist::CostOptions> cost =
+      dist::readCostOptions(*normalized, "time", requested.topology);
   if (failed(cost))
     return failure();
   dist::PortfolioOptions options;
   options.topology = cost->topology;
-  options.devices = wish.search.devices;
+  options.devices = requested.search.devices;
   options.searchedShape = searchedShape(*normalized, *best);
   auto left = std::clamp<int64_t>(kDropped * kMostOps / numOps(*normalized), kDropped + 1,
                                   kDropped * kMostPlans);
@@ -192,7 +193,7 @@ LogicalResult PlanComparison::compilePlain() {
     PendingMessages dropped(compilation.context());
     plans = dist::plainPlans(*normalized, options);
   }
-  if (wish.search.mode == "exact") // a proved plan is compared only with the annotations alone
+  if (requested.search.mode == "exact") // a proved plan is compared only with the annotations alone
     plans.resize(1);
   for (const dist::PlainPlan &plan : plans) {
     if (left < kDropped)
@@ -269,11 +270,11 @@ void PlanComparison::keepBest() {
   module->setAttr(dist::DistDialect::kSearch, entries.getDictionary(module.getContext()));
 }
 
-LogicalResult Compilation::keepBetter(const PipelineOptions &wish, Phase from) {
+LogicalResult Compilation::keepBetter(const PipelineOptions &requested, Phase from) {
   Phase start = std::max(from, Phase::normalized);
-  if (failed(runPhases(wish, from, start)))
+  if (failed(runPhases(requested, from, start)))
     return failure();
-  PlanComparison comparison(*this, wish, start);
+  PlanComparison comparison(*this, requested, start);
   LogicalResult searched = comparison.compileSearched();
   auto timesOfSearched = seconds;
   if (succeeded(searched)) {

@@ -43,8 +43,8 @@ static constexpr double kDescents[] = {0.9, 1};
 static constexpr int kMostDescents = 3;
 static constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-MemoryFitter::MemoryFitter(Compilation &compilation, const PipelineOptions &wish, Phase start)
-    : compilation(compilation), attempt(wish), mode(wish.search.mode), start(start),
+MemoryFitter::MemoryFitter(Compilation &compilation, const PipelineOptions &requested, Phase start)
+    : compilation(compilation), attempt(requested), mode(requested.search.mode), start(start),
       middle(std::max(start, Phase::partitioned)), pending(compilation.context()),
       normalized(compilation.program->clone()) {
   attempt.takeLeast = true;
@@ -242,14 +242,15 @@ LogicalResult MemoryFitter::refuse(double bytes) {
   return error << proof;
 }
 
-FailureOr<bool> Compilation::fitMemory(const PipelineOptions &wish, Phase start, bool mayFail) {
+FailureOr<bool> Compilation::fitMemory(const PipelineOptions &requested, Phase start,
+                                       bool mayFail) {
   std::vector<Diagnostic> messages;
   FailureOr<bool> fits = true;
   OwningOpRef<ModuleOp> partitioned;
   {
-    MemoryFitter fitter(*this, wish, start);
-    if (wish.search.memoryBudget) {
-      double bytes = *wish.search.memoryBudget * kGiB;
+    MemoryFitter fitter(*this, requested, start);
+    if (requested.search.memoryBudget) {
+      double bytes = *requested.search.memoryBudget * kGiB;
       fits = fitter.fitsInto(bytes);
       if (succeeded(fits) && !*fits && !mayFail)
         fits = fitter.findLeast(bytes);
@@ -268,8 +269,8 @@ FailureOr<bool> Compilation::fitMemory(const PipelineOptions &wish, Phase start,
     return fits;
   for (Diagnostic &message : messages)
     mlirContext.getDiagEngine().emit(std::move(message));
-  if (wish.search.memoryBudget && wish.overlaps &&
-      failed(overlapWithinBudget(wish, std::move(partitioned))))
+  if (requested.search.memoryBudget && requested.overlaps &&
+      failed(overlapWithinBudget(requested, std::move(partitioned))))
     return failure();
   return true;
 }

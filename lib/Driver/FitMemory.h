@@ -22,7 +22,7 @@ namespace tessera {
 class MemoryFitter {
 public:
   /// `start`: the phase that the program is in, `normalized` at least.
-  MemoryFitter(Compilation &compilation, const PipelineOptions &wish, Phase start);
+  MemoryFitter(Compilation &compilation, const PipelineOptions &requested, Phase start);
 
   /// Whether a plan's arena fits; the program is then that of the plan.
   mlir::FailureOr<bool> fitsInto(double bytes);

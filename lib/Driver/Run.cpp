@@ -210,12 +210,12 @@ static std::string targetOfBackend(const std::string &backend) {
   return found ? found->target : "cpu";
 }
 
-int tessera::run(const RunOptions &wish) {
-  RunOptions options = withStandardInput(wish);
+int tessera::run(const RunOptions &requested) {
+  RunOptions options = withStandardInput(requested);
   options.target = targetOfBackend(options.driver.backend);
-  if (!wish.target.empty() && wish.target != options.target)
+  if (!requested.target.empty() && requested.target != options.target)
     return runtime::printError(runtime::Status::error(
-        "--target '" + wish.target + "': backend '" + options.driver.backend + "' runs '" +
+        "--target '" + requested.target + "': backend '" + options.driver.backend + "' runs '" +
         options.target + "'; leave --target out, or name another --backend"));
   if (options.driver.devices < 0 || options.driver.cores < 0)
     return runtime::printError(runtime::Status::error("--devices and --cores must be positive"));

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "tessera/Transforms/Search.h"
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Planning/CostOptions.h"
-#include "tessera/Transforms/Search.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -45,29 +45,29 @@ static int searchProblem(const SearchOptions &options, Mode mode) {
   Expected<Problem> problem = readProblem(options.problem);
   if (auto *error = std::get_if<Error>(&problem))
     return fail(error->message);
-  Options wish;
-  wish.mode = mode;
+  Options requested;
+  requested.mode = mode;
   if (options.search.memoryBudget)
-    wish.memoryBudget = *options.search.memoryBudget * 1024 * 1024 * 1024;
-  wish.timeLimit = options.search.timeLimit;
-  wish.solverLibrary = options.search.solver;
+    requested.memoryBudget = *options.search.memoryBudget * 1024 * 1024 * 1024;
+  requested.timeLimit = options.search.timeLimit;
+  requested.solverLibrary = options.search.solver;
   if (!options.mps.empty())
-    if (auto error = writeMps(std::get<Problem>(problem), wish, options.mps))
+    if (auto error = writeMps(std::get<Problem>(problem), requested, options.mps))
       return fail(error->message);
-  Expected<Solution> solution = solve(std::get<Problem>(problem), wish);
+  Expected<Solution> solution = solve(std::get<Problem>(problem), requested);
   if (auto *error = std::get_if<Error>(&solution))
     return fail(error->message);
   const Solution &found = std::get<Solution>(solution);
   if (options.json.empty()) {
     llvm::outs() << llvm::format("%s: cost %.9g, lower bound %.9g, gap %.2f %%, memory %.2f MiB, "
                                  "%.4f s%s\n",
-                                 dist::nameOf(wish.mode).data(), found.cost, found.lowerBound,
+                                 dist::nameOf(requested.mode).data(), found.cost, found.lowerBound,
                                  100 * found.gap(), found.memory / (1 << 20), found.seconds,
                                  found.stoppedByTime ? ", stopped by the time limit" : "");
     return 0;
   }
   std::string text;
-  llvm::raw_string_ostream(text) << toJson(found, wish.mode) << "\n";
+  llvm::raw_string_ostream(text) << toJson(found, requested.mode) << "\n";
   return writeText(options.json, text);
 }
 

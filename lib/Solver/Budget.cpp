@@ -125,9 +125,9 @@ Domains BudgetSearch::seenStrategies() const {
 /// The strategies that a cheaper plan may have; empty if tables are too large.
 std::optional<Domains> BudgetSearch::withoutHopeless() {
   Model model(source, costsOf(source, price), kept);
-  PlanOptions wish;
-  wish.prune = false;
-  Plan plan = makePlan(model, wish);
+  PlanOptions planOptions;
+  planOptions.prune = false;
+  Plan plan = makePlan(model, planOptions);
   if (plan.work > mostMarginalWork || plan.total > options.totalLimit / 4)
     return std::nullopt;
   std::optional<Marginals> marginals = findMarginals(model, plan, deadline);
@@ -149,9 +149,9 @@ std::optional<Domains> BudgetSearch::withoutHopeless() {
 /// Elimination with labels; true if it proved the best plan optimal within the domains.
 bool BudgetSearch::runLabels(const Domains &domains, size_t mostLabels) {
   Model model(source, costsOf(source, price), domains);
-  PlanOptions wish;
-  wish.prune = false;
-  Plan plan = makePlan(model, wish);
+  PlanOptions planOptions;
+  planOptions.prune = false;
+  Plan plan = makePlan(model, planOptions);
   double work = 0;
   for (const Step &step : plan.steps)
     work += plan.buckets[step.bucket].entries();

@@ -79,11 +79,11 @@ bool ClassChoice::choose(const std::vector<Domain> &offers, double mostWork) {
     Source source(problem);
     KindCosts costs = solver::costsOf(source);
     Domains all = allStrategies(source);
-    PlanOptions wish;
-    wish.prune = false;
-    wish.workLimit = mostWork;
+    PlanOptions planOptions;
+    planOptions.prune = false;
+    planOptions.workLimit = mostWork;
     Model model(source, costs, all);
-    Plan plan = makePlan(model, wish);
+    Plan plan = makePlan(model, planOptions);
     if (plan.work > mostWork) {
       double compared = 0;
       for (const Node &node : problem.nodes)
@@ -91,7 +91,7 @@ bool ClassChoice::choose(const std::vector<Domain> &offers, double mostWork) {
       if (compared > comparedPerWork * mostWork)
         return false;
       model = Model(source, costs, removeDominated(source, costs, all, false, deadline));
-      plan = makePlan(model, wish);
+      plan = makePlan(model, planOptions);
       if (plan.work > mostWork)
         return false;
     }

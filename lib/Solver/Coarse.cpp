@@ -162,10 +162,10 @@ Domains Refinement::inNodes(const std::vector<Domain> &positions) const {
 std::vector<int64_t> Refinement::next(const std::vector<int64_t> &choice) {
   offerBeside(choice);
   Model model(source, costs, inNodes(offers), true);
-  PlanOptions wish;
-  wish.prune = false;
-  wish.splitAt = 5e4;
-  return eliminate(model, makePlan(model, wish), Deadline(1e9))->choice;
+  PlanOptions planOptions;
+  planOptions.prune = false;
+  planOptions.splitAt = 5e4;
+  return eliminate(model, makePlan(model, planOptions), Deadline(1e9))->choice;
 }
 
 std::optional<std::vector<int64_t>>
@@ -184,9 +184,9 @@ Refinement::within(const std::vector<std::vector<double>> &belief, double limit,
   Source rest(reduced.problem());
   KindCosts left = costsOf(rest);
   Model model(rest, left, removeDominated(rest, left, allStrategies(rest), false, deadline), true);
-  PlanOptions wish;
-  wish.workLimit = mostWork;
-  Plan plan = makePlan(model, wish);
+  PlanOptions planOptions;
+  planOptions.workLimit = mostWork;
+  Plan plan = makePlan(model, planOptions);
   if (plan.work > mostWork || deadline.isOver())
     return std::nullopt;
   std::optional<Optimum> found = eliminate(model, plan, deadline);

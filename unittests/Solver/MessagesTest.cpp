@@ -184,12 +184,12 @@ TEST(Messages, BoundsHoldAndHopefulKeepsAnOptimum) {
     Domains domains = allStrategies(source), hopeful;
     std::vector<std::vector<double>> exact = marginals(problem);
     double best = leastOf(exact[0]);
-    for (Domains *wish : {static_cast<Domains *>(nullptr), &hopeful}) {
-      Bounded found = minimiseCoarsely(source, costs, domains, Deadline(60), wish);
+    for (Domains *requested : {static_cast<Domains *>(nullptr), &hopeful}) {
+      Bounded found = minimiseCoarsely(source, costs, domains, Deadline(60), requested);
       EXPECT_NEAR(found.cost, problem.cost(found.choice), 1e-9);
       EXPECT_LE(found.bound, best + 1e-9) << "seed " << seed;
       // Cheaper choices use only hopeful strategies.
-      for (size_t n = 0; wish && n < problem.nodes.size(); ++n)
+      for (size_t n = 0; requested && n < problem.nodes.size(); ++n)
         for (Index s = 0; s < std::ssize(exact[n]); ++s)
           if (exact[n][s] < found.cost - 1e-9) {
             const Domain &its = hopeful.at(static_cast<Index>(n));

@@ -203,7 +203,8 @@ TEST(Search, ConnectedNodesAreCompletedAtLeastCost) {
     Problem first = randomProblem(seed, {4, 3, 0.4, seed % 2 == 0});
     Problem second = randomProblem(seed + 1000, {4, 3, 0.4, seed % 2 == 0});
     std::mt19937 random(seed);
-    // One part is reached by a pin, by a wish or not at all; the other one by a wish or not at all.
+    // One part is reached by a pin, by a preference or not at all; the other one by a preference or
+    // not at all.
     uint32_t how = random() % 3;
     bool isSecondReached = random() % 2;
     if (how == 0)

@@ -90,7 +90,7 @@ private:
   mlir::LogicalResult searchAll();
   mlir::LogicalResult refuse();
   mlir::LogicalResult searchMesh(const std::optional<sharding::Mesh> &mesh,
-                                 const SearchSettings &wish);
+                                 const SearchSettings &requested);
   mlir::ModuleOp module;
   SearchSettings settings;
   std::vector<SearchedPlan> found;

@@ -171,9 +171,9 @@ void GpuEmitter::noteNarrow(const GpuMember &member, const GpuAccess &access, bo
                             const Chunk &chunk) {
   FlatAccess outer = outerOf(member, access), inner = innerOf(member, access);
   const FlatAccess &along = group.rows ? inner : outer, &other = group.rows ? outer : inner;
-  int64_t bytes = bytesOf(access.element), wish = kAccessBytes / bytes;
+  int64_t bytes = bytesOf(access.element), wanted = kAccessBytes / bytes;
   bool aligned = chunk.lanes && isAligned(member, access, chunk);
-  if (aligned && chunk.lanes >= wish) {
+  if (aligned && chunk.lanes >= wanted) {
     if (chunk.full)
       note(access.root, store, bytes, "row bounds");
     return;
@@ -185,17 +185,17 @@ void GpuEmitter::noteNarrow(const GpuMember &member, const GpuAccess &access, bo
                                                : "one element for several iterations");
   if (along.dims[0].step != 1)
     return say("elements " + Twine(along.dims[0].step) + " apart");
-  if (along.dims[0].extent % wish != 0 && (along.dims.size() > 1 || group.rows))
+  if (along.dims[0].extent % wanted != 0 && (along.dims.size() > 1 || group.rows))
     return say("runs of " + Twine(along.dims[0].extent) + " elements");
-  if (access.view && access.divisor % wish != 0)
+  if (access.view && access.divisor % wanted != 0)
     return say("an offset known only at run time");
-  if (access.base % wish != 0)
+  if (access.base % wanted != 0)
     return say("begins at element " + Twine(access.base));
   for (const FlatAccess::Dim &dim : llvm::concat<const FlatAccess::Dim>(
            llvm::drop_begin(along.dims), ArrayRef<FlatAccess::Dim>(other.dims)))
-    if (dim.step % wish != 0)
+    if (dim.step % wanted != 0)
       return say("runs " + Twine(dim.step) + " elements apart");
-  if (along.elements() < wish)
+  if (along.elements() < wanted)
     return say("only " + Twine(along.elements()) + " elements");
   say("other operands allow no more lanes");
 }

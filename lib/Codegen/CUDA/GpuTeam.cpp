@@ -100,10 +100,10 @@ void GpuEmitter::planTeam() {
     // Few rows get as many threads as possible; otherwise blocks are small, with several at a time.
     // Every chunk at an edge has its own code, so there should be few rounds.
     bool done = group.count() < kFewRows && (spread(2) || spread(4));
-    for (int64_t wish : {shifted || wide ? 2 : 4, 4, 8, 16}) {
+    for (int64_t wanted : {shifted || wide ? 2 : 4, 4, 8, 16}) {
       if (done)
         break;
-      spread(wish);
+      spread(wanted);
       done = team <= 256;
     }
   }

@@ -65,17 +65,17 @@ double modelledSeconds(const PlanRequest &request, Algorithm algorithm, int64_t 
 }
 
 Expected<Algorithm> chooseAlgorithm(const PlanRequest &request, int64_t elementBytes,
-                                    const AlgorithmRequest &wish, const MessageCosts &costs) {
-  if (wish.forced) {
-    auto plan = makePlan(request, *wish.forced);
-    return plan ? Expected<Algorithm>(*wish.forced) : plan.status();
+                                    const AlgorithmRequest &requested, const MessageCosts &costs) {
+  if (requested.forced) {
+    auto plan = makePlan(request, *requested.forced);
+    return plan ? Expected<Algorithm>(*requested.forced) : plan.status();
   }
   if (request.ranks == 1 || request.kind == CollectiveKind::all_to_all)
     return Algorithm::direct;
   Algorithm best = Algorithm::direct;
   double least = modelledSeconds(request, best, elementBytes, costs);
   for (Algorithm each : algorithmsFor(request)) {
-    if (!wish.mayReorder && !keepsOrder(each, request.kind))
+    if (!requested.mayReorder && !keepsOrder(each, request.kind))
       continue;
     double seconds = modelledSeconds(request, each, elementBytes, costs);
     if (seconds < least)

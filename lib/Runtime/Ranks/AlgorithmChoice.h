@@ -33,7 +33,8 @@ struct AlgorithmRequest {
 /// The fastest by the model, the same on all ranks; ties go to the first of the enumeration.
 /// all_to_all, whose counts only its rank knows, is direct. Fails if the forced one does not apply.
 Expected<Algorithm> chooseAlgorithm(const PlanRequest &request, int64_t elementBytes,
-                                    const AlgorithmRequest &wish, const MessageCosts &costs = {});
+                                    const AlgorithmRequest &requested,
+                                    const MessageCosts &costs = {});
 
 /// A number for each member's host, in the order of first members: PlanRequest::hosts.
 std::vector<int64_t> hostNumbers(const Transport &transport, const std::vector<int64_t> &members);

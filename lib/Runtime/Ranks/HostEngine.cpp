@@ -111,12 +111,12 @@ HostEngine::planOf(const Communicator &communicator, int64_t rank, const RankCal
   key.insert(key.end(), communicator.hosts.begin(), communicator.hosts.end());
   auto &known = plans[key];
   if (!known) {
-    AlgorithmRequest wish{options.algorithm, false};
+    AlgorithmRequest requested{options.algorithm, false};
     auto applicable = algorithmsFor(request);
-    if (wish.forced &&
-        std::find(applicable.begin(), applicable.end(), *wish.forced) == applicable.end())
-      wish.forced.reset();
-    auto algorithm = chooseAlgorithm(request, sizeOf(call.dtype), wish);
+    if (requested.forced &&
+        std::find(applicable.begin(), applicable.end(), *requested.forced) == applicable.end())
+      requested.forced.reset();
+    auto algorithm = chooseAlgorithm(request, sizeOf(call.dtype), requested);
     if (!algorithm)
       return algorithm.status();
     auto plan = makePlan(request, *algorithm);

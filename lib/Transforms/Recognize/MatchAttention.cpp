@@ -170,15 +170,15 @@ private:
     return roots;
   }
 
-  bool split(Split wish, unsigned key) {
+  bool split(Split requested, unsigned key) {
     ++splits;
-    int64_t extent = loops->extents[wish.loop];
-    if (wish.loop == key || extent % wish.inner != 0)
+    int64_t extent = loops->extents[requested.loop];
+    if (requested.loop == key || extent % requested.inner != 0)
       return false;
-    AffineExpr old = getAffineDimExpr(wish.loop, context);
-    AffineExpr outer = newLoop(extent / wish.inner), inner = newLoop(wish.inner);
+    AffineExpr old = getAffineDimExpr(requested.loop, context);
+    AffineExpr outer = newLoop(extent / requested.inner), inner = newLoop(requested.inner);
     for (AffineExpr &expr : at)
-      expr = expr.replace(old, outer * wish.inner + inner);
+      expr = expr.replace(old, outer * requested.inner + inner);
     return true;
   }
 

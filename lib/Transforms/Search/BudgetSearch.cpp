@@ -29,7 +29,7 @@ BudgetSearch::BudgetSearch(func::FuncOp function, StrategyGraph &strategies,
                            const PropagationGraph &graph, const SearchSettings &settings,
                            std::chrono::steady_clock::time_point begin)
     : function(function), strategies(strategies), graph(graph), settings(settings),
-      wish(settings.solver.memoryBudget), begin(begin) {}
+      requested(settings.solver.memoryBudget), begin(begin) {}
 
 double BudgetSearch::left() const {
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
@@ -87,10 +87,10 @@ BudgetSearch::KeptWeights BudgetSearch::keptAt(const PlanLiveness &lives, int64_
 /// Records a plan if it is the cheapest that fits, or the one with the least memory.
 void BudgetSearch::consider(const solver::Solution &solution) {
   const PlanLiveness &lives = livesOf(solution.choice);
-  Fit fit = fitInto(wish, strategies, graph, lives, solution.choice);
+  Fit fit = fitInto(requested, strategies, graph, lives, solution.choice);
   solver::Solution plan = solution;
   plan.cost += fit.seconds;
-  if (fit.peak.bytes <= wish && (!best || plan.cost < best->cost))
+  if (fit.peak.bytes <= requested && (!best || plan.cost < best->cost))
     best = plan;
   if (!least || fit.peak.bytes < leastPeak.bytes) {
     least = plan;
@@ -133,7 +133,7 @@ void BudgetSearch::lowerAtNoCost(const solver::Solution &fast) {
 /// budget compensates for terms that the solvers' sum omits (copies for single users).
 void BudgetSearch::solveAtTimes(const solver::Solution &first, bool sendsAgain) {
   std::set<int64_t> times;
-  double given = wish;
+  double given = requested;
   std::vector<int64_t> choice = first.choice;
   int64_t time = peakOf(strategies, graph, livesOf(choice), choice).time;
   for (int round = 0; round < kRounds && left() > 0; ++round) {
@@ -149,9 +149,9 @@ void BudgetSearch::solveAtTimes(const solver::Solution &first, bool sendsAgain) 
       return;
     choice = next->choice;
     consider(*next);
-    Fit fit = fitInto(sendsAgain ? wish : std::numeric_limits<double>::infinity(), strategies,
+    Fit fit = fitInto(sendsAgain ? requested : std::numeric_limits<double>::infinity(), strategies,
                       graph, livesOf(choice), choice);
-    if (fit.peak.bytes <= wish)
+    if (fit.peak.bytes <= requested)
       return;
     time = fit.peak.time;
   }
@@ -234,7 +234,7 @@ const MemoryBound &BudgetSearch::bound() {
 }
 
 solver::Solution BudgetSearch::refuse(const std::vector<int64_t> &alone) {
-  wish = 1;
+  requested = 1;
   considerLeast(alone);
   minimiseMemory(DescentEffort::quick);
   tookLeast = true;
@@ -245,7 +245,7 @@ solver::Solution BudgetSearch::refuse(const std::vector<int64_t> &alone) {
 }
 
 FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone) {
-  bool isHopeless = std::isfinite(wish) && wish < bound().bytes;
+  bool isHopeless = std::isfinite(requested) && requested < bound().bytes;
   if (isHopeless && !settings.minimisesMemory)
     return refuse(alone);
   FailureOr<solver::Solution> free = solve(std::numeric_limits<double>::infinity());
@@ -255,7 +255,7 @@ FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
   solver::Solution propagated = *free;
   propagated.choice = alone;
   propagated.cost = strategies.problem().cost(alone);
-  if (!std::isfinite(wish)) {
+  if (!std::isfinite(requested)) {
     best = free->cost <= propagated.cost ? *free : propagated;
     if (strategies.problem().nodes.size() <= kMostLowered)
       lowerAtNoCost(*free);
@@ -263,7 +263,7 @@ FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
   }
   consider(propagated);
   consider(*free);
-  bool fits = peakOf(strategies, graph, livesOf(free->choice), free->choice).bytes <= wish;
+  bool fits = peakOf(strategies, graph, livesOf(free->choice), free->choice).bytes <= requested;
   for (bool sendsAgain : {true, false})
     if (!fits && !isHopeless)
       solveAtTimes(*free, sendsAgain);

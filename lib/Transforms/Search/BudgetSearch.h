@@ -18,8 +18,8 @@
 #include "tessera/Planning/LeastMemory.h"
 #include "tessera/Planning/MemoryBound.h"
 
-#include "tessera/Transforms/Search.h"
 #include "tessera/Solver/Solver.h"
+#include "tessera/Transforms/Search.h"
 
 #include <set>
 
@@ -73,7 +73,7 @@ private:
   StrategyGraph &strategies;
   const PropagationGraph &graph;
   const SearchSettings &settings;
-  double wish;
+  double requested;
   std::chrono::steady_clock::time_point begin;
   std::optional<solver::Solution> best;  ///< within the budget, with its rematerialization
   std::optional<solver::Solution> least; ///< of least memory

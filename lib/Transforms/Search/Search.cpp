@@ -8,9 +8,9 @@
 #include "tessera/Transforms/Search.h"
 
 #include "../Propagate/Propagation.h"
+#include "BudgetSearch.h"
 #include "Describe.h"
 #include "MeshShapes.h"
-#include "BudgetSearch.h"
 #include "tessera/Planning/PlanMemory.h"
 
 #include "tessera/Planning/CostOptions.h"
@@ -189,21 +189,21 @@ static bool isBetter(const SearchedPlan &plan, const SearchedPlan &other) {
 
 /// Searches one mesh and inserts its plan after cheaper ones.
 LogicalResult ModuleSearch::searchMesh(const std::optional<Mesh> &mesh,
-                                       const SearchSettings &wish) {
+                                       const SearchSettings &requested) {
   auto begin = std::chrono::steady_clock::now();
   auto state = std::make_unique<State>();
   ProcessMeshOp declared = mesh ? declareMesh(module, *mesh) : ProcessMeshOp();
   state->meshes = std::make_unique<MeshTable>(module);
   state->made = mesh;
   SearchedPlan plan;
-  plan.mode = wish.solver.mode;
+  plan.mode = requested.solver.mode;
   if (mesh)
     plan.meshShape = mesh->shape;
   bool failedOne = false;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
     if (isLocalView(function) || function.isExternal())
       continue;
-    FailureOr<FunctionPlan> own = searchFunction(function, *state->meshes, wish, plan);
+    FailureOr<FunctionPlan> own = searchFunction(function, *state->meshes, requested, plan);
     failedOne = failed(own);
     if (failedOne)
       break;
