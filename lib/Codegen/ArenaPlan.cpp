@@ -34,7 +34,7 @@ static void normalize(std::vector<LiveRange> &lives) {
   lives = std::move(merged);
 }
 
-static bool meet(const Buffer &a, const Buffer &b) {
+static bool haveCommonLifetime(const Buffer &a, const Buffer &b) {
   auto x = a.lives.begin(), y = b.lives.begin();
   while (x != a.lives.end() && y != b.lives.end()) {
     if (x->first <= y->second && y->first <= x->second)
@@ -120,7 +120,7 @@ Placer::Placer(const std::vector<Buffer *> &buffers, bool reuse)
         return lives.empty() || lives.back().second < begin(b);
       });
     for (size_t other : open)
-      if (!reuse || meet(*buffers[b], *buffers[other])) {
+      if (!reuse || haveCommonLifetime(*buffers[b], *buffers[other])) {
         together[b].push_back(other);
         together[other].push_back(b);
       }

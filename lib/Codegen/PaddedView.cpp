@@ -18,10 +18,10 @@ using namespace tessera::codegen;
 
 void Place::add(const Place &other, int64_t factor) {
   int64_t common = std::lcm(divisor, other.divisor);
-  int64_t mine = common / divisor, its = common / other.divisor * factor;
-  constant = constant * mine + other.constant * its;
+  int64_t scale = common / divisor, otherScale = common / other.divisor * factor;
+  constant = constant * scale + other.constant * otherScale;
   for (auto [term, added] : llvm::zip_equal(terms, other.terms))
-    term = term * mine + added * its;
+    term = term * scale + added * otherScale;
   divisor = common;
 }
 
@@ -39,13 +39,13 @@ void Place::divide(int64_t by) {
 bool Bound::followsFrom(const Bound &inner) const {
   // Over a common divisor the two differ by a constant.
   int64_t common = std::lcm(place.divisor, inner.place.divisor);
-  int64_t mine = common / place.divisor, its = common / inner.place.divisor;
+  int64_t scale = common / place.divisor, otherScale = common / inner.place.divisor;
   // place * a = inner.place * b + difference, with the same terms on both sides.
   std::optional<std::pair<int64_t, int64_t>> ratio;
   for (auto [term, other] : llvm::zip_equal(place.terms, inner.place.terms)) {
     if (term == 0 && other == 0)
       continue;
-    std::pair<int64_t, int64_t> one(term * mine, other * its);
+    std::pair<int64_t, int64_t> one(term * scale, other * otherScale);
     if (one.second == 0 || one.first % one.second != 0)
       return false;
     one = {one.first / one.second, 1};
@@ -57,7 +57,7 @@ bool Bound::followsFrom(const Bound &inner) const {
     return false;
   // place = factor * inner.place + rest / common.
   int64_t factor = ratio->first;
-  int64_t rest = place.constant * mine - factor * inner.place.constant * its;
+  int64_t rest = place.constant * scale - factor * inner.place.constant * otherScale;
   if (rest % common != 0)
     return false;
   int64_t first = rest / common, last = first + factor * (inner.extent - 1);

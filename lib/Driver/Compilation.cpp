@@ -15,9 +15,9 @@
 #include "tessera/Dialect/Ext/IR/FusedAttention.h"
 #include "tessera/Driver/Pipeline.h"
 #include "tessera/Planning/CostOptions.h"
-#include "tessera/Transforms/Search.h"
 #include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/Passes.h"
+#include "tessera/Transforms/Search.h"
 
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"
@@ -198,7 +198,7 @@ LogicalResult Compilation::compile(const PipelineOptions &pipeline, Phase from, 
   bool isLimited = search.memoryBudget.has_value() != minimises; // the search rejects both
   if (!search.mode.empty() && search.minimise == "time" && to == Phase::scheduled &&
       from < Phase::propagated)
-    return keepBetter(pipeline, from);
+    return compileCheapest(pipeline, from);
   if (isLimited && to == Phase::scheduled && from < Phase::scheduled) {
     Phase start = std::max(from, Phase::normalized);
     if (failed(runPhases(pipeline, from, start)))

@@ -69,7 +69,7 @@ LogicalResult MemoryFitter::search(std::optional<double> bytes, bool alone) {
   return success();
 }
 
-bool MemoryFitter::isHopeless(double bytes) const {
+bool MemoryFitter::isBelowBound(double bytes) const {
   auto proved = found ? found.getAs<FloatAttr>("proved_memory") : FloatAttr();
   return proved && bytes < proved.getValueAsDouble();
 }
@@ -103,7 +103,7 @@ FailureOr<bool> MemoryFitter::fitsInto(double bytes) {
   for (int plans = 0; plans < kMostPlans; ++plans) {
     if (failed(search(budget)))
       return failure();
-    if (isHopeless(bytes))
+    if (isBelowBound(bytes))
       return false;
     double given = bytes, leastArena = std::numeric_limits<double>::infinity();
     for (int arenas = 0; arenas < kMostArenas; ++arenas) {
@@ -161,7 +161,7 @@ FailureOr<bool> MemoryFitter::descend(double bytes) {
 
 FailureOr<bool> MemoryFitter::tryQuickly(double bytes) {
   // The plan does not depend on a budget below the proved bound.
-  if (!isHopeless(bytes) && failed(search(0.0)))
+  if (!isBelowBound(bytes) && failed(search(0.0)))
     return failure();
   smallest.search = found;
   return tryArenas(0.0, bytes);
@@ -169,7 +169,7 @@ FailureOr<bool> MemoryFitter::tryQuickly(double bytes) {
 
 FailureOr<bool> MemoryFitter::findLeast(double bytes) {
   if (bytes > 0 && !mode.empty())
-    if (FailureOr<bool> fits = tryQuickly(bytes); failed(fits) || *fits || isHopeless(bytes))
+    if (FailureOr<bool> fits = tryQuickly(bytes); failed(fits) || *fits || isBelowBound(bytes))
       return fits;
   double least = 0; // estimated
   for (double part : kOfLeast) {
@@ -217,9 +217,10 @@ LogicalResult MemoryFitter::refuse(double bytes) {
   func::FuncOp function;
   dist::LocalPeak peak;
   for (func::FuncOp next : smallest.program->getOps<func::FuncOp>())
-    if (dist::LocalPeak its = dist::localPeakOf(next); !function || its.bytes > peak.bytes) {
+    if (dist::LocalPeak localPeak = dist::localPeakOf(next);
+        !function || localPeak.bytes > peak.bytes) {
       function = next;
-      peak = its;
+      peak = localPeak;
     }
   Location loc = function ? function.getLoc() : smallest.program->getLoc();
   std::string largest, proof;

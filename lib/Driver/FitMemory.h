@@ -43,7 +43,7 @@ private:
   /// or propagation's (`alone`).
   mlir::LogicalResult search(std::optional<double> bytes, bool alone = false);
   /// Whether the last search has proved that no plan fits.
-  bool isHopeless(double bytes) const;
+  bool isBelowBound(double bytes) const;
   /// Tries arenas of a quickly found plan of little memory.
   mlir::FailureOr<bool> tryQuickly(double bytes);
   /// The estimated bytes of the searched plan.

@@ -101,8 +101,8 @@ static bool isLaterPart(func::FuncOp function) {
 }
 
 /// Prints the available functions.
-static void refuseFunctions(ArrayRef<func::FuncOp> candidates, const std::string &name,
-                            const std::string &path, llvm::raw_ostream &errors) {
+static void reportNoFunction(ArrayRef<func::FuncOp> candidates, const std::string &name,
+                             const std::string &path, llvm::raw_ostream &errors) {
   std::string names;
   for (func::FuncOp function : candidates)
     names += (names.empty() ? "" : ", ") + function.getSymName().str();
@@ -129,7 +129,7 @@ func::FuncOp tessera::selectFunction(ModuleOp module, const std::string &name,
   if (!chosen && name.empty() && candidates.size() == 1)
     chosen = candidates.front();
   if (!chosen) {
-    refuseFunctions(candidates, name, path, errors);
+    reportNoFunction(candidates, name, path, errors);
     return {};
   }
   chosen.setPublic();

@@ -32,26 +32,26 @@ using namespace tessera;
 
 namespace {
 /// Data of the child for its parent.
-struct Legacy {
+struct CrashReport {
   char program[4096]; ///< path of the program that was read last; empty: none
   bool isKept;        ///< its text is in `kept`, because `program` cannot be read again
   char reason[1024];  ///< of an abort; empty if unknown
 };
 } // namespace
 
-static Legacy *legacy = nullptr; ///< memory of both processes; null without supervision
-static int kept = -1;            ///< a file of both processes
+static CrashReport *crashReport = nullptr; ///< memory of both processes; null without supervision
+static int kept = -1;                      ///< a file of both processes
 static volatile pid_t child = 0;
 static std::string command; ///< the program's name, for messages
 
 void tessera::noteProgram(const std::string &name, std::string_view text) {
-  if (!legacy)
+  if (!crashReport)
     return;
-  std::snprintf(legacy->program, sizeof(legacy->program), "%s", name.c_str());
+  std::snprintf(crashReport->program, sizeof(crashReport->program), "%s", name.c_str());
   struct stat info;
   bool isFile = ::stat(name.c_str(), &info) == 0 && S_ISREG(info.st_mode);
-  legacy->isKept = !isFile && kept >= 0 && ::ftruncate(kept, 0) == 0;
-  llvm::StringRef left = legacy->isKept ? llvm::StringRef(text) : "";
+  crashReport->isKept = !isFile && kept >= 0 && ::ftruncate(kept, 0) == 0;
+  llvm::StringRef left = crashReport->isKept ? llvm::StringRef(text) : "";
   for (off_t at = 0; !left.empty();) {
     ssize_t count = ::pwrite(kept, left.data(), left.size(), at);
     if (count < 0 && errno == EINTR)
@@ -68,7 +68,7 @@ void tessera::noteProgram(const std::string &name, std::string_view text) {
 //===----------------------------------------------------------------------===//
 
 static void leaveReason(const char *reason) {
-  std::snprintf(legacy->reason, sizeof(legacy->reason), "%s", reason);
+  std::snprintf(crashReport->reason, sizeof(crashReport->reason), "%s", reason);
 }
 
 [[noreturn]] static void work(const std::function<int()> &body) {
@@ -107,12 +107,12 @@ static int waitFor(pid_t pid) {
 
 /// The program that the child read last; null if there was none or it no longer exists.
 static std::unique_ptr<llvm::MemoryBuffer> programOfChild() {
-  if (legacy->program[0] == 0)
+  if (crashReport->program[0] == 0)
     return nullptr;
   llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> buffer =
-      llvm::MemoryBuffer::getFile(legacy->program);
-  if (legacy->isKept)
-    buffer = llvm::MemoryBuffer::getOpenFile(kept, legacy->program, /*FileSize=*/-1);
+      llvm::MemoryBuffer::getFile(crashReport->program);
+  if (crashReport->isKept)
+    buffer = llvm::MemoryBuffer::getOpenFile(kept, crashReport->program, /*FileSize=*/-1);
   return buffer ? std::move(*buffer) : nullptr;
 }
 
@@ -121,14 +121,14 @@ static int report(int signal) {
   std::unique_ptr<llvm::MemoryBuffer> program = programOfChild();
   if (program)
     if (std::optional<ReadCrash> crash =
-            findReadCrash(program->getBuffer(), legacy->program, /*isSplit=*/true)) {
+            findReadCrash(program->getBuffer(), crashReport->program, /*isSplit=*/true)) {
       if (!crash->isDiagnosed) // the child printed it
         llvm::errs() << crash->error << "\n";
       return 1;
     }
-  std::string reason = legacy->reason[0] ? legacy->reason : ::strsignal(signal);
-  if (legacy->program[0])
-    llvm::errs() << legacy->program << ": ";
+  std::string reason = crashReport->reason[0] ? crashReport->reason : ::strsignal(signal);
+  if (crashReport->program[0])
+    llvm::errs() << crashReport->program << ": ";
   if (reason == "out of memory")
     llvm::errs() << "error: out of memory\n";
   else
@@ -140,16 +140,16 @@ static int report(int signal) {
 
 /// Runs in a child, if one can be created.
 static int inChild(const std::function<int()> &body) {
-  void *shared =
-      ::mmap(nullptr, sizeof(Legacy), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void *shared = ::mmap(nullptr, sizeof(CrashReport), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED)
     return body();
-  legacy = new (shared) Legacy{};
+  crashReport = new (shared) CrashReport{};
   kept = ::memfd_create("tessera-program", MFD_CLOEXEC);
   std::fflush(nullptr);
   pid_t pid = ::fork();
   if (pid < 0) { // too many processes: work without supervision
-    legacy = nullptr;
+    crashReport = nullptr;
     return body();
   }
   if (pid == 0)

@@ -310,8 +310,8 @@ void FuseGraph::fuse() {
 std::vector<unsigned> FuseGraph::sorted(const std::vector<std::vector<unsigned>> &groupUsers,
                                         const std::vector<unsigned> &places) const {
   std::vector<unsigned> waits(ops.size(), 0), result;
-  for (const std::vector<unsigned> &its : groupUsers)
-    for (unsigned user : its)
+  for (const std::vector<unsigned> &readers : groupUsers)
+    for (unsigned user : readers)
       ++waits[user];
   using Place = std::pair<unsigned, unsigned>;
   std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;

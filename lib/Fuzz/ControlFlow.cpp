@@ -96,7 +96,7 @@ static SmallVector<Entry> anyCarries(ProgramBuilder &p) {
 }
 
 /// Leaves a loop body only the bounds of its carries.
-static void hide(SmallVector<Entry> &carries, ValueRange arguments, int mesh) {
+static void enterRegion(SmallVector<Entry> &carries, ValueRange arguments, int mesh) {
   for (auto [entry, argument] : llvm::zip_equal(carries, arguments)) {
     entry.value = argument;
     entry.low = -kCarry;
@@ -116,7 +116,7 @@ bool ProgramBuilder::loop() {
   Value lower = index(first), upper = index(first + trips * stride), step = index(stride);
   auto op = scf::ForOp::create(b, loc, lower, upper, step, valuesOf(carries));
   SmallVector<Entry> inside = carries, yielded;
-  hide(inside, op.getRegionIterArgs(), mesh);
+  enterRegion(inside, op.getRegionIterArgs(), mesh);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(op.getBody());
@@ -187,7 +187,7 @@ bool ProgramBuilder::repeatUntil() {
       },
       [](OpBuilder &, Location, ValueRange) {});
   SmallVector<Entry> inside = carries, yielded;
-  hide(inside, op.getAfterArguments().drop_front(), mesh);
+  enterRegion(inside, op.getAfterArguments().drop_front(), mesh);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(op.getAfterBody());
@@ -239,7 +239,7 @@ bool ProgramBuilder::repeatWhileSmall() {
     scf::ConditionOp::create(b, loc, more, before->getArguments());
   }
   SmallVector<Entry> inside = carries, yielded;
-  hide(inside, op.getAfterArguments().drop_front(), mesh);
+  enterRegion(inside, op.getAfterArguments().drop_front(), mesh);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(op.getAfterBody());

@@ -115,7 +115,7 @@ LogicalResult LocalRun::start(LocalFunction &part, ArrayRef<Tensor> inputs) {
 // Taking turns
 //===----------------------------------------------------------------------===//
 
-LogicalResult LocalRun::meet(LocalFunction &part, bool &progressed) {
+LogicalResult LocalRun::runCollective(LocalFunction &part, bool &progressed) {
   Operation *collective = part.devices.front().collective();
   if (!collective || llvm::any_of(part.devices, [&](const Device &device) {
         return device.collective() != collective;
@@ -214,7 +214,7 @@ LogicalResult LocalRun::round(bool &progressed) {
         if (failed(receive(device, op, progressed)))
           return failure();
     }
-    if (failed(meet(part, progressed)))
+    if (failed(runCollective(part, progressed)))
       return failure();
   }
   return success();

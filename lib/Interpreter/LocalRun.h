@@ -46,7 +46,7 @@ private:
   /// Runs every device as far as it can alone, then executes the ops for which they wait.
   /// `progressed` is false if no device could continue.
   mlir::LogicalResult round(bool &progressed);
-  mlir::LogicalResult meet(LocalFunction &part, bool &progressed);
+  mlir::LogicalResult runCollective(LocalFunction &part, bool &progressed);
   mlir::LogicalResult send(Device &device, dist::SendOp op);
   mlir::LogicalResult receive(Device &device, dist::RecvOp op, bool &progressed);
   /// Emits an error that names the waiting devices.

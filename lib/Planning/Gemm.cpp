@@ -310,10 +310,10 @@ std::optional<GemmLoops> dist::packGemm(const GemmLoops &loops, ArrayRef<int64_t
       SmallVector<AffineExpr> exprs;
       if (choice & (1 << i)) {
         tried[i] = rows[i];
-        int64_t its = 1;
+        int64_t size = 1;
         for (unsigned loop : rows[i])
-          its *= extents[loop];
-        elements += its;
+          size *= extents[loop];
+        elements += size;
       }
       for (unsigned loop : tried[i])
         exprs.push_back(getAffineDimExpr(loop, context));
@@ -332,8 +332,8 @@ std::array<bool, 2> dist::packedOperands(linalg::LinalgOp op) {
   if (!isGemmLike(op) || !isWorthPacking(extents) || matchGemm(op))
     return {false, false};
   GemmLoops loops;
-  for (auto [its, map] : llvm::zip_equal(loops, op.getIndexingMapsArray()))
-    its = gemmLoopsOf(map);
+  for (auto [operandLoops, map] : llvm::zip_equal(loops, op.getIndexingMapsArray()))
+    operandLoops = gemmLoopsOf(map);
   std::optional<GemmLoops> packed = packGemm(loops, extents, op.getContext());
   return {packed && (*packed)[0] != loops[0], packed && (*packed)[1] != loops[1]};
 }

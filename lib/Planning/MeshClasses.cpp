@@ -41,9 +41,9 @@ void dist::collectTied(Operation *op, SmallVectorImpl<Value> &tied) {
 }
 
 /// Control flow ties each value separately: two carries of a loop may be on two meshes.
-static LogicalResult tieHandovers(RegionBranchOpInterface op, MeshClasses &classes) {
+static LogicalResult unifyForwarded(RegionBranchOpInterface op, MeshClasses &classes) {
   LogicalResult result = success();
-  forEachHandover(op, [&](OpOperand &use, Value receiver) {
+  forEachForwardedUse(op, [&](OpOperand &use, Value receiver) {
     if (succeeded(result) && isTensor(receiver))
       result = classes.unite(op, use.get(), receiver);
   });
@@ -79,8 +79,8 @@ LogicalResult dist::classify(func::FuncOp function, MeshClasses &classes,
         if (failed(classes.pin(op, result, sharding.getMesh())))
           return WalkResult::interrupt();
     if (auto controlFlow = dyn_cast<RegionBranchOpInterface>(op))
-      return failed(tieHandovers(controlFlow, classes)) ? WalkResult::interrupt()
-                                                        : WalkResult::advance();
+      return failed(unifyForwarded(controlFlow, classes)) ? WalkResult::interrupt()
+                                                          : WalkResult::advance();
     // Scalars computed inside a linalg body belong to that op.
     if (isa<linalg::LinalgOp>(op->getParentOp()))
       return WalkResult::advance();

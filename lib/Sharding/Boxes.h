@@ -16,7 +16,7 @@ namespace tessera::sharding {
 
 /// Whether two boxes of the same rank share an element: `!intersect(a, b).empty()` without
 /// constructing a box, since among many devices most pairs share nothing.
-inline bool meet(const Box &a, const Box &b) {
+inline bool intersects(const Box &a, const Box &b) {
   for (size_t d = 0; d < a.offset.size(); ++d)
     if (std::min(a.offset[d] + a.size[d], b.offset[d] + b.size[d]) <=
         std::max(a.offset[d], b.offset[d]))

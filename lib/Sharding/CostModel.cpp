@@ -182,9 +182,9 @@ std::optional<double> LinkModel::hierarchical(const std::vector<LinkLevel> &leve
     for (Algorithm algorithm : {Algorithm::ring, Algorithm::doubling})
       if (auto work = workOf(algorithm, kind, level.devices, bytes * (own - 1) / own);
           work && has(algorithm))
-        if (double its = work->first * level.link.alpha + work->second / level.link.rate;
-            !best || its < *best)
-          best = its;
+        if (double duration = work->first * level.link.alpha + work->second / level.link.rate;
+            !best || duration < *best)
+          best = duration;
     if (!best)
       return std::nullopt;
     seconds += *best;

@@ -58,8 +58,8 @@ dependentDims(size_t first, const Layout &source, const Layout &target, std::vec
         axes.push_back(axis.axis);
         for (size_t d = 0; d < source.dims.size(); ++d)
           for (const Layout *other : {&source, &target})
-            for (const AxisRef &its : other->dims[d].axes)
-              if (its.axis == axis.axis && !isDone[d]) {
+            for (const AxisRef &otherAxis : other->dims[d].axes)
+              if (otherAxis.axis == axis.axis && !isDone[d]) {
                 dims.push_back(d);
                 isDone[d] = 1;
               }

@@ -228,9 +228,10 @@ private:
     std::tuple<int64_t, int64_t, int64_t> least;
     for (const Holder *holder : owners)
       if (isAllowed(*holder))
-        if (auto its = distance(position, atomic, *holder); !nearest || its < least) {
+        if (auto candidateDistance = distance(position, atomic, *holder);
+            !nearest || candidateDistance < least) {
           nearest = holder;
-          least = its;
+          least = candidateDistance;
         }
     return nearest;
   }
@@ -316,7 +317,7 @@ private:
       return;
     std::vector<std::pair<std::tuple<int64_t, int64_t, int64_t>, const Holder *>> candidates;
     for (const Holder &holder : holders)
-      if (meet(holder.valid, wanted) && isAllowed(holder))
+      if (intersects(holder.valid, wanted) && isAllowed(holder))
         candidates.emplace_back(distance(position, atomic, holder), &holder);
     std::sort(candidates.begin(), candidates.end(),
               [](const auto &a, const auto &b) { return a.first < b.first; });
@@ -325,7 +326,7 @@ private:
     for (auto &[key, holder] : candidates) {
       std::vector<Box> rest;
       for (const Box &box : missing) {
-        if (!meet(box, holder->valid)) {
+        if (!intersects(box, holder->valid)) {
           rest.push_back(box);
           continue;
         }

@@ -16,7 +16,7 @@
 
 namespace tessera::sharding {
 
-bool ReshardGraph::endsMeet(const TensorSharding &a, const TensorSharding &b) const {
+bool ReshardGraph::areAligned(const TensorSharding &a, const TensorSharding &b) const {
   for (size_t d = 0; d < shape.size(); ++d) {
     int64_t coarse = sizeOf(a.dims[d]), fine = sizeOf(b.dims[d]);
     if (coarse == fine)

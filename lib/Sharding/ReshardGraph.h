@@ -70,7 +70,7 @@ public:
 
   /// Whether, in a move between two cuts of which one continues the other in each dimension, the
   /// group of every device holds all elements that it needs: fine parts end where coarse parts do.
-  bool endsMeet(const TensorSharding &a, const TensorSharding &b) const;
+  bool areAligned(const TensorSharding &a, const TensorSharding &b) const;
 
 private:
   friend class MovesFrom;

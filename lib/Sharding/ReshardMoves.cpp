@@ -37,7 +37,7 @@ public:
 
 private:
   void enter(Move move);
-  void enterWhereEndsMeet(Move move);
+  void enterIfAligned(Move move);
   /// Whether the target has these contributions.
   bool isKept(const PartialAxis &part) const {
     return target &&
@@ -102,8 +102,8 @@ void MovesFrom::enter(Move move) {
   visit(std::move(move));
 }
 
-void MovesFrom::enterWhereEndsMeet(Move move) {
-  bool isMet = graph.endsMeet(current, move.target);
+void MovesFrom::enterIfAligned(Move move) {
+  bool isMet = graph.areAligned(current, move.target);
   if (!isMet && target)
     return;
   if (!isMet) {
@@ -198,7 +198,7 @@ void MovesFrom::scatter(size_t dim, const AxisList &axes, ReduceKind kind) {
   std::erase_if(move.target.partial,
                 [&](const PartialAxis &other) { return overlapsAny(axes, other.axis); });
   // Uneven parts would need contributions of all devices, and an exchange does not sum.
-  if (graph.endsMeet(current, move.target))
+  if (graph.areAligned(current, move.target))
     enter(std::move(move));
 }
 
@@ -208,7 +208,7 @@ void MovesFrom::scatterFrom(size_t dim, const PartialAxis &part, AxisList &axes)
   axes.push_back(part.axis);
   TensorSharding cut = current;
   cut.dims[dim].insert(cut.dims[dim].end(), axes.begin(), axes.end());
-  if (graph.endsMeet(current, cut)) {
+  if (graph.areAligned(current, cut)) {
     scatter(dim, axes, part.kind);
     for (const PartialAxis &next : current.partial)
       if (next.kind == part.kind)
@@ -264,7 +264,7 @@ void MovesFrom::cutBy(size_t dim, const AxisList &axes) {
   move.dim = static_cast<int64_t>(dim);
   move.target = current;
   move.target.dims[dim].insert(move.target.dims[dim].end(), axes.begin(), axes.end());
-  enterWhereEndsMeet(std::move(move));
+  enterIfAligned(std::move(move));
 }
 
 /// Local: a shard is its device's contribution to the whole; coordinate 0 keeps a replicated value.
@@ -296,7 +296,7 @@ void MovesFrom::makePartial(const PartialAxis &part) {
   for (AxisList &axes : move.target.dims)
     if (!isFree && !axes.empty() && axes.back() == part.axis && current.windows.empty()) {
       axes.pop_back();
-      isFree = graph.endsMeet(current, move.target);
+      isFree = graph.areAligned(current, move.target);
     }
   if (isFree)
     enter(std::move(move));
@@ -324,7 +324,7 @@ void MovesFrom::allToAll() {
         move.target = current;
         move.target.dims[from].resize(current.dims[from].size() - length);
         move.target.dims[to].insert(move.target.dims[to].end(), tail.begin(), tail.end());
-        enterWhereEndsMeet(std::move(move));
+        enterIfAligned(std::move(move));
       }
     }
 }
@@ -339,7 +339,7 @@ void MovesFrom::gather() {
       move.dim = static_cast<int64_t>(d);
       move.target = current;
       move.target.dims[d].resize(current.dims[d].size() - length);
-      enterWhereEndsMeet(std::move(move));
+      enterIfAligned(std::move(move));
     }
   if (target)
     gatherSeveral();
@@ -361,7 +361,7 @@ void MovesFrom::gatherSeveral() {
     ++dims;
   }
   if (dims > 1 && current.windows.empty())
-    enterWhereEndsMeet(std::move(move));
+    enterIfAligned(std::move(move));
 }
 
 /// Gathers a selection that every device needs whole: each device sends its elements of it to all

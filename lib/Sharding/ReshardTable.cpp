@@ -25,12 +25,13 @@ namespace tessera::sharding {
 
 /// Drops the common prefixes and merges axes that stay neighbours. The signature determines the
 /// shape and the groups.
-ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlaces &b) const {
-  Small small;
+ReshardTable::ReducedReshard ReshardTable::reduceReshard(const AxisPlaces &a,
+                                                         const AxisPlaces &b) const {
+  ReducedReshard reduced;
   auto numAxes = static_cast<int8_t>(mesh.numAxes());
   constexpr int8_t none = -1;
-  small.groupOf.fill(none);
-  small.staysIn.fill(none);
+  reduced.groupOf.fill(none);
+  reduced.staysIn.fill(none);
   // Axes at the same place in both, after other axes that stay.
   std::array<int8_t, kMostDims> stays = {};
   for (int8_t at = 0; at < numAxes; ++at)
@@ -38,10 +39,10 @@ ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlace
       if (int8_t dim = a.dim[axis]; dim >= 0 && dim == b.dim[axis] && a.at[axis] == at &&
                                     b.at[axis] == at && stays[dim] == at) {
         ++stays[dim];
-        small.staysIn[axis] = dim;
+        reduced.staysIn[axis] = dim;
       }
   auto isGone = [&](int8_t axis) {
-    return small.staysIn[axis] >= 0 || (a.dim[axis] < 0 && a.dim[axis] == b.dim[axis]);
+    return reduced.staysIn[axis] >= 0 || (a.dim[axis] < 0 && a.dim[axis] == b.dim[axis]);
   };
   // Places without the axes that stay.
   auto placeIn = [&](const AxisPlaces &places, int8_t axis) {
@@ -54,7 +55,7 @@ ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlace
   };
   // Source dimensions, then the rest by target: an axis joins the group of its predecessor if it
   // follows it in both.
-  std::array<int8_t, kMostAxes> &order = small.order;
+  std::array<int8_t, kMostAxes> &order = reduced.order;
   order.fill(none);
   int8_t count = 0;
   for (int8_t axis = 0; axis < numAxes; ++axis)
@@ -71,21 +72,21 @@ ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlace
   for (int8_t n = 0; n < count; ++n) {
     int8_t axis = order[n];
     bool joins = n > 0 && follows(a, axis, order[n - 1]) && follows(b, axis, order[n - 1]);
-    small.numGroups += !joins;
-    small.groupOf[axis] = static_cast<int8_t>(small.numGroups - 1);
+    reduced.numGroups += !joins;
+    reduced.groupOf[axis] = static_cast<int8_t>(reduced.numGroups - 1);
     if (!joins)
-      small.first[small.numGroups - 1] = axis;
+      reduced.first[reduced.numGroups - 1] = axis;
   }
   // Places count groups.
   auto codesOf = [&](const AxisPlaces &places) {
     ReshardSpace::Code code = 0;
-    for (int8_t group = 0; group < std::min<int8_t>(small.numGroups, ReshardSpace::kMostGroups);
+    for (int8_t group = 0; group < std::min<int8_t>(reduced.numGroups, ReshardSpace::kMostGroups);
          ++group) {
-      int8_t axis = small.first[group], dim = places.dim[axis];
+      int8_t axis = reduced.first[group], dim = places.dim[axis];
       size_t place = 0;
-      for (int8_t other = 0; dim >= 0 && other < small.numGroups; ++other)
-        place += places.dim[small.first[other]] == dim &&
-                 placeIn(places, small.first[other]) < placeIn(places, axis);
+      for (int8_t other = 0; dim >= 0 && other < reduced.numGroups; ++other)
+        place += places.dim[reduced.first[other]] == dim &&
+                 placeIn(places, reduced.first[other]) < placeIn(places, axis);
       uint8_t own = dim >= 0                     ? ReshardSpace::codeOf(dim, place)
                     : dim == AxisPlaces::partial ? ReshardSpace::kIsPartial
                                                  : ReshardSpace::kIsWhole;
@@ -93,30 +94,30 @@ ReshardTable::Small ReshardTable::makeSmall(const AxisPlaces &a, const AxisPlace
     }
     return code;
   };
-  small.source = codesOf(a);
-  small.target = codesOf(b);
-  return small;
+  reduced.source = codesOf(a);
+  reduced.target = codesOf(b);
+  return reduced;
 }
 
 /// The dimensions without the axes that stay, and the groups' mesh axes. The axes that stay matter
 /// if parts of a dimension are uneven.
 std::pair<std::vector<PartDim>, std::vector<AxisList>>
-ReshardTable::partsOf(const Small &small) const {
+ReshardTable::partsOf(const ReducedReshard &reduced) const {
   std::vector<PartDim> dims;
   for (int64_t extent : shape)
     dims.push_back({extent, 1});
   for (int8_t axis = 0; axis < mesh.numAxes(); ++axis)
-    if (int8_t dim = small.staysIn[axis]; dim >= 0)
+    if (int8_t dim = reduced.staysIn[axis]; dim >= 0)
       dims[dim].parts *= mesh.shape[axis];
   for (PartDim &dim : dims)
     if (dim.extent % mesh.numDevices() == 0)
       dim = {dim.extent / dim.parts, 1};
   // Within a group axes have the order of the source or of the target, which agree if both have
   // one.
-  std::vector<AxisList> groups(small.numGroups);
-  for (int8_t axis : small.order)
+  std::vector<AxisList> groups(reduced.numGroups);
+  for (int8_t axis : reduced.order)
     if (axis >= 0)
-      groups[small.groupOf[axis]].push_back(AxisRef::full(mesh, axis));
+      groups[reduced.groupOf[axis]].push_back(AxisRef::full(mesh, axis));
   return {std::move(dims), std::move(groups)};
 }
 
@@ -185,19 +186,19 @@ double ReshardTable::price(const TensorSharding &source, const TensorSharding &t
 
 double ReshardTable::plainSeconds(const TensorSharding &source, const AxisPlaces &a,
                                   const AxisPlaces &b, bool isHurried) {
-  Small small = makeSmall(a, b);
+  ReducedReshard reduced = reduceReshard(a, b);
   // If nothing is gathered or added up, devices cut their own elements. Uneven parts of parts may
   // be on other devices.
   bool isCut = isEven;
-  for (int8_t group = 0; group < small.numGroups; ++group)
-    isCut &= a.dim[small.first[group]] == AxisPlaces::whole;
+  for (int8_t group = 0; group < reduced.numGroups; ++group)
+    isCut &= a.dim[reduced.first[group]] == AxisPlaces::whole;
   if (isCut && !links.countsCopies())
     return 0;
-  if (small.numGroups > ReshardSpace::kMostGroups)
+  if (reduced.numGroups > ReshardSpace::kMostGroups)
     return gatherSeconds(source);
-  ReshardSpace *&space = bySignature[{small.groupOf, small.staysIn}];
+  ReshardSpace *&space = bySignature[{reduced.groupOf, reduced.staysIn}];
   if (!space) {
-    auto [dims, groups] = partsOf(small);
+    auto [dims, groups] = partsOf(reduced);
     std::vector<int64_t> key;
     for (const PartDim &dim : dims)
       key.insert(key.end(), {dim.extent, dim.parts});
@@ -211,7 +212,7 @@ double ReshardTable::plainSeconds(const TensorSharding &source, const AxisPlaces
       own = std::make_unique<ReshardSpace>(mesh, links, dims, bytesPerElement, std::move(groups));
     space = own.get();
   }
-  return space->seconds(small.source, small.target, isHurried);
+  return space->seconds(reduced.source, reduced.target, isHurried);
 }
 
 /// Everything is reduced and gathered.

@@ -61,7 +61,7 @@ public:
     readLinks(root, topology);
     readAxes(root, topology);
     readAlgorithms(root, topology);
-    refuseUnreadCopies(topology);
+    rejectUnusedCopyRates(topology);
     return error.message.empty() ? std::optional(topology) : std::nullopt;
   }
 
@@ -217,7 +217,7 @@ private:
   }
 
   /// Rejects rates of copies that no algorithm uses: the mistake would go unnoticed.
-  void refuseUnreadCopies(const Topology &topology) {
+  void rejectUnusedCopyRates(const Topology &topology) {
     bool isShared = std::find(topology.algorithms.begin(), topology.algorithms.end(),
                               Algorithm::shared_memory) != topology.algorithms.end();
     for (size_t i = 0; i < topology.links.size() && !isShared; ++i)

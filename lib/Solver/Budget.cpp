@@ -48,7 +48,7 @@ private:
   void improve(const std::vector<int64_t> &choice);
   bool runLabels(const Domains &domains, size_t mostLabels);
   Domains seenStrategies() const;
-  std::optional<Domains> withoutHopeless();
+  std::optional<Domains> withinBound();
   double gap() const { return (best.cost - best.bound) / std::abs(best.cost); }
 
   const Source &source;
@@ -123,7 +123,7 @@ Domains BudgetSearch::seenStrategies() const {
 }
 
 /// The strategies that a cheaper plan may have; empty if tables are too large.
-std::optional<Domains> BudgetSearch::withoutHopeless() {
+std::optional<Domains> BudgetSearch::withinBound() {
   Model model(source, costsOf(source, price), kept);
   PlanOptions planOptions;
   planOptions.prune = false;
@@ -183,12 +183,12 @@ Bounded BudgetSearch::run() {
   Domains least = kept;
   for (Index i = 0; i < source.numNodes(); ++i) {
     const Node &node = source.problem.nodes[i];
-    double its = std::numeric_limits<double>::infinity();
+    double leastMemory = std::numeric_limits<double>::infinity();
     for (Index s : kept.at(i))
-      its = std::min(its, node.memoryOf(s));
+      leastMemory = std::min(leastMemory, node.memoryOf(s));
     Domain set;
     for (Index s : kept.at(i))
-      if (node.memoryOf(s) == its)
+      if (node.memoryOf(s) == leastMemory)
         set.push_back(s);
     least.of[i] = least.intern(set);
   }
@@ -200,10 +200,10 @@ Bounded BudgetSearch::run() {
   int rounds = options.mode == Mode::recursive_programming ? 0 : maxRounds;
   for (int round = 0; round < rounds && gap() > options.targetGap && !deadline.isOver(); ++round) {
     double before = best.cost;
-    std::optional<Domains> hopeful = withoutHopeless();
-    if (!hopeful)
+    std::optional<Domains> candidates = withinBound();
+    if (!candidates)
       break;
-    if (runLabels(*hopeful, manyLabels)) {
+    if (runLabels(*candidates, manyLabels)) {
       best.bound = best.cost;
       break;
     }

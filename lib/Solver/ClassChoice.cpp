@@ -40,30 +40,30 @@ void ClassChoice::consider(std::vector<Index> position) {
   }
 }
 
-bool ClassChoice::choose(const std::vector<Domain> &offers, double mostWork) {
+bool ClassChoice::choose(const std::vector<Domain> &candidates, double mostWork) {
   // Classes with one candidate are added to the costs of their neighbours; the others form a
   // smaller problem.
   std::vector<Index> next(chosen.size()), number(chosen.size(), -1);
   Problem problem;
-  for (size_t c = 0; c < offers.size(); ++c) {
-    next[c] = offers[c].front();
-    if (offers[c].size() == 1)
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    next[c] = candidates[c].front();
+    if (candidates[c].size() == 1)
       continue;
     number[c] = static_cast<Index>(problem.nodes.size());
     Node &node = problem.nodes.emplace_back();
-    for (Index a : offers[c])
+    for (Index a : candidates[c])
       node.cost.push_back(folded.classes[c].count * folded.classes[c].cost[a]);
   }
   for (const Folded::Edge &edge : folded.edges) {
     Index u = folded.rowClass(edge), v = folded.columnClass(edge);
     if (number[u] < 0 && number[v] < 0)
       continue;
-    EdgeTable table{std::ssize(offers[u]), std::ssize(offers[v]), {}};
+    EdgeTable table{std::ssize(candidates[u]), std::ssize(candidates[v]), {}};
     table.cost.reserve(static_cast<size_t>(table.rows * table.columns));
     const EdgeTable &whole = *folded.source.tables[edge.whole];
     const Domain &rows = folded.all(folded.classes[u]), &columns = folded.all(folded.classes[v]);
-    for (Index a : offers[u])
-      for (Index b : offers[v])
+    for (Index a : candidates[u])
+      for (Index b : candidates[v])
         table.cost.push_back(edge.count * whole.at(rows[a], columns[b]));
     if (number[u] >= 0 && number[v] >= 0) {
       problem.edges.push_back({number[u], number[v], std::ssize(problem.tables)});
@@ -98,7 +98,7 @@ bool ClassChoice::choose(const std::vector<Domain> &offers, double mostWork) {
     std::optional<Optimum> found = eliminate(model, plan, deadline);
     for (size_t c = 0; c < next.size(); ++c)
       if (number[c] >= 0)
-        next[c] = offers[c][found->choice[number[c]]];
+        next[c] = candidates[c][found->choice[number[c]]];
   }
   consider(std::move(next));
   return true;
@@ -109,23 +109,23 @@ void ClassChoice::chooseWithin(const std::vector<std::vector<double>> &excess, d
                                const Deadline &deadline) {
   // Limits are relative to the cost of one of the repeated layers.
   double layers = 1;
-  for (const Folded::Class &its : folded.classes)
-    layers = std::max(layers, its.count);
+  for (const Folded::Class &each : folded.classes)
+    layers = std::max(layers, each.count);
   size_t before = 0;
   for (double limit = firstLimit * std::abs(bound) / layers; !deadline.isOver(); limit *= growth) {
-    std::vector<Domain> offers(excess.size());
+    std::vector<Domain> candidates(excess.size());
     size_t count = 0;
     for (size_t c = 0; c < excess.size(); ++c) {
       double least = *std::min_element(excess[c].begin(), excess[c].end());
       for (Index a = 0; a < std::ssize(excess[c]); ++a)
         if (excess[c][a] - least <= limit)
-          offers[c].push_back(a);
-      count += offers[c].size();
+          candidates[c].push_back(a);
+      count += candidates[c].size();
     }
     if (count == before && limit < best - bound)
       continue;
     before = count;
-    if (!choose(offers, mostWork) || limit >= best - bound ||
+    if (!choose(candidates, mostWork) || limit >= best - bound ||
         best - bound <= goodGap * std::abs(best))
       return;
   }
@@ -140,12 +140,12 @@ void ClassChoice::sweepAxes(double mostWork) {
     if (!axesOf(c).empty())
       numAxes = std::max(numAxes, axesOf(c).front().size());
   for (size_t axis = 0; axis < numAxes; ++axis) {
-    std::vector<Domain> offers;
+    std::vector<Domain> candidates;
     for (size_t c = 0; c < chosen.size(); ++c) {
       const Coordinates &axes = axesOf(c);
-      Domain &its = offers.emplace_back();
+      Domain &domain = candidates.emplace_back();
       if (axes.empty() || axis >= axes.front().size()) {
-        its.push_back(chosen[c]);
+        domain.push_back(chosen[c]);
         continue;
       }
       const Domain &all = folded.all(folded.classes[c]);
@@ -154,10 +154,10 @@ void ClassChoice::sweepAxes(double mostWork) {
         std::vector<int64_t> other = axes[all[a]];
         other[axis] = now[axis];
         if (other == now)
-          its.push_back(a);
+          domain.push_back(a);
       }
     }
-    choose(offers, mostWork);
+    choose(candidates, mostWork);
   }
 }
 

@@ -25,7 +25,7 @@ public:
   void consider(std::vector<Index> position);
   /// Finds the best choice among the candidates of each class (positions, not empty) and takes it
   /// if it is cheaper. Returns false, without a search, if that needs more work than `mostWork`.
-  bool choose(const std::vector<Domain> &offers, double mostWork);
+  bool choose(const std::vector<Domain> &candidates, double mostWork);
   /// Searches candidates whose excess (for one node of the class) is within a limit. The limit
   /// starts at a part of the bound and grows while the work allows it, up to the distance from
   /// `bound`, or until the choice costs at most `goodGap` (relative) more than the bound.

@@ -84,19 +84,19 @@ public:
 
 private:
   Domains inNodes(const std::vector<Domain> &positions) const;
-  void offerBeside(const std::vector<int64_t> &choice);
+  void collectCandidates(const std::vector<int64_t> &choice);
 
   const Folded &folded;
   const Source &source;
   const Domains &domains;
   const KindCosts &costs;
-  std::vector<Domain> offers; ///< by class, positions
+  std::vector<Domain> candidates; ///< by class, positions
 };
 
 /// Candidates of each class: the current choices of its nodes, and the best strategies given the
 /// current choices of their neighbours; those of most nodes first.
-void Refinement::offerBeside(const std::vector<int64_t> &choice) {
-  offers.clear();
+void Refinement::collectCandidates(const std::vector<int64_t> &choice) {
+  candidates.clear();
   std::vector<Index> position(choice.size());
   for (Index i = 0; i < source.numNodes(); ++i) {
     const Domain &domain = domains.at(i);
@@ -137,11 +137,11 @@ void Refinement::offerBeside(const std::vector<int64_t> &choice) {
       order.push_back({-weight, a});
     std::sort(order.begin(), order.end());
     // The most frequent current choices remain candidates.
-    Domain its;
+    Domain domain;
     for (size_t rank = 0; rank < std::min(numForNodes, order.size()); ++rank)
-      its.push_back(order[rank].second);
-    std::sort(its.begin(), its.end());
-    offers.push_back(std::move(its));
+      domain.push_back(order[rank].second);
+    std::sort(domain.begin(), domain.end());
+    candidates.push_back(std::move(domain));
   }
 }
 
@@ -154,14 +154,14 @@ Domains Refinement::inNodes(const std::vector<Domain> &positions) const {
       set.push_back(folded.all(folded.classes[c])[a]);
     ofClass.push_back(few.intern(set));
   }
-  for (Index its : folded.classOf)
-    few.of.push_back(ofClass[its]);
+  for (Index number : folded.classOf)
+    few.of.push_back(ofClass[number]);
   return few;
 }
 
 std::vector<int64_t> Refinement::next(const std::vector<int64_t> &choice) {
-  offerBeside(choice);
-  Model model(source, costs, inNodes(offers), true);
+  collectCandidates(choice);
+  Model model(source, costs, inNodes(candidates), true);
   PlanOptions planOptions;
   planOptions.prune = false;
   planOptions.splitAt = 5e4;
@@ -194,7 +194,7 @@ Refinement::within(const std::vector<std::vector<double>> &belief, double limit,
 }
 
 /// Removes strategies whose excess over the bound exceeds the gap: no cheaper choice has them.
-Domains hopefulOf(const Folded &folded, const Messages::Proof &proof, const Bounded &found) {
+Domains withinGap(const Folded &folded, const Messages::Proof &proof, const Bounded &found) {
   double left = found.cost - proof.bound + rounding * std::abs(found.cost);
   Domains kept;
   std::vector<Index> ofClass;
@@ -206,17 +206,17 @@ Domains hopefulOf(const Folded &folded, const Messages::Proof &proof, const Boun
         set.push_back(domain[a]);
     ofClass.push_back(kept.intern(set.empty() ? domain : set));
   }
-  for (Index its : folded.classOf)
-    kept.of.push_back(ofClass[its]);
+  for (Index number : folded.classOf)
+    kept.of.push_back(ofClass[number]);
   return kept;
 }
 
 /// A limit on excess that leaves few strategies: a small part of the cost of a layer.
 double leastLimit(const Folded &folded, double bound) {
   double layers = 1;
-  for (const Folded::Class &its : folded.classes)
-    if (!its.slots.empty())
-      layers = std::max(layers, its.count);
+  for (const Folded::Class &each : folded.classes)
+    if (!each.slots.empty())
+      layers = std::max(layers, each.count);
   return 1e-6 * std::abs(bound) / layers;
 }
 
@@ -264,8 +264,8 @@ void Attempt::run(const Effort &effort, const Deadline &deadline) {
 } // namespace
 
 Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Domains &domains,
-                         const Deadline &deadline, Domains *hopeful) {
-  const Effort &effort = hopeful ? thoroughEffort : quickEffort;
+                         const Deadline &deadline, Domains *remaining) {
+  const Effort &effort = remaining ? thoroughEffort : quickEffort;
   Bounded best{{}, 0, -std::numeric_limits<double>::infinity(), false};
   auto isWithin = [&](double gap) { return best.cost - best.bound <= gap * std::abs(best.cost); };
   auto consider = [&](std::vector<int64_t> choice) {
@@ -277,13 +277,13 @@ Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Dom
     }
     return isBetter;
   };
-  bool isLarge = hopeful && source.numNodes() > largeProblem;
+  bool isLarge = remaining && source.numNodes() > largeProblem;
   std::unique_ptr<Attempt> attempt;
   for (Index classes : effort.classes) {
     if (attempt && (isWithin(effort.wideGap) || deadline.isOver() || attempt->folded.isWhole))
       break;
     // In a small problem the loss at the borders of classes outweighs the time saved.
-    if (hopeful && source.numNodes() <= effort.classes.back())
+    if (remaining && source.numNodes() <= effort.classes.back())
       classes = effort.classes.back();
     attempt = std::make_unique<Attempt>(source, costs, domains, classes);
     attempt->run(effort, deadline);
@@ -310,8 +310,8 @@ Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Dom
   for (int round = 0; round < rounds && !isWithin(goodGap) && !deadline.isOver(); ++round)
     if (!consider(refinement.next(best.choice)))
       break;
-  if (hopeful)
-    *hopeful = hopefulOf(attempt->folded, attempt->proof, best);
+  if (remaining)
+    *remaining = withinGap(attempt->folded, attempt->proof, best);
   if (isWithin(rounding))
     best.bound = best.cost;
   return best;

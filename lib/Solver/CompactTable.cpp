@@ -56,14 +56,14 @@ double CompactTable::least(bool byRow, const std::vector<double> &taken,
   return leastOf(from.cost, from.of, from.distinct, to.of, to.distinct, taken, out);
 }
 
-double CompactTable::leastRoughly(bool byRow, const std::vector<double> &taken,
-                                  std::vector<double> &out) const {
+double CompactTable::leastInSinglePrecision(bool byRow, const std::vector<double> &taken,
+                                            std::vector<double> &out) const {
   constexpr double most = 1e30; // finite even if several are added
   const Side &from = byRow ? row : column, &to = byRow ? column : row;
-  if (from.roughCost.empty())
+  if (from.singleCost.empty())
     for (double cost : from.cost)
-      from.roughCost.push_back(static_cast<float>(std::min(cost, most)));
-  return leastOf(from.roughCost, from.of, from.distinct, to.of, to.distinct, taken, out);
+      from.singleCost.push_back(static_cast<float>(std::min(cost, most)));
+  return leastOf(from.singleCost, from.of, from.distinct, to.of, to.distinct, taken, out);
 }
 
 } // namespace tessera::solver

@@ -27,14 +27,15 @@ public:
   /// all and returns it.
   double least(bool byRow, const std::vector<double> &taken, std::vector<double> &out) const;
   /// The same in single precision, in half the time.
-  double leastRoughly(bool byRow, const std::vector<double> &taken, std::vector<double> &out) const;
+  double leastInSinglePrecision(bool byRow, const std::vector<double> &taken,
+                                std::vector<double> &out) const;
 
 private:
   struct Side {
     std::vector<Index> of;    ///< the distinct row (or column), by position in the domain
     Index distinct = 0;       ///< the number of distinct rows (or columns)
     std::vector<double> cost; ///< row-major: this side's distinct rows x the other side's
-    mutable std::vector<float> roughCost; ///< the same in single precision, once computed
+    mutable std::vector<float> singleCost; ///< the same in single precision, once computed
   };
   Side row, column;
 };

@@ -148,23 +148,23 @@ bool Dominance::runRound(std::vector<char> &active) {
 /// The first and the last layer lose a few strategies more than the others. They are restored, so
 /// that all layers are equal; additional strategies do no harm.
 void Dominance::equalise() {
-  std::vector<Index> lookOf = fingerprintsOf(source, given);
+  std::vector<Index> fingerprints = fingerprintsOf(source, given);
   std::vector<Domain> united;
   for (Index i = 0; i < source.numNodes(); ++i) {
-    if (lookOf[i] == std::ssize(united)) {
+    if (fingerprints[i] == std::ssize(united)) {
       united.push_back(domains.at(i));
       continue;
     }
-    Domain &its = united[lookOf[i]];
-    if (its == domains.at(i))
+    Domain &domain = united[fingerprints[i]];
+    if (domain == domains.at(i))
       continue;
     Domain both;
-    std::set_union(its.begin(), its.end(), domains.at(i).begin(), domains.at(i).end(),
+    std::set_union(domain.begin(), domain.end(), domains.at(i).begin(), domains.at(i).end(),
                    std::back_inserter(both));
-    its = std::move(both);
+    domain = std::move(both);
   }
   for (Index i = 0; i < source.numNodes(); ++i)
-    domains.of[i] = domains.intern(united[lookOf[i]]);
+    domains.of[i] = domains.intern(united[fingerprints[i]]);
 }
 
 } // namespace

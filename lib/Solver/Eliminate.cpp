@@ -304,18 +304,18 @@ void Elimination::computeBlocks(const Bucket &bucket, Table &table, const Blocks
   }
   std::deque<Table> gathered;
   std::vector<Table *> parts;
-  for (const Part &its : bucket.parts) {
+  for (const Part &original : bucket.parts) {
     Blocks below;
     std::vector<size_t> which;
-    Part now{its.table, {}};
-    for (size_t d = 0; d < its.vars.size(); ++d) {
+    Part now{original.table, {}};
+    for (size_t d = 0; d < original.vars.size(); ++d) {
       auto fixed =
-          std::find(missing.dims.begin(), missing.dims.end(), its.vars[d] - bucket.eliminated);
-      if (its.vars[d] >= bucket.eliminated && fixed != missing.dims.end()) {
+          std::find(missing.dims.begin(), missing.dims.end(), original.vars[d] - bucket.eliminated);
+      if (original.vars[d] >= bucket.eliminated && fixed != missing.dims.end()) {
         below.dims.push_back(static_cast<Index>(d));
         which.push_back(fixed - missing.dims.begin());
       } else {
-        now.vars.push_back(renamed[its.vars[d]]);
+        now.vars.push_back(renamed[original.vars[d]]);
       }
     }
     for (const std::vector<Index> &block : missing.at) {
@@ -323,13 +323,13 @@ void Elimination::computeBlocks(const Bucket &bucket, Table &table, const Blocks
       for (size_t d : which)
         at.push_back(block[d]);
     }
-    if (lazy.count(its.table))
-      require(its.table, below);
+    if (lazy.count(original.table))
+      require(original.table, below);
     if (below.dims.empty()) {
-      parts.push_back(&tables[its.table]);
+      parts.push_back(&tables[original.table]);
     } else {
       now.vars.insert(now.vars.begin(), bucket.eliminated);
-      gathered.push_back(gather(tables[its.table], below.dims, below.at));
+      gathered.push_back(gather(tables[original.table], below.dims, below.at));
       parts.push_back(&gathered.back());
     }
     part.parts.push_back(std::move(now));
@@ -350,11 +350,11 @@ std::vector<Index> Elimination::requireFor(const Bucket &bucket, const Part &par
     std::vector<Index> thinDims;
     double count = 1;
     for (size_t d = 0; d < part.vars.size(); ++d) {
-      auto its = std::find(other.vars.begin(), other.vars.end(), part.vars[d]);
-      if (its == other.vars.end())
+      auto found = std::find(other.vars.begin(), other.vars.end(), part.vars[d]);
+      if (found == other.vars.end())
         continue;
       blocks.dims.push_back(static_cast<Index>(d));
-      thinDims.push_back(static_cast<Index>(its - other.vars.begin()));
+      thinDims.push_back(static_cast<Index>(found - other.vars.begin()));
       count *= bucket.sizes[part.vars[d]];
     }
     if (thinDims.empty())

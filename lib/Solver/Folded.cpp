@@ -13,18 +13,18 @@
 namespace tessera::solver {
 
 /// Partitions nodes so that no edge connects two nodes of a part.
-static std::vector<Index> looksWithoutLoops(const Source &source, const Domains &domains) {
-  std::vector<Index> lookOf = fingerprintsOf(source, domains.of);
-  std::vector<Index> part(lookOf.size(), 0), taken, result;
+static std::vector<Index> initialClasses(const Source &source, const Domains &domains) {
+  std::vector<Index> fingerprints = fingerprintsOf(source, domains.of);
+  std::vector<Index> part(fingerprints.size(), 0), taken, result;
   Interner numbers;
   for (Index i = 0; i < source.numNodes(); ++i) {
     taken.clear();
     for (const Neighbour &other : source.neighbours[i])
-      if (other.node < i && lookOf[other.node] == lookOf[i])
+      if (other.node < i && fingerprints[other.node] == fingerprints[i])
         taken.push_back(part[other.node]);
     while (std::find(taken.begin(), taken.end(), part[i]) != taken.end())
       ++part[i];
-    result.push_back(numbers.intern({lookOf[i], part[i]}).first);
+    result.push_back(numbers.intern({fingerprints[i], part[i]}).first);
   }
   return result;
 }
@@ -36,8 +36,8 @@ namespace {
 /// neighbours of nodes whose class changed in the previous round.
 class Refinement {
 public:
-  Refinement(const Source &source, std::vector<Index> looks)
-      : source(source), classOf(std::move(looks)), before(classOf.size(), 0) {
+  Refinement(const Source &source, std::vector<Index> classes)
+      : source(source), classOf(std::move(classes)), before(classOf.size(), 0) {
     numClasses = 1 + *std::max_element(classOf.begin(), classOf.end());
     size.assign(numClasses, 0);
     for (Index i = 0; i < source.numNodes(); ++i) {
@@ -123,7 +123,7 @@ void Refinement::round() {
 
 Folded::Folded(const Source &source, const KindCosts &costs, const Domains &domains, Index enough)
     : source(source), domains(domains) {
-  Refinement refinement(source, looksWithoutLoops(source, domains));
+  Refinement refinement(source, initialClasses(source, domains));
   do
     refinement.round();
   while (!refinement.dirty.empty() && refinement.numClasses < enough);
@@ -134,10 +134,10 @@ Folded::Folded(const Source &source, const KindCosts &costs, const Domains &doma
     auto [number, isNew] = numbers.intern({refinement.classOf[i]});
     classOf.push_back(number);
     if (isNew) {
-      Class &its = classes.emplace_back();
-      its.first = i;
+      Class &added = classes.emplace_back();
+      added.first = i;
       for (Index s : domains.at(i))
-        its.cost.push_back(costs[source.kind[i]][s]);
+        added.cost.push_back(costs[source.kind[i]][s]);
     }
     classes[number].count += 1;
   }
@@ -177,8 +177,8 @@ Folded::Folded(const Source &source, const KindCosts &costs, const Domains &doma
 
 std::vector<int64_t> Folded::unfold(const std::vector<Index> &position) const {
   std::vector<int64_t> choice;
-  for (Index its : classOf)
-    choice.push_back(all(classes[its])[position[its]]);
+  for (Index number : classOf)
+    choice.push_back(all(classes[number])[position[number]]);
   return choice;
 }
 

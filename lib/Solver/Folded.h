@@ -52,7 +52,7 @@ struct Folded {
   std::deque<CompactTable> tables;
   bool isWhole = false; ///< all nodes that differ are in different classes
 
-  const Domain &all(const Class &its) const { return domains.at(its.first); }
+  const Domain &all(const Class &foldedClass) const { return domains.at(foldedClass.first); }
   Index rowClass(const Edge &edge) const { return slots[edge.row].of; }
   Index columnClass(const Edge &edge) const { return slots[edge.column].of; }
   double edgeCost(const Edge &edge, Index a, Index b) const {

@@ -39,10 +39,10 @@ static Domains joinAxes(const Source &source, const Domains &domains, uint32_t j
     const Domain &all = domains.at(i);
     Domain kept;
     for (Index s : all) {
-      bool isAlike = true;
+      bool areEqual = true;
       for (size_t axis = 0; !axes.empty() && axis + 1 < axes[s].size(); ++axis)
-        isAlike &= !(joined >> axis & 1U) || axes[s][axis] == axes[s][axis + 1];
-      if (isAlike)
+        areEqual &= !(joined >> axis & 1U) || axes[s][axis] == axes[s][axis + 1];
+      if (areEqual)
         kept.push_back(s);
     }
     result.of.push_back(result.intern(kept.empty() ? all : kept));

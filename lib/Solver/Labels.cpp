@@ -60,20 +60,20 @@ private:
 const std::vector<Label> &Labels::labelsOf(const Step &step, size_t part,
                                            const std::vector<Index> &at,
                                            std::vector<Label> &alone) const {
-  const Part &its = plan.buckets[step.bucket].parts[part];
+  const Part &factor = plan.buckets[step.bucket].parts[part];
   int64_t offset = 0;
   if (step.from[part] >= 0) {
     const LabelTable &table = results[step.from[part]];
-    for (size_t d = 0; d < its.vars.size(); ++d)
-      offset += table.strides[d] * at[its.vars[d]];
+    for (size_t d = 0; d < factor.vars.size(); ++d)
+      offset += table.strides[d] * at[factor.vars[d]];
     return table.entries[offset];
   }
-  const Table &table = marginals.tables[its.table];
-  for (size_t d = 0; d < its.vars.size(); ++d)
-    offset += table.strides[d] * at[its.vars[d]];
+  const Table &table = marginals.tables[factor.table];
+  for (size_t d = 0; d < factor.vars.size(); ++d)
+    offset += table.strides[d] * at[factor.vars[d]];
   alone.assign(1, {table.data[offset], 0});
-  if (its.vars.size() == 1)
-    alone[0].memory = memory[step.nodes[its.vars[0]]][at[its.vars[0]]];
+  if (factor.vars.size() == 1)
+    alone[0].memory = memory[step.nodes[factor.vars[0]]][at[factor.vars[0]]];
   return alone;
 }
 
@@ -108,13 +108,13 @@ void Labels::combine(const Step &step, const std::vector<Index> &at, double outs
                      std::vector<Label> &result) {
   sum.assign(1, {0, 0});
   for (size_t p = 0; p < step.from.size(); ++p) {
-    const std::vector<Label> &its = labelsOf(step, p, at, single);
+    const std::vector<Label> &labels = labelsOf(step, p, at, single);
     next.clear();
     for (const Label &a : sum)
-      for (const Label &b : its)
+      for (const Label &b : labels)
         if (a.memory + b.memory <= bounds.budget)
           next.push_back({a.priced + b.priced, a.memory + b.memory});
-    if (sum.size() > 1 && its.size() > 1) {
+    if (sum.size() > 1 && labels.size() > 1) {
       keepBest(next, bounds.price);
       thin(next);
     }
@@ -174,8 +174,8 @@ bool Labels::find(const Step &step, std::vector<Index> &at, const Label &wanted,
   auto search = [&](auto &self, size_t part, Label so) -> bool {
     if (part == step.from.size())
       return so.priced == wanted.priced && so.memory == wanted.memory;
-    const std::vector<Label> its = labelsOf(step, part, at, alone);
-    for (const Label &label : its) {
+    const std::vector<Label> labels = labelsOf(step, part, at, alone);
+    for (const Label &label : labels) {
       chosen[part] = label;
       Label more{so.priced + label.priced, so.memory + label.memory};
       if (more.memory <= wanted.memory && self(self, part + 1, more))

@@ -102,9 +102,9 @@ std::optional<Marginals> findMarginals(const Model &model, const Plan &plan,
       } else if (bucket.parts[p].vars.size() == 1) {
         Table rest = outsideOfPart(bucket, p, parts, outside);
         const Table &unary = *parts[p];
-        std::vector<double> &its = result.ofStrategy[step.nodes[bucket.parts[p].vars[0]]];
+        std::vector<double> &costs = result.ofStrategy[step.nodes[bucket.parts[p].vars[0]]];
         for (Index s = 0; s < rest.sizes[0]; ++s)
-          its.push_back(unary.data[s] + rest.data[s * rest.strides[0]]);
+          costs.push_back(unary.data[s] + rest.data[s * rest.strides[0]]);
       }
     }
   }

@@ -52,10 +52,10 @@ Messages::Messages(const Folded &folded)
 
 /// Sums up the messages that a node of the class receives; returns the least cost.
 double Messages::updateBelief(Index own) {
-  const Folded::Class &its = folded.classes[own];
+  const Folded::Class &self = folded.classes[own];
   std::vector<double> &sum = belief[own];
-  sum = its.cost;
-  for (auto [slot, copies] : its.slots)
+  sum = self.cost;
+  for (auto [slot, copies] : self.slots)
     for (size_t a = 0; a < sum.size(); ++a)
       sum[a] += copies * incoming[slot][a];
   double least = minimumOf(sum);
@@ -67,13 +67,13 @@ double Messages::updateBelief(Index own) {
 /// Sends to a slot, by strategy, the least cost of its edge and of the other end, less the minimum,
 /// which stays in the edge.
 void Messages::sendMessages(Index slot, Digits digits) {
-  const Folded::Slot &its = folded.slots[slot];
+  const Folded::Slot &target = folded.slots[slot];
   const std::vector<double> &kept = incoming[otherSlot(slot)];
-  const CompactTable &table = *folded.edges[its.edge].table;
+  const CompactTable &table = *folded.edges[target.edge].table;
   if (digits == Digits::all)
-    table.least(!its.isRow, kept, incoming[slot]);
+    table.least(!target.isRow, kept, incoming[slot]);
   else
-    table.leastRoughly(!its.isRow, kept, incoming[slot]);
+    table.leastInSinglePrecision(!target.isRow, kept, incoming[slot]);
 }
 
 /// Distributes the costs of each class over the chains of edges through it, and passes them to the
@@ -81,14 +81,14 @@ void Messages::sendMessages(Index slot, Digits digits) {
 void Messages::pass(bool isForward, Digits digits) {
   for (size_t place = 0; place < order.size(); ++place) {
     Index own = order[isForward ? place : order.size() - 1 - place];
-    const Folded::Class &its = folded.classes[own];
+    const Folded::Class &self = folded.classes[own];
     auto isAhead = [&](Index other) { return (rank[other] > rank[own]) == isForward; };
     updateBelief(own);
     double ahead = 0, behind = 0;
-    for (auto [slot, copies] : its.slots)
+    for (auto [slot, copies] : self.slots)
       (hasSameEdges(slot) && isAhead(folded.slots[otherSlot(slot)].of) ? ahead : behind) += copies;
     double share = 1.0 / std::max({ahead, behind, 1.0});
-    for (auto [slot, copies] : its.slots)
+    for (auto [slot, copies] : self.slots)
       if (hasSameEdges(slot) && isAhead(folded.slots[otherSlot(slot)].of))
         for (size_t a = 0; a < belief[own].size(); ++a)
           incoming[slot][a] -= share * belief[own][a]; // moves to the edges
@@ -108,9 +108,9 @@ std::vector<Index> Messages::round() const {
   std::vector<Index> chosen(order.size(), 0);
   std::vector<double> sum;
   for (Index own : order) {
-    const Folded::Class &its = folded.classes[own];
-    sum = its.cost;
-    for (auto [slot, copies] : its.slots) {
+    const Folded::Class &self = folded.classes[own];
+    sum = self.cost;
+    for (auto [slot, copies] : self.slots) {
       const Folded::Edge &edge = folded.edges[folded.slots[slot].edge];
       Index other = folded.slots[otherSlot(slot)].of;
       bool isRow = folded.slots[slot].isRow;

@@ -152,9 +152,9 @@ double MinPlus::costOf(const Nest &candidate) const {
     // A table that exceeds the L2 cache is read from memory each time.
     atDepth[depth] += parts[p]->entries() > 60000 ? 3 : 1;
     thins[depth] |= parts[p]->hasInfinite;
-    auto its = std::find(vars.begin(), vars.end(), candidate.i);
-    if (its != vars.end() && parts[p]->strides[its - vars.begin()] != 1) {
-      auto dim = static_cast<Index>(its - vars.begin());
+    auto found = std::find(vars.begin(), vars.end(), candidate.i);
+    if (found != vars.end() && parts[p]->strides[found - vars.begin()] != 1) {
+      auto dim = static_cast<Index>(found - vars.begin());
       bool known = std::any_of(parts[p]->turned.begin(), parts[p]->turned.end(),
                                [&](auto &copy) { return copy.first == dim; });
       cost += known ? 0 : 30.0 * static_cast<double>(parts[p]->entries());

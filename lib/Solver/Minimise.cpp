@@ -254,16 +254,16 @@ Domains Search::beginCoarsely(const Domains &all) {
   // A plan is needed even if the time is over.
   Deadline extra(options.timeLimit / 4);
   const Deadline &until = deadline.isOver() ? extra : deadline;
-  Domains hopeful;
-  Bounded coarse = minimiseCoarsely(source, costs, all, until, &hopeful);
+  Domains remaining;
+  Bounded coarse = minimiseCoarsely(source, costs, all, until, &remaining);
   improve(coarse.choice);
   bound = std::max(coarse.bound, leastOf(source, costs, all));
   if (bound >= best.cost - wideGap * std::abs(best.cost))
-    return hopeful;
+    return remaining;
   if (auto joined = minimiseOverJoinedCoordinates(
           source, costs, all, depth == Depth::once ? joinedWorkOnce : joinedWork, until))
     improve(*joined);
-  return hopeful;
+  return remaining;
 }
 
 Bounded Search::run(Domains domains, std::vector<int64_t> start) {
@@ -272,12 +272,12 @@ Bounded Search::run(Domains domains, std::vector<int64_t> start) {
   if (auto small = minimiseIfSmall(source, costs, domains, options, deadline, workAtOnce))
     return std::move(*small);
   Domains all = domains;
-  Domains hopeful = beginCoarsely(all);
+  Domains remaining = beginCoarsely(all);
   best.bound = std::numeric_limits<double>::infinity(); // the least bound of finished parts
   bool isEnough = source.numNodes() > largeProblem && isWithin(largeGap);
   if (!isEnough && !isWithin(rounding)) {
     // Cheaper choices are among these strategies, so their bound is a bound of the whole space.
-    explore(std::move(hopeful), bound);
+    explore(std::move(remaining), bound);
   }
   while (depth == Depth::full && !open.empty() && !best.stoppedByTime && idleWork < mostIdleWork) {
     Open part = open.top();

@@ -121,21 +121,21 @@ Domains allStrategies(const Source &source) {
 }
 
 std::vector<Index> fingerprintsOf(const Source &source, const std::vector<Index> &salt) {
-  Interner looks;
-  std::vector<Index> lookOf;
+  Interner numbers;
+  std::vector<Index> fingerprints;
   std::vector<std::pair<Index, Index>> edges;
-  Key look;
+  Key key;
   for (Index i = 0; i < source.numNodes(); ++i) {
     edges.clear();
     for (const Neighbour &other : source.neighbours[i])
       edges.push_back({other.table, other.isRow});
     std::sort(edges.begin(), edges.end());
-    look = {source.kind[i], salt[i]};
+    key = {source.kind[i], salt[i]};
     for (auto [table, isRow] : edges)
-      look.insert(look.end(), {table, isRow});
-    lookOf.push_back(looks.intern(look).first);
+      key.insert(key.end(), {table, isRow});
+    fingerprints.push_back(numbers.intern(key).first);
   }
-  return lookOf;
+  return fingerprints;
 }
 
 KindCosts costsOf(const Source &source, double pricePerByte) {

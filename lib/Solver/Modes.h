@@ -52,10 +52,10 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
                                        const Domains &domains, const Options &options,
                                        const Deadline &deadline, double mostWork);
 
-/// A good choice within the domains in a few milliseconds, from coarse to fine. With `hopeful` it
-/// searches more thoroughly and stores there the strategies that a cheaper choice may have.
+/// A good choice within the domains in a few milliseconds, from coarse to fine. With `remaining`
+/// it searches more thoroughly and stores there the strategies that a cheaper choice may have.
 Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Domains &domains,
-                         const Deadline &deadline, Domains *hopeful = nullptr);
+                         const Deadline &deadline, Domains *remaining = nullptr);
 
 /// The best choice in which some neighbouring coordinates are equal wherever possible, over all
 /// sets of coordinates to join: a problem with few coordinates is small. Empty if strategies have

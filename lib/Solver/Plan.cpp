@@ -192,15 +192,15 @@ void Planner::draft(Index node, Draft &result) {
   result.remaining = result.entries / model.size(node);
   for (size_t v = 1; v < result.nodes.size(); ++v) {
     Index other = result.nodes[v];
-    const std::vector<Index> &its = factorsOf[other];
-    bool isInside = std::all_of(its.begin(), its.end(), [&](Index factor) {
+    const std::vector<Index> &otherFactors = factorsOf[other];
+    bool isInside = std::all_of(otherFactors.begin(), otherFactors.end(), [&](Index factor) {
       return std::all_of(factors[factor].nodes.begin(), factors[factor].nodes.end(),
                          [&](Index end) { return nodesOfDraft.has(end); });
     });
     if (!isInside || together * model.size(other) > mostTogether)
       continue;
     together *= model.size(other);
-    for (Index factor : its)
+    for (Index factor : otherFactors)
       if (!factorsOfDraft.has(factor)) {
         factorsOfDraft.add(factor);
         result.factors.push_back(factor);
@@ -246,10 +246,10 @@ void Planner::classify(Index node) {
       queue.push(candidate(classOf[node]));
   }
   classOf[node] = now.hash;
-  Class &its = classes[now.hash];
-  its.members.insert(node);
-  its.entries = now.entries;
-  its.result = now.remaining;
+  Class &joined = classes[now.hash];
+  joined.members.insert(node);
+  joined.entries = now.entries;
+  joined.result = now.remaining;
   queue.push(candidate(now.hash));
 }
 
@@ -354,10 +354,10 @@ void Planner::eliminate(Index node, bool isUnique) {
   for (Index v = 0; v < eliminated; ++v) {
     Index leaving = bucket.nodes[v];
     isLive[leaving] = 0;
-    if (auto its = classes.find(classOf[leaving]); its != classes.end()) {
-      its->second.members.erase(leaving);
-      if (its->second.members.empty())
-        classes.erase(its);
+    if (auto found = classes.find(classOf[leaving]); found != classes.end()) {
+      found->second.members.erase(leaving);
+      if (found->second.members.empty())
+        classes.erase(found);
     }
   }
   std::vector<Index> kept(bucket.nodes.begin() + eliminated, bucket.nodes.end());
@@ -423,8 +423,8 @@ Plan Planner::run() {
   while (!queue.empty() && plan.work <= options.workLimit) {
     Candidate best = queue.top();
     queue.pop();
-    auto its = classes.find(best.hash);
-    if (its == classes.end())
+    auto found = classes.find(best.hash);
+    if (found == classes.end())
       continue;
     Candidate now = candidate(best.hash);
     if (now.score != best.score || now.first != best.first) {
@@ -432,7 +432,7 @@ Plan Planner::run() {
       queue.push(now);
       continue;
     }
-    std::vector<Index> members(its->second.members.begin(), its->second.members.end());
+    std::vector<Index> members(found->second.members.begin(), found->second.members.end());
     bool isUnique = members.size() == 1;
     for (Index node : members)
       if (isLive[node] && classOf[node] == best.hash)

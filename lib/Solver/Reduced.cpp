@@ -220,15 +220,15 @@ std::vector<int64_t> Reduced::expand(const std::vector<int64_t> &choice) const {
   for (size_t n = 0; n < left.size(); ++n)
     position[left[n]] = choice[n];
   std::vector<double> sum;
-  for (auto its = eliminated.rbegin(); its != eliminated.rend(); ++its) {
-    sum = vectors[its->costs];
-    for (const Neighbour &other : its->around) {
+  for (auto it = eliminated.rbegin(); it != eliminated.rend(); ++it) {
+    sum = vectors[it->costs];
+    for (const Neighbour &other : it->around) {
       const Matrix &table = tables[other.table];
       for (size_t s = 0; s < sum.size(); ++s)
         sum[s] += other.isRow ? table.cost[s * table.columns + position[other.node]]
                               : table.cost[position[other.node] * table.columns + s];
     }
-    position[its->node] = std::min_element(sum.begin(), sum.end()) - sum.begin();
+    position[it->node] = std::min_element(sum.begin(), sum.end()) - sum.begin();
   }
   for (Index i = 0; i < source.numNodes(); ++i)
     position[i] = domains.at(i)[position[i]];

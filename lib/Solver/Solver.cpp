@@ -54,12 +54,12 @@ static std::optional<Error> checkBudget(const Source &source, const Domains &dom
   Index inTheWay = 0;
   for (Index i = 0; i < source.numNodes(); ++i) {
     const Node &node = source.problem.nodes[i];
-    double its = std::numeric_limits<double>::infinity();
+    double leastOfNode = std::numeric_limits<double>::infinity();
     for (Index s : domains.at(i))
-      its = std::min(its, node.memoryOf(s));
-    least += its;
-    if (its > largest) {
-      largest = its;
+      leastOfNode = std::min(leastOfNode, node.memoryOf(s));
+    least += leastOfNode;
+    if (leastOfNode > largest) {
+      largest = leastOfNode;
       inTheWay = i;
     }
   }

@@ -26,9 +26,9 @@ Problem randomProblem(uint32_t seed, int64_t nodes, int64_t strategies, uint32_t
   std::mt19937 random(seed);
   auto cost = [&]() { return static_cast<double>(random() % 1000) / 100; };
   std::vector<std::vector<double>> costs(kinds);
-  for (auto &its : costs)
+  for (auto &nodeCosts : costs)
     for (int64_t s = 0; s < strategies; ++s)
-      its.push_back(cost());
+      nodeCosts.push_back(cost());
   Problem problem;
   for (uint32_t t = 0; t < kinds; ++t) {
     EdgeTable &table = problem.tables.emplace_back(EdgeTable{strategies, strategies, {}});
@@ -155,13 +155,13 @@ TEST(Messages, ClassChoicesReportTheirCost) {
     Domains domains = allStrategies(source);
     Folded folded(source, costs, domains, 1);
     ClassChoice uniform(folded);
-    std::vector<Domain> offers;
-    for (const Folded::Class &its : folded.classes) {
-      offers.emplace_back();
-      for (Index a = 0; a < std::ssize(its.cost); ++a)
-        offers.back().push_back(a);
+    std::vector<Domain> candidates;
+    for (const Folded::Class &each : folded.classes) {
+      candidates.emplace_back();
+      for (Index a = 0; a < std::ssize(each.cost); ++a)
+        candidates.back().push_back(a);
     }
-    EXPECT_TRUE(uniform.choose(offers, 1e9));
+    EXPECT_TRUE(uniform.choose(candidates, 1e9));
     EXPECT_NEAR(uniform.cost(), problem.cost(folded.unfold(uniform.position())), 1e-9);
     // No choice that is uniform in each class is cheaper.
     std::vector<Index> at(folded.classes.size(), 0);
@@ -181,19 +181,20 @@ TEST(Messages, BoundsHoldAndHopefulKeepsAnOptimum) {
     Problem problem = randomProblem(seed, 2 + seed % 6, 2 + seed % 3, 1 + seed % 4);
     Source source(problem);
     KindCosts costs = costsOf(source);
-    Domains domains = allStrategies(source), hopeful;
+    Domains domains = allStrategies(source), remaining;
     std::vector<std::vector<double>> exact = marginals(problem);
     double best = leastOf(exact[0]);
-    for (Domains *requested : {static_cast<Domains *>(nullptr), &hopeful}) {
+    for (Domains *requested : {static_cast<Domains *>(nullptr), &remaining}) {
       Bounded found = minimiseCoarsely(source, costs, domains, Deadline(60), requested);
       EXPECT_NEAR(found.cost, problem.cost(found.choice), 1e-9);
       EXPECT_LE(found.bound, best + 1e-9) << "seed " << seed;
-      // Cheaper choices use only hopeful strategies.
+      // Cheaper choices use only remaining strategies.
       for (size_t n = 0; requested && n < problem.nodes.size(); ++n)
         for (Index s = 0; s < std::ssize(exact[n]); ++s)
           if (exact[n][s] < found.cost - 1e-9) {
-            const Domain &its = hopeful.at(static_cast<Index>(n));
-            EXPECT_TRUE(std::find(its.begin(), its.end(), s) != its.end()) << "seed " << seed;
+            const Domain &domain = remaining.at(static_cast<Index>(n));
+            EXPECT_TRUE(std::find(domain.begin(), domain.end(), s) != domain.end())
+                << "seed " << seed;
           }
     }
   }

@@ -116,9 +116,9 @@ Problem layers(int64_t length, int64_t strategies, uint32_t seed) {
   auto cost = [&]() { return static_cast<double>(random() % 1000) / 1000; };
   Problem problem;
   std::vector<std::vector<double>> costs(5);
-  for (auto &its : costs)
+  for (auto &nodeCosts : costs)
     for (int64_t s = 0; s < strategies; ++s)
-      its.push_back(cost());
+      nodeCosts.push_back(cost());
   for (int t = 0; t < 7; ++t) {
     EdgeTable &table = problem.tables.emplace_back(EdgeTable{strategies, strategies, {}});
     for (int64_t k = 0; k < strategies * strategies; ++k)
@@ -252,8 +252,8 @@ TEST(Search, JoinedCoordinatesAreSearched) {
       Node &node = problem.nodes.emplace_back();
       node.coordinates = axes;
       for (const std::vector<int64_t> &own : axes) {
-        bool isAlike = own[0] == own[1] && own[1] == own[2];
-        node.cost.push_back((isAlike ? 1 : 2) + static_cast<double>(random() % 100) / 1000);
+        bool areEqual = own[0] == own[1] && own[1] == own[2];
+        node.cost.push_back((areEqual ? 1 : 2) + static_cast<double>(random() % 100) / 1000);
       }
       for (int64_t other = 0; other < n; ++other)
         problem.edges.push_back({other, n, 0});

@@ -1,4 +1,4 @@
-//===- PortfolioTest.cpp - Plain plans of small programs -------------------===//
+//===- PortfolioTest.cpp - Baseline plans of small programs -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -45,7 +45,7 @@ public:
     PortfolioOptions options;
     options.devices = devices;
     options.searchedShape = {devices};
-    for (const PlainPlan &plan : plainPlans(*module, options)) {
+    for (const BaselinePlan &plan : baselinePlans(*module, options)) {
       std::string key = plan.name + " on", arguments;
       if (plan.mesh)
         for (int64_t extent : plan.mesh->shape)

@@ -90,7 +90,7 @@ private:
 
   /// The phases up to `scheduled` for the searched plan or a plain one: the program with the least
   /// reported time among those within the memory budget, if there is one.
-  mlir::LogicalResult keepBetter(const PipelineOptions &pipeline, Phase from);
+  mlir::LogicalResult compileCheapest(const PipelineOptions &pipeline, Phase from);
   friend class AttentionChooser;
   friend class MemoryFitter;
   friend class PlanComparison;

@@ -61,7 +61,7 @@ private:
   mlir::LogicalResult runOne(mlir::Operation &op, Context context);
   mlir::LogicalResult run(mlir::Block &block, Context context);
   mlir::LogicalResult runLoop(mlir::LoopLikeOpInterface loop, Context context);
-  mlir::LogicalResult runDearer(mlir::scf::IfOp branch, Context context);
+  mlir::LogicalResult runBranch(mlir::scf::IfOp branch, Context context);
   mlir::LogicalResult runCollective(CollectiveOpInterface op, Context context);
   void compute(double seconds, int64_t trips);
   /// The time at which the operands of an op are available.

@@ -71,7 +71,7 @@ private:
     ByAxis dim, at;
   };
   /// A reduced reshard.
-  struct Small {
+  struct ReducedReshard {
     int8_t numGroups = 0;
     ByAxis groupOf, staysIn; ///< by axis: its group, or the dimension in which it stays, or -1
     ByAxis order, first;     ///< axes in the order of the groups; by group its first axis
@@ -85,8 +85,9 @@ private:
                       bool isHurried);
   double gatherSeconds(const TensorSharding &source) const;
   bool readAxisPlaces(const TensorSharding &sharding, AxisPlaces &places) const;
-  Small makeSmall(const AxisPlaces &source, const AxisPlaces &target) const;
-  std::pair<std::vector<PartDim>, std::vector<AxisList>> partsOf(const Small &small) const;
+  ReducedReshard reduceReshard(const AxisPlaces &source, const AxisPlaces &target) const;
+  std::pair<std::vector<PartDim>, std::vector<AxisList>>
+  partsOf(const ReducedReshard &reduced) const;
 
   const Mesh &mesh;
   std::vector<int64_t> shape;

@@ -29,7 +29,7 @@ struct PortfolioOptions {
 };
 
 /// Annotations of the arguments of a module's function.
-struct PlainPlan {
+struct BaselinePlan {
   std::string name; ///< "data parallel over d0", "ZeRO-3 over d0", "propagation", …
   std::optional<sharding::Mesh> mesh;  ///< to declare; nothing if the module declares its meshes
   std::vector<ShardingAttr> arguments; ///< one per argument; null: as annotated
@@ -38,10 +38,10 @@ struct PlainPlan {
 /// The standard plans for a normalized module, the most promising first. All keep the program's
 /// annotations. A module with several functions or meshes has only propagation's plan. Emits only
 /// remarks.
-std::vector<PlainPlan> plainPlans(mlir::ModuleOp module, const PortfolioOptions &options);
+std::vector<BaselinePlan> baselinePlans(mlir::ModuleOp module, const PortfolioOptions &options);
 
 /// Declares the plan's mesh and writes its annotations on the module's function.
-void writePlan(mlir::ModuleOp module, const PlainPlan &plan);
+void writePlan(mlir::ModuleOp module, const BaselinePlan &plan);
 
 /// Modelled computation time of a module in phase `propagated`: an approximate lower bound for the
 /// compiled program.

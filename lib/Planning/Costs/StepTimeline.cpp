@@ -42,7 +42,7 @@ LogicalResult StepTimeline::runOne(Operation &op, Context context) {
   if (auto loop = dyn_cast<LoopLikeOpInterface>(op))
     return runLoop(loop, context);
   if (auto branch = dyn_cast<scf::IfOp>(op))
-    return runDearer(branch, context);
+    return runBranch(branch, context);
   if (auto start = dyn_cast<StartOp>(op)) {
     auto collective = cast<CollectiveOpInterface>(start.getCollective());
     FailureOr<CommunicationCost> cost = costs.communicationOf(collective);
@@ -121,7 +121,7 @@ LogicalResult StepTimeline::runLoop(LoopLikeOpInterface loop, Context context) {
 }
 
 /// For a branch, the collectives of the arm that sends more bytes, and the time of the longer one.
-LogicalResult StepTimeline::runDearer(scf::IfOp branch, Context context) {
+LogicalResult StepTimeline::runBranch(scf::IfOp branch, Context context) {
   DeviceClock before = clock;
   double computed = computeSeconds;
   std::vector<Entry> arms[2];

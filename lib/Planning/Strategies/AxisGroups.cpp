@@ -27,7 +27,7 @@ static bool keepsTogether(const AxisList &axes, const AxisRef &first, const Axis
 }
 
 /// Whether all annotations treat an axis and the next one equally.
-static bool areAlike(const PropagationGraph &graph, const Mesh &mesh, int64_t axis) {
+static bool areAnnotatedEqually(const PropagationGraph &graph, const Mesh &mesh, int64_t axis) {
   AxisRef first = AxisRef::full(mesh, axis), second = AxisRef::full(mesh, axis + 1);
   return llvm::all_of(graph.tensors, [&](const TensorState &tensor) {
     const TensorSharding &given = tensor.given;
@@ -50,9 +50,9 @@ AxisGroups dist::groupAxes(const PropagationGraph &graph, const Mesh &mesh,
     groups.push_back({axis});
   if (groups.size() <= kMostGroups)
     return groups;
-  std::vector<bool> alike;
+  std::vector<bool> joinable;
   for (int64_t axis = 0; axis + 1 < mesh.numAxes(); ++axis)
-    alike.push_back(areAlike(graph, mesh, axis));
+    joinable.push_back(areAnnotatedEqually(graph, mesh, axis));
   auto slowest = [&](const std::vector<int64_t> &group) {
     AxisList axes;
     for (int64_t axis : group)
@@ -67,7 +67,7 @@ AxisGroups dist::groupAxes(const PropagationGraph &graph, const Mesh &mesh,
     size_t best = groups.size();
     std::pair<bool, int64_t> bestRank;
     for (size_t g = 0; g + 1 < groups.size(); ++g) {
-      if (!alike[groups[g].back()])
+      if (!joinable[groups[g].back()])
         continue;
       std::pair<bool, int64_t> rank{slowest(groups[g]) != slowest(groups[g + 1]),
                                     sizeOf(groups[g]) * sizeOf(groups[g + 1])};

@@ -100,7 +100,7 @@ void Bounder::findDependences() {
   for (size_t i = 0; i < ops.size(); ++i) {
     if (!takesBytes(ops[i]))
       continue;
-    std::vector<size_t> its;
+    std::vector<size_t> users;
     SmallVector<Value> values(ops[i]->result_begin(), ops[i]->result_end());
     for (size_t next = 0; next < values.size(); ++next)
       for (Operation *user : values[next].getUsers()) {
@@ -108,9 +108,9 @@ void Bounder::findDependences() {
         if (place == user && (Liveness::isView(user) || isMover(user)))
           llvm::append_range(values, user->getResults());
         else
-          its.push_back(number.lookup(place));
+          users.push_back(number.lookup(place));
       }
-    readers.push_back({i, std::move(its)});
+    readers.push_back({i, std::move(users)});
   }
 }
 
@@ -179,8 +179,8 @@ double Bounder::ownBytes(int64_t index) const {
         llvm::any_of(node.op->getUsers(),
                      [](Operation *user) { return isa<func::ReturnOp>(user); }))
       bytes = 0;
-    for (auto &[source, its] : operands)
-      bytes += its;
+    for (auto &[source, size] : operands)
+      bytes += size;
     least = std::min(least, bytes);
   }
   return std::isfinite(least) ? least : 0;
@@ -193,9 +193,9 @@ double Bounder::bytesBeside(Operation *op) const {
     return 0;
   std::vector<Value> own{sourceOf(op->getOperand(0)), sourceOf(op->getOperand(1))};
   double bytes = 0;
-  for (auto &[made, its] : readers) {
+  for (auto &[made, users] : readers) {
     Value value = ops[made]->getResult(0);
-    bool isRead = llvm::any_of(its, [&](size_t reader) { return behind[reader].test(at); });
+    bool isRead = llvm::any_of(users, [&](size_t reader) { return behind[reader].test(at); });
     if (!behind[at].test(made) || !isRead || llvm::is_contained(own, value))
       continue;
     const TensorState &state = graph.tensors[graph.tensorOf(value)];

@@ -188,12 +188,12 @@ std::vector<LiveBuffer> dist::buffersOf(int64_t tensor, const StrategyGraph &str
   if (via != own) {
     Reads reads;
     int64_t sent = lives.sentAt(tensor, via), until = lastSent;
-    for (auto &[need, its] : needs.shared) {
+    for (auto &[need, positions] : needs.shared) {
       if (need == via) {
-        llvm::append_range(reads, its);
-        until = std::max(until, endOf(its));
+        llvm::append_range(reads, positions);
+        until = std::max(until, endOf(positions));
       } else {
-        reads.push_back({llvm::min_element(its)->first, llvm::min_element(its)->first});
+        reads.push_back({llvm::min_element(positions)->first, llvm::min_element(positions)->first});
       }
     }
     add(own, via, ownIndex, isInPlace ? life.from : sent, until, std::move(reads));

@@ -138,11 +138,11 @@ void PropagationGraph::define(Operation *op, const MeshAssignment &assignment) {
     return;
   // What becomes a result and an argument of a region, as a loop's carry, is one tensor.
   llvm::DenseMap<OpOperand *, Value> results; // looked up only
-  forEachHandover(controlFlow, [&](OpOperand &use, Value receiver) {
+  forEachForwardedUse(controlFlow, [&](OpOperand &use, Value receiver) {
     if (receiver.getDefiningOp() == op)
       results[&use] = receiver;
   });
-  forEachHandover(controlFlow, [&](OpOperand &use, Value receiver) {
+  forEachForwardedUse(controlFlow, [&](OpOperand &use, Value receiver) {
     if (auto argument = dyn_cast<BlockArgument>(receiver); argument && tensorOf(argument) < 0) {
       if (Value result = results.lookup(&use); result && tensorOf(result) >= 0)
         index[argument] = tensorOf(result);
@@ -203,7 +203,7 @@ void PropagationGraph::addOp(Operation *op) {
 
 void PropagationGraph::addControlFlow(RegionBranchOpInterface op) {
   std::set<std::pair<int64_t, int64_t>> tied;
-  forEachHandover(op, [&](OpOperand &use, Value receiver) {
+  forEachForwardedUse(op, [&](OpOperand &use, Value receiver) {
     int64_t from = tensorOf(use.get()), to = tensorOf(receiver);
     if (tied.insert({from, to}).second)
       tie(from, to);

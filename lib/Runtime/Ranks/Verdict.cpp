@@ -105,8 +105,8 @@ struct Judge {
 
   /// Whether the other ranks in calls have also waited for a moment, so that the message includes
   /// them; on a busy machine one may be late. This wait is bounded.
-  bool isSettled(const std::set<int64_t> &hopeless) const {
-    for (int64_t rank : hopeless)
+  bool isSettled(const std::set<int64_t> &blocked) const {
+    for (int64_t rank : blocked)
       if (ranks[rank].stalled >= kSettled)
         return true;
     for (size_t i = 0; i < ranks.size(); ++i)
@@ -161,12 +161,12 @@ std::optional<std::string> Judge::text() {
   std::set<int64_t> gone, left = deserted(), missed, idle;
   std::vector<int64_t> waiting;
   bool isLate = !left.empty();
-  std::set<int64_t> hopeless = calls == Calls::blocking ? stuck() : std::set<int64_t>();
-  if (!hopeless.empty() && isSettled(hopeless)) {
+  std::set<int64_t> blocked = calls == Calls::blocking ? stuck() : std::set<int64_t>();
+  if (!blocked.empty() && isSettled(blocked)) {
     isLate = true;
     patience = std::min(patience, kStuck);
   } else {
-    hopeless.clear();
+    blocked.clear();
   }
   if (!left.empty())
     patience = 0;
@@ -192,9 +192,9 @@ std::optional<std::string> Judge::text() {
   if (gone.empty() && !isLate)
     return std::nullopt;
   // A deadlock does not depend on other ranks.
-  if (!hopeless.empty())
-    std::erase_if(missed, [&](int64_t rank) { return hopeless.count(rank) == 0; });
-  if (!hopeless.empty() && left.empty())
+  if (!blocked.empty())
+    std::erase_if(missed, [&](int64_t rank) { return blocked.count(rank) == 0; });
+  if (!blocked.empty() && left.empty())
     idle.clear();
   // A rank in another call may wait for one that does not wait, which is then the cause.
   std::set<int64_t> blamed = !gone.empty()   ? gone

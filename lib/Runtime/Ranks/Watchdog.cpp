@@ -171,7 +171,7 @@ bool Watchdog::accept(const Socket &listener, const std::string &secret) {
   return true;
 }
 
-Status Watchdog::meet(Transport &transport, ControlChannel &conversation, bool &isThere) {
+Status Watchdog::connect(Transport &transport, ControlChannel &conversation, bool &isThere) {
   isThere = false;
   bool isOneHost = std::all_of(hosts.begin(), hosts.end(),
                                [&](const std::string &host) { return host == hosts.front(); });
@@ -259,7 +259,7 @@ Expected<std::unique_ptr<Watchdog>> Watchdog::start(Transport &transport,
   std::unique_ptr<Watchdog> made(
       new Watchdog(transport.rank(), std::move(hosts), log, std::move(options)));
   bool isThere = false;
-  TESSERA_RETURN_IF_ERROR(made->meet(transport, conversation, isThere));
+  TESSERA_RETURN_IF_ERROR(made->connect(transport, conversation, isThere));
   if (!isThere || ::pipe2(made->wake, O_CLOEXEC | O_NONBLOCK) != 0)
     return std::unique_ptr<Watchdog>();
   if (!log.folder.empty())

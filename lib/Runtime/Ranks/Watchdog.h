@@ -60,7 +60,7 @@ private:
     RankState state;
   };
   Watchdog(int64_t rank, std::vector<std::string> hosts, CallLog &log, WatchdogOptions options);
-  Status meet(Transport &transport, ControlChannel &conversation, bool &isThere);
+  Status connect(Transport &transport, ControlChannel &conversation, bool &isThere);
   bool accept(const Socket &listener, const std::string &secret);
   void run();
   void read(size_t peer);

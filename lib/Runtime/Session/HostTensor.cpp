@@ -424,10 +424,10 @@ bool HostMove::takes(const Executor &executor, const HostMove &from, const Buffe
   const State &to = *state, &of = *from.state;
   if (to.bytes != of.bytes || to.positions.size() != of.positions.size())
     return false;
-  bool areOne = to.positions.size() == 1 && to.isWhole() && of.isWhole();
-  bool areAlike = to.mesh.processIds == of.mesh.processIds && to.mesh.shape == of.mesh.shape &&
-                  to.home.layout == of.home.layout;
-  if (!areOne && !areAlike)
+  bool areSingleShards = to.positions.size() == 1 && to.isWhole() && of.isWhole();
+  bool haveEqualShards = to.mesh.processIds == of.mesh.processIds &&
+                         to.mesh.shape == of.mesh.shape && to.home.layout == of.home.layout;
+  if (!areSingleShards && !haveEqualShards)
     return false;
   for (size_t i = 0; i < buffers.size(); ++i)
     if (executor.holds(to.home.part, to.positions[i]) &&

@@ -135,9 +135,9 @@ OverlapStep BlockSteps::describe(ArrayRef<Operation *> members, bool keepsOrder)
     step.isOrdered |= isOrdered(op);
     for (Region &region : op->getRegions())
       region.walk([&](CollectiveOpInterface inner) {
-        if (FailureOr<CommunicationCost> its = costs.communicationOf(inner);
-            succeeded(its) && !its->isLocal())
-          step.uses.push_back(queueOf(inner, *its));
+        if (FailureOr<CommunicationCost> cost = costs.communicationOf(inner);
+            succeeded(cost) && !cost->isLocal())
+          step.uses.push_back(queueOf(inner, *cost));
       });
   }
   llvm::sort(step.uses);

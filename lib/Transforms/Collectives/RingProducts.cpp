@@ -24,7 +24,7 @@
 //
 // A permute is a move to the same mesh with its devices renumbered: block i of the target is at the
 // device after that of the source. All blocks are as long as the longest, so that one renumbered
-// mesh does for all turns; what is beyond the tensor is zero where it is summed over.
+// mesh does for all turns; elements past the end of the tensor are zero where they are summed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -153,10 +153,11 @@ static bool isNarrow(Type type) {
 }
 
 //===----------------------------------------------------------------------===//
-// Rings that pay
+// Profitable rings
 //===----------------------------------------------------------------------===//
 
-/// Blocks of one length behind each other: those of a gather or of a reduce-scatter over `axes`.
+/// Describes a gather or reduce-scatter as blocks of equal length in the order of the devices of
+/// its axes; empty if it is not of this form.
 std::optional<Ring> RingFinder::describe(CollectiveOpInterface collective) {
   bool gathers = isa<AllGatherOp>(collective);
   ArrayAttr sources = collective.getSourcesAttr();
@@ -293,11 +294,11 @@ double RingFinder::turnSeconds(const Ring &ring, const Member &member) const {
     iterations *= static_cast<double>(extent);
   for (OpOperand &operand : product->getOpOperands()) {
     bool isCut = dimOfLoop(product.getMatchingIndexingMap(&operand), member.loop)->has_value();
-    double its = bytesOf(operand.get()) / (isCut ? turns : 1);
+    double transferred = bytesOf(operand.get()) / (isCut ? turns : 1);
     bool isInit = product.isDpsInit(&operand);
-    bytes += isInit && member.sums ? 2 * its : its;
+    bytes += isInit && member.sums ? 2 * transferred : transferred;
     if (isCut && !(ring.gathers ? &operand == member.operand : isInit))
-      copied += 2 * its;
+      copied += 2 * transferred;
   }
   std::string dtype;
   llvm::raw_string_ostream(dtype) << getElementTypeOrSelf(product->getOperand(0).getType());
@@ -372,8 +373,9 @@ FlatSymbolRefAttr RingWriter::nextMesh() {
     for (size_t i = 0; i < group.size(); ++i)
       ids[group[i]] = mesh.processIds[group[(i + 1) % group.size()]];
   for (auto known : module.getOps<ProcessMeshOp>())
-    if (sharding::Mesh its = known.getMesh();
-        its.shape == mesh.shape && its.axisNames == mesh.axisNames && its.processIds.vec() == ids)
+    if (sharding::Mesh other = known.getMesh(); other.shape == mesh.shape &&
+                                                other.axisNames == mesh.axisNames &&
+                                                other.processIds.vec() == ids)
       return FlatSymbolRefAttr::get(known.getSymNameAttr());
   auto declared = lookupMesh(ring.collective, ring.mesh);
   OpBuilder top(declared);
@@ -459,7 +461,7 @@ Value RingWriter::add(Value a, Value b) {
   });
 }
 
-/// The own block with zeros for what is beyond the tensor.
+/// The device's block, with zeros past the end of the tensor.
 Value RingWriter::masked(Value block) {
   Type element = getElementTypeOrSelf(block.getType());
   Value begin = beginOf(0);

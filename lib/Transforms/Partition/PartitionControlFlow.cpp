@@ -27,7 +27,7 @@ SmallVector<unsigned> Partitioner::keptBy(Part &part, ValueRange values) {
   return result;
 }
 
-FailureOr<SmallVector<Part *>> Partitioner::activeParts(Operation *op, ValueRange steering) {
+FailureOr<SmallVector<Part *>> Partitioner::activeParts(Operation *op, ValueRange controlValues) {
   SmallVector<Part *> withTensors = partsOf(op), result;
   auto outer = executed.find(op->getParentOp());
   auto comesTo = [&](Part &part) {
@@ -37,15 +37,15 @@ FailureOr<SmallVector<Part *>> Partitioner::activeParts(Operation *op, ValueRang
     auto isOurScalar = [&](Value value) {
       return !isa<RankedTensorType>(value.getType()) && has(*part, value);
     };
-    bool steered = llvm::all_of(steering, [&](Value value) { return has(*part, value); });
+    bool hasControls = llvm::all_of(controlValues, [&](Value value) { return has(*part, value); });
     if (llvm::is_contained(withTensors, part.get())) {
-      if (!steered)
+      if (!hasControls)
         return op->emitError()
                << "'" << op->getName() << "' on mesh '" << part->mesh.getValue()
-               << "' is steered by a scalar that another mesh computes; reshard the "
+               << "' is hasControls by a scalar that another mesh computes; reshard the "
                << "tensor that it comes from";
       result.push_back(part.get());
-    } else if (steered && comesTo(*part) && llvm::any_of(op->getResults(), isOurScalar)) {
+    } else if (hasControls && comesTo(*part) && llvm::any_of(op->getResults(), isOurScalar)) {
       result.push_back(part.get());
     }
   }
@@ -97,17 +97,17 @@ void Partitioner::openRegion(Part &part, Region &from, Region &to) {
 }
 
 LogicalResult Partitioner::lowerControlFlow(RegionBranchOpInterface op) {
-  SmallVector<Value> steering; // conditions and bounds
+  SmallVector<Value> controlValues; // conditions and bounds
   auto addSteering = [&](Operation *reader) {
     for (OpOperand &use : reader->getOpOperands())
       if (receiversOf(use).empty())
-        steering.push_back(use.get());
+        controlValues.push_back(use.get());
   };
   addSteering(op);
   for (Region &region : op->getRegions())
     if (!region.empty())
       addSteering(region.front().getTerminator());
-  FailureOr<SmallVector<Part *>> active = activeParts(op, steering);
+  FailureOr<SmallVector<Part *>> active = activeParts(op, controlValues);
   if (failed(active))
     return failure();
 

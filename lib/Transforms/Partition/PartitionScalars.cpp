@@ -72,7 +72,7 @@ private:
       for (Block &block : region)
         visit(block);
     llvm::DenseSet<OpOperand *> handed; // looked up only
-    forEachHandover(op, [&](OpOperand &use, Value receiver) {
+    forEachForwardedUse(op, [&](OpOperand &use, Value receiver) {
       handed.insert(&use);
       if (lacks(use.get()))
         remove(receiver);

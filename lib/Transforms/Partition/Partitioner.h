@@ -64,10 +64,10 @@ private:
   Part *returnedBy(mlir::func::ReturnOp op, unsigned index);
 
   // Loops and branches (PartitionControlFlow.cpp).
-  /// The parts that execute a loop or branch: those with tensors in it, which need `steering`
+  /// The parts that execute a loop or branch: those with tensors in it, which need `controlValues`
   /// (bounds, conditions), and those that compute a scalar by it.
   mlir::FailureOr<mlir::SmallVector<Part *>> activeParts(mlir::Operation *op,
-                                                         mlir::ValueRange steering);
+                                                         mlir::ValueRange controlValues);
   /// Indices of the values that a part has.
   mlir::SmallVector<unsigned> keptBy(Part &part, mlir::ValueRange values);
   /// The type that a value has in a part.

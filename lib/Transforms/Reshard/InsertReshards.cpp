@@ -96,10 +96,10 @@ private:
   }
 
   /// Operands of control flow have the sharding of the values that they become.
-  void collectHandovers(RegionBranchOpInterface op) {
+  void collectForwarded(RegionBranchOpInterface op) {
     bool loops = isa<LoopLikeOpInterface>(op.getOperation());
     llvm::SmallPtrSet<OpOperand *, 8> seen; // a loop's argument has the sharding of its result
-    forEachHandover(op, [&](OpOperand &use, Value receiver) {
+    forEachForwardedUse(op, [&](OpOperand &use, Value receiver) {
       if (isa<RankedTensorType>(receiver.getType()) && seen.insert(&use).second)
         need(use, getSharding(receiver),
              loops ? "required by a loop-carried value"
@@ -143,7 +143,7 @@ private:
       return;
     }
     if (auto controlFlow = dyn_cast<RegionBranchOpInterface>(op))
-      return collectHandovers(controlFlow);
+      return collectForwarded(controlFlow);
     if (isControlFlowEnd(op))
       return;
     if (llvm::none_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))

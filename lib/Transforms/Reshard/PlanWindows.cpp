@@ -45,7 +45,8 @@ public:
     });
     SmallVector<ReshardOp> reshards;
     function.walk([&](ReshardOp op) { reshards.push_back(op); });
-    // Readers come first: what only an op reads that is computed anew is not moved.
+    // Readers first: once an op with windows is recomputed, the reshards of its operands are
+    // unused.
     for (ReshardOp op : llvm::reverse(reshards))
       if (op->use_empty())
         op.erase();
@@ -211,7 +212,8 @@ private:
     SmallVector<ReshardOp> inner;
     for (const Need &need : needs) {
       Attribute fill = cast<ShardingRuleOpInterface>(made).getWindowFill(need.index);
-      // Along dimensions that it does not rearrange, a rearrangement is filled where its operand is.
+      // Along dimensions that it does not rearrange, a rearrangement is filled where its operand
+      // is.
       if (!fill && !need.sharding.windows.empty())
         fill = op.getFillAttr();
       Value operand = need.source;

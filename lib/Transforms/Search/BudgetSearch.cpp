@@ -245,8 +245,8 @@ solver::Solution BudgetSearch::refuse(const std::vector<int64_t> &alone) {
 }
 
 FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone) {
-  bool isHopeless = std::isfinite(requested) && requested < bound().bytes;
-  if (isHopeless && !settings.minimisesMemory)
+  bool isBelowBound = std::isfinite(requested) && requested < bound().bytes;
+  if (isBelowBound && !settings.minimisesMemory)
     return refuse(alone);
   FailureOr<solver::Solution> free = solve(std::numeric_limits<double>::infinity());
   if (failed(free))
@@ -265,7 +265,7 @@ FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
   consider(*free);
   bool fits = peakOf(strategies, graph, livesOf(free->choice), free->choice).bytes <= requested;
   for (bool sendsAgain : {true, false})
-    if (!fits && !isHopeless)
+    if (!fits && !isBelowBound)
       solveAtTimes(*free, sendsAgain);
   if (!best)
     minimiseMemory(settings.minimisesMemory ? DescentEffort::full : DescentEffort::budget);

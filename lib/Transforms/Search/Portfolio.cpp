@@ -42,7 +42,7 @@ public:
 
   /// Adds plans with these seeds. `isFirst`: for the first grid; on others only those that cut
   /// arguments over some of the axes.
-  void addPlans(ArrayRef<Seed> seeds, bool isFirst, std::vector<PlainPlan> &plans) {
+  void addPlans(ArrayRef<Seed> seeds, bool isFirst, std::vector<BaselinePlan> &plans) {
     for (auto [index, seed] : llvm::enumerate(seeds)) {
       AxisList data = axesFor(graph.tensors[tensors[seed.argument]], seed.dim);
       if (data.empty())
@@ -76,7 +76,7 @@ public:
   }
 
 private:
-  void addCutWeights(bool isFirst, std::vector<PlainPlan> &plans) {
+  void addCutWeights(bool isFirst, std::vector<BaselinePlan> &plans) {
     bool isAnnotated = llvm::any_of(graph.tensors, [&](const TensorState &tensor) {
       return tensor.given != TensorSharding::allOpen(mesh, tensor.type.getRank());
     });
@@ -130,13 +130,13 @@ private:
   /// Adds the plan that cuts the seed over `data` and the weights over `weights`, unless an equal
   /// one exists.
   void add(const Seed *seed, size_t index, const AxisList &data, const AxisList &weights,
-           std::vector<PlainPlan> &plans) {
+           std::vector<BaselinePlan> &plans) {
     add(seed, index, data, weights, weights, nameOf(seed, index, data, weights), plans);
   }
 
   /// The same with separate axes for the optimizer state (the first stages of ZeRO).
   void addCutState(const Seed *seed, size_t index, const AxisList &data, const AxisList &cut,
-                   std::vector<PlainPlan> &plans) {
+                   std::vector<BaselinePlan> &plans) {
     std::string name = "ZeRO-1 over " + listOf(cut);
     if (!seed || index > 0 || data != cut)
       name = (seed ? nameOf(seed, index, data, {}) + ", " : "") + "optimizer state over " +
@@ -145,8 +145,8 @@ private:
   }
 
   void add(const Seed *seed, size_t index, const AxisList &data, const AxisList &weights,
-           const AxisList &optimizer, const std::string &name, std::vector<PlainPlan> &plans) {
-    PlainPlan plan;
+           const AxisList &optimizer, const std::string &name, std::vector<BaselinePlan> &plans) {
+    BaselinePlan plan;
     plan.name = name;
     plan.arguments.resize(tensors.size());
     const Spread *spread = seed ? &spreadOf(*seed, data) : nullptr;
@@ -168,7 +168,7 @@ private:
       cutsAny = cutsAny || sharding->dims != state.given.dims;
       annotate(plan, argument, *sharding);
     }
-    bool isNew = llvm::none_of(plans, [&](const PlainPlan &other) {
+    bool isNew = llvm::none_of(plans, [&](const BaselinePlan &other) {
       return other.arguments == plan.arguments && (!other.mesh || other.mesh->shape == mesh.shape);
     });
     if (isNew && (cutsAny || plan.name == "replicated"))
@@ -179,7 +179,7 @@ private:
   /// do ("Megatron-LM", 2019): each weight whose cut does not follow from earlier ones along
   /// tensorParallelDim. The contracted dimension of the next weight follows.
   void addTensorParallel(const Seed *seed, size_t index, const AxisList &data, const AxisList &cut,
-                         std::vector<PlainPlan> &plans) {
+                         std::vector<BaselinePlan> &plans) {
     if (static_cast<int64_t>(graph.nodes.size() * tensors.size()) > kOpsForWeights)
       return;
     if (!seed && fed.empty())
@@ -202,7 +202,7 @@ private:
     }
     if (!cutsAny)
       return;
-    PlainPlan plan;
+    BaselinePlan plan;
     plan.name = (data.empty() ? "" : nameOf(seed, index, data, {}) + ", ") +
                 "tensor parallel over " + listOf(cut);
     plan.arguments.resize(tensors.size());
@@ -256,7 +256,7 @@ private:
     return best;
   }
 
-  void annotate(PlainPlan &plan, unsigned argument, const TensorSharding &sharding) {
+  void annotate(BaselinePlan &plan, unsigned argument, const TensorSharding &sharding) {
     ShardingAttr given = getSharding(function.getArgument(argument));
     plan.arguments[argument] = ShardingAttr::get(meshName, mesh, sharding, function.getContext(),
                                                  given ? given.getPriority() : -1);
@@ -280,11 +280,11 @@ static func::FuncOp onlyFunction(ModuleOp module) {
   return only;
 }
 
-std::vector<PlainPlan> dist::plainPlans(ModuleOp module, const PortfolioOptions &options) {
+std::vector<BaselinePlan> dist::baselinePlans(ModuleOp module, const PortfolioOptions &options) {
   OwningOpRef<ModuleOp> scratch = module.clone();
   const std::string name = freeMeshName(module);
   const size_t declared = MeshTable(module).size();
-  std::vector<PlainPlan> plans(1);
+  std::vector<BaselinePlan> plans(1);
   plans.front().name = "propagation";
   if (declared == 0)
     plans.front().mesh = makeMesh(name, options.searchedShape);
@@ -315,7 +315,7 @@ std::vector<PlainPlan> dist::plainPlans(ModuleOp module, const PortfolioOptions 
   return plans;
 }
 
-void dist::writePlan(ModuleOp module, const PlainPlan &plan) {
+void dist::writePlan(ModuleOp module, const BaselinePlan &plan) {
   if (plan.mesh)
     declareMesh(module, *plan.mesh);
   if (func::FuncOp function = onlyFunction(module))

@@ -332,7 +332,7 @@ LogicalResult CheckpointOp::verify() {
 static constexpr int64_t kSegmentFields = 5;
 
 /// Whether two segments write the same element.
-static bool meet(const sharding::Segment &a, const sharding::Segment &b) {
+static bool intersects(const sharding::Segment &a, const sharding::Segment &b) {
   auto lowest = [](const sharding::Segment &s) {
     return s.toStep > 0 ? s.to : s.to + s.toStep * (s.count - 1);
   };
@@ -394,7 +394,7 @@ LogicalResult RearrangeOp::verify() {
                            << " elements of the operand and the " << extent
                            << " of the result, and the first step must be positive";
     for (unsigned other = 0; other < index; ++other)
-      if (meet(segment, getSegment(other))) // (R4)
+      if (intersects(segment, getSegment(other))) // (R4)
         return emitOpError() << "segments " << other << " and " << index
                              << " write the same element; segments must be disjoint";
     covered += segment.count;

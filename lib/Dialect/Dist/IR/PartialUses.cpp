@@ -45,7 +45,7 @@ static std::optional<Partials> partialsOf(Operation *from, ShardingAttr attr, Ty
 
 /// Whether contributions may be used instead of `wanted`. A value that is whole over an axis is a
 /// contribution to a mean over it.
-static bool standFor(const Partials &partials, const Partials &wanted) {
+static bool canReplace(const Partials &partials, const Partials &wanted) {
   auto isMean = [](const sharding::PartialAxis &axis) {
     return axis.kind == sharding::ReduceKind::avg;
   };
@@ -62,9 +62,9 @@ static bool standFor(const Partials &partials, const Partials &wanted) {
 
 /// Whether a value is known to be whole or to have other contributions. Values without a sharding
 /// are unknown: code generation drops shardings.
-static bool differs(Operation *from, Value value, const Partials &partials) {
+static bool isKnownToDiffer(Operation *from, Value value, const Partials &partials) {
   auto other = partialsOf(from, getSharding(value), value.getType());
-  return other && !standFor(partials, *other);
+  return other && !canReplace(partials, *other);
 }
 
 /// Whether a value is known to be, or known not to be, contributions over an axis. Empty if it is
@@ -129,7 +129,7 @@ static bool computesTensors(Operation *op) {
 
 /// Whether an op extracts elements for an enclosing linalg op, which yields them or one of several
 /// of them unchanged, and thus as the same contributions.
-static bool isPickedFrom(Operation *op, const Partials &partials) {
+static bool isForwardedExtract(Operation *op, const Partials &partials) {
   if (!isa<tensor::ExtractOp>(op))
     return false;
   Operation *picked = op;
@@ -142,7 +142,7 @@ static bool isPickedFrom(Operation *op, const Partials &partials) {
   auto around = dyn_cast<linalg::LinalgOp>(picked->getParentOp());
   return around && llvm::all_of(picked->getUsers(), llvm::IsaPred<linalg::YieldOp>) &&
          llvm::none_of(around->getResults(),
-                       [&](Value result) { return differs(around, result, partials); });
+                       [&](Value result) { return isKnownToDiffer(around, result, partials); });
 }
 
 static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
@@ -163,7 +163,7 @@ static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
   // verified.
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op); linalgOp && !linalgOp.getShapesToLoopsMap())
     return success();
-  if (isPickedFrom(op, partials))
+  if (isForwardedExtract(op, partials))
     return success();
   if (op->hasTrait<OpTrait::ReturnLike>() && op->getParentOp() == function) {
     auto attr =
@@ -171,10 +171,11 @@ static LogicalResult verifyUse(OpOperand &use, const Partials &partials,
     auto global =
         function.getResultAttrOfType<TypeAttr>(use.getOperandNumber(), DistDialect::kGlobalType);
     auto wanted = partialsOf(op, attr, global ? global.getValue() : use.get().getType());
-    return !attr || (wanted && !standFor(partials, *wanted)) ? LogicalResult(refuse()) : success();
+    return !attr || (wanted && !canReplace(partials, *wanted)) ? LogicalResult(refuse())
+                                                               : success();
   }
   if (SmallVector<Value, 2> receivers = receiversOf(use); !receivers.empty())
-    return differs(op, receivers.front(), partials) ? LogicalResult(refuse()) : success();
+    return isKnownToDiffer(op, receivers.front(), partials) ? LogicalResult(refuse()) : success();
   if (isa<tensor::DimOp>(op) || !computesTensors(op))
     return success();
   return mayReach(use, partials) ? success() : LogicalResult(refuse());

@@ -271,7 +271,7 @@ bool waits(Operation *op) {
 }
 
 /// The values that control a loop or branch; empty for other ops.
-SmallVector<Value> steering(Operation *op) {
+SmallVector<Value> controlValues(Operation *op) {
   if (auto branch = dyn_cast<scf::IfOp>(op))
     return {branch.getCondition()};
   if (auto loop = dyn_cast<scf::ForOp>(op))
@@ -301,7 +301,7 @@ LogicalResult dist::verifyUniformControl(Operation *op) {
   std::optional<Divergence> divergence; // created on demand
   for (Operation *parent = op->getParentOp(); parent && parent != function;
        parent = parent->getParentOp()) {
-    SmallVector<Value> values = steering(parent);
+    SmallVector<Value> values = controlValues(parent);
     llvm::erase_if(values, [](Value value) {
       Operation *producer = value.getDefiningOp();
       return producer && producer->hasTrait<OpTrait::ConstantLike>();

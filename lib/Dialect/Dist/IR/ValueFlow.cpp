@@ -21,8 +21,8 @@ static MutableArrayRef<OpOperand> usesOf(Operation *op, OperandRange operands) {
   return op->getOpOperands().slice(operands.getBeginOperandIndex(), operands.size());
 }
 
-void dist::forEachHandover(RegionBranchOpInterface op,
-                           llvm::function_ref<void(OpOperand &, Value)> visit) {
+void dist::forEachForwardedUse(RegionBranchOpInterface op,
+                               llvm::function_ref<void(OpOperand &, Value)> visit) {
   SmallVector<RegionSuccessor> successors;
   op.getSuccessorRegions(RegionBranchPoint::parent(), successors);
   for (RegionSuccessor successor : successors) {

@@ -115,7 +115,7 @@ private:
 
   bool addSelected(Value loopSide, Value index) {
     SelectedLoop each{0, index, {}};
-    std::optional<unsigned> loop = peel(loopSide, each.offsets);
+    std::optional<unsigned> loop = matchLoopPlusOffsets(loopSide, each.offsets);
     if (!loop || loopsOf(index).test(*loop) ||
         llvm::any_of(each.offsets, [&](Value offset) { return loopsOf(offset).test(*loop); }) ||
         llvm::any_of(found, [&](const SelectedLoop &other) { return other.loop == *loop; }))
@@ -135,11 +135,11 @@ private:
 
   /// The loop that `value` equals plus `offsets`. Sums of terms with a common loop are no
   /// candidates, so a value is visited once per loop, not once per path to it.
-  std::optional<unsigned> peel(Value value, SmallVectorImpl<Value> &offsets) {
+  std::optional<unsigned> matchLoopPlusOffsets(Value value, SmallVectorImpl<Value> &offsets) {
     if (auto index = value.getDefiningOp<linalg::IndexOp>())
       return index.getDim();
     if (auto cast = value.getDefiningOp<arith::IndexCastOp>())
-      return peel(cast.getIn(), offsets);
+      return matchLoopPlusOffsets(cast.getIn(), offsets);
     auto add = value.getDefiningOp<arith::AddIOp>();
     if (!add || loopsOf(add).none() || loopsOf(add.getLhs()).anyCommon(loopsOf(add.getRhs())))
       return std::nullopt;
@@ -147,7 +147,7 @@ private:
          {std::pair(add.getLhs(), add.getRhs()), {add.getRhs(), add.getLhs()}}) {
       size_t before = offsets.size();
       offsets.push_back(other);
-      if (std::optional<unsigned> loop = peel(one, offsets))
+      if (std::optional<unsigned> loop = matchLoopPlusOffsets(one, offsets))
         return loop;
       offsets.truncate(before);
     }

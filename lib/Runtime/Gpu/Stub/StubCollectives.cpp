@@ -40,7 +40,7 @@ Status StubCollectives::call(Issue issue, int64_t communicator, int64_t rank, co
   if (received > 0)
     issue.touches.push_back({receive, received, true});
   StubMeeting meeting{communicator, rank, false, call, send, receive, {}};
-  return driver.meet(std::move(issue), std::move(meeting));
+  return driver.rendezvous(std::move(issue), std::move(meeting));
 }
 
 Status StubCollectives::exchange(Issue issue, int64_t communicator, int64_t rank,
@@ -51,7 +51,7 @@ Status StubCollectives::exchange(Issue issue, int64_t communicator, int64_t rank
   for (const RankMessage &message : messages)
     issue.touches.push_back({message.data, message.bytes, !message.send});
   StubMeeting meeting{communicator, rank, true, {}, nullptr, nullptr, std::move(messages)};
-  return driver.meet(std::move(issue), std::move(meeting));
+  return driver.rendezvous(std::move(issue), std::move(meeting));
 }
 
 Status StubCollectives::arrive(const StubNodePtr &node, std::vector<StubNodePtr> &finished) {

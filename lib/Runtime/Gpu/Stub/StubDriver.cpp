@@ -131,7 +131,7 @@ Status StubDriver::contract(Issue issue, const ContractStep &step, const void *a
   });
 }
 
-Status StubDriver::meet(Issue issue, StubMeeting meeting) {
+Status StubDriver::rendezvous(Issue issue, StubMeeting meeting) {
   return enqueue(std::move(issue), nullptr, std::move(meeting));
 }
 

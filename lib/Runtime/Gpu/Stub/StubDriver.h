@@ -109,7 +109,7 @@ public:
   const Step *stuckAt(int64_t device) const override;
 
   /// Issues an operation that ranks perform together; `meetings` must outlive it.
-  Status meet(Issue issue, StubMeeting meeting);
+  Status rendezvous(Issue issue, StubMeeting meeting);
   void setMeetings(StubMeetings *made) { meetings = made; }
   /// Called with every completed operation.
   std::function<void(const StubWork &)> finished;

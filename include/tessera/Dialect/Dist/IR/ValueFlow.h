@@ -34,8 +34,9 @@ inline bool isControlFlowEnd(mlir::Operation *op) {
 /// argument or result that receives it: first the operands of regions, then their yielded values,
 /// in the order of regions. A use may have several receivers: a value yielded by a loop becomes its
 /// argument and its result.
-void forEachHandover(mlir::RegionBranchOpInterface op,
-                     llvm::function_ref<void(mlir::OpOperand &use, mlir::Value receiver)> visit);
+void forEachForwardedUse(
+    mlir::RegionBranchOpInterface op,
+    llvm::function_ref<void(mlir::OpOperand &use, mlir::Value receiver)> visit);
 
 /// The values that receive the value of a use by a loop or branch or its terminator; empty for
 /// every other use, such as a condition or a bound.

@@ -1,4 +1,4 @@
-//===- BetterPlan.cpp - The cheapest compiled plan of a portfolio ----------===//
+//===- PlanComparison.cpp - The cheapest compiled plan of a portfolio ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -188,14 +188,14 @@ LogicalResult PlanComparison::compilePlain() {
   options.searchedShape = searchedShape(*normalized, *best);
   auto left = std::clamp<int64_t>(kDropped * kMostOps / numOps(*normalized), kDropped + 1,
                                   kDropped * kMostPlans);
-  std::vector<dist::PlainPlan> plans;
+  std::vector<dist::BaselinePlan> plans;
   {
     PendingMessages dropped(compilation.context());
-    plans = dist::plainPlans(*normalized, options);
+    plans = dist::baselinePlans(*normalized, options);
   }
   if (requested.search.mode == "exact") // a proved plan is compared only with the annotations alone
     plans.resize(1);
-  for (const dist::PlainPlan &plan : plans) {
+  for (const dist::BaselinePlan &plan : plans) {
     if (left < kDropped)
       break;
     std::vector<Diagnostic> said;
@@ -270,7 +270,7 @@ void PlanComparison::keepBest() {
   module->setAttr(dist::DistDialect::kSearch, entries.getDictionary(module.getContext()));
 }
 
-LogicalResult Compilation::keepBetter(const PipelineOptions &requested, Phase from) {
+LogicalResult Compilation::compileCheapest(const PipelineOptions &requested, Phase from) {
   Phase start = std::max(from, Phase::normalized);
   if (failed(runPhases(requested, from, start)))
     return failure();
@@ -286,7 +286,7 @@ LogicalResult Compilation::keepBetter(const PipelineOptions &requested, Phase fr
   for (size_t phase = timesOfSearched.size(); phase < seconds.size(); ++phase)
     spent += seconds[phase].second;
   seconds = std::move(timesOfSearched);
-  seconds.push_back({"plain plans", spent});
+  seconds.push_back({"baseline plans", spent});
   comparison.keepBest();
   return searched;
 }
