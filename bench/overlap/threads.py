@@ -3,17 +3,22 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Times steps on `threads` with 8 devices, alternately with and without overlap.
 
-    threads.py [NAME...] [--size small|middle] [--topology FILE] [--steps 5] [--repeat 9]
+    threads.py [NAME...] [--size small|middle] [--topology FILE] [--steps 5] [--repeat 9] [--exposed]
 
 A row has the median milliseconds of a step of both, the ratio of the medians, the share of the pairs in which overlap was faster, and
 the ratio of the memory. Pairs alternate, so that other load of the machine affects both. The last line says whether any step was slower
-by more than the spread of the synchronous ones. PYTHONPATH must have the build's python folder.
+by more than the spread of the synchronous ones. With --exposed a second line has the exposed milliseconds of a step, without and with
+overlap, by the model and in a trace: there, what is left of the step beside the kernels, whose time is divided by the workers, one a
+core. tessera-exec must be in PATH then. PYTHONPATH must have the build's python folder.
 """
 
 import argparse
+import json
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 import time
 
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8".strip()
@@ -39,16 +44,31 @@ def seconds(program, steps):
     return (time.perf_counter() - begin) / steps
 
 
+def exposed(artifact, steps):
+    """Seconds of a step in which a worker runs no kernel, by a trace of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        program, trace = os.path.join(folder, "program.tsra"), os.path.join(folder, "trace.json")
+        with open(program, "wb") as file:
+            file.write(artifact)
+        subprocess.run(["tessera-exec", program, "--steps", str(steps), "--trace", trace], check=True, stdout=subprocess.DEVNULL)
+        with open(trace) as file:
+            slices = [each for each in json.load(file)["traceEvents"] if each["ph"] == "X"]
+    devices = len({each["tid"] for each in slices})
+    whole = max(each["ts"] + each["dur"] for each in slices) - min(each["ts"] for each in slices)
+    kernels = sum(each["dur"] for each in slices if each["cat"] not in ("collective", "wait"))
+    return (whole - kernels / min(devices, len(os.sched_getaffinity(0)))) / steps / 1e6
+
+
 def build(name, sizes, topology):
     program = sizes[name]()
     imported = tessera.from_jax(program.fn, program.args, program.specs, program.out, mesh=program.mesh,
                                 feeds="auto" if program.out is not None else None)
-    both, memory = [], []
+    artifacts, reports = [], []
     for overlap in (False, True):
         options = dict(topology=topology, overlap=overlap)
-        memory.append(imported.explain(**options)["peak_memory_bytes"])
-        both.append(tessera.load(imported.compile(**options)))
-    return both, memory[1] / max(1, memory[0])
+        reports.append(imported.explain(**options))
+        artifacts.append(imported.compile(**options))
+    return artifacts, reports
 
 
 def main():
@@ -58,6 +78,7 @@ def main():
     parser.add_argument("--topology", default=os.path.join(ROOT, "share", "topologies", "2core.json"), help="machine that times are modelled on")
     parser.add_argument("--steps", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--exposed", action="store_true", help="exposed time by the model and in a trace")
     options = parser.parse_args()
     sizes = SMALL if options.size == "small" else MIDDLE
     unknown = [name for name in options.names if name not in sizes]
@@ -66,7 +87,9 @@ def main():
     print(f"{'workload':22} {'plain':>10} {'overlapped':>10} {'ratio':>6} {'faster':>6} {'memory':>7}")
     slower = []
     for name in options.names:
-        both, memory = build(name, sizes, options.topology)
+        artifacts, reports = build(name, sizes, options.topology)
+        both = [tessera.load(artifact) for artifact in artifacts]
+        memory = reports[1]["peak_memory_bytes"] / max(1, reports[0]["peak_memory_bytes"])
         for program in both:
             seconds(program, 1)
         times = ([], [])
@@ -79,6 +102,10 @@ def main():
         if overlapped > plain + (quartiles[2] - quartiles[0]):
             slower.append(name)
         print(f"{name:22} {1e3 * plain:7.2f} ms {1e3 * overlapped:7.2f} ms {overlapped / plain:6.3f} {100 * faster:4.0f} % {memory:6.3f}x", flush=True)
+        if options.exposed:
+            modelled, measured = [each["modelled_exposed_seconds"] for each in reports], [exposed(each, options.steps) for each in artifacts]
+            print(f"{'':22} exposed by the model {1e3 * modelled[0]:.2f} and {1e3 * modelled[1]:.2f} ms, "
+                  f"measured {1e3 * measured[0]:.2f} and {1e3 * measured[1]:.2f} ms", flush=True)
     print("slower: " + (", ".join(slower) or "none"))
 
 
