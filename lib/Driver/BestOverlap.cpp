@@ -113,7 +113,7 @@ private:
     });
   }
   /// With overlap within each number of bytes; 0: slightly more than without.
-  LogicalResult joinEachWay(ModuleOp module, ArrayRef<double> budgets);
+  LogicalResult fuseCollectivesInEachWay(ModuleOp module, ArrayRef<double> budgets);
   /// The bytes per device: the budget, or slightly more than without overlap.
   LogicalResult findLimits(ModuleOp ordered);
   /// Estimates may be high, so choices slightly above it are planned, too.
@@ -137,7 +137,7 @@ private:
 
 } // namespace
 
-LogicalResult OverlapChooser::joinEachWay(ModuleOp module, ArrayRef<double> budgets) {
+LogicalResult OverlapChooser::fuseCollectivesInEachWay(ModuleOp module, ArrayRef<double> budgets) {
   llvm::DenseSet<uint64_t> known; // most ways to join make the same program
   for (const char *fusion : kFusions) {
     OwningOpRef<ModuleOp> joined = module.clone();
@@ -194,7 +194,7 @@ LogicalResult OverlapChooser::keepFitting(size_t first) {
 
 LogicalResult OverlapChooser::run(ModuleOp ordered) {
   double budget = pipeline.search.memoryBudget.value_or(0) * kGiB;
-  if (failed(joinEachWay(ordered, budget)))
+  if (failed(fuseCollectivesInEachWay(ordered, budget)))
     return failure();
   bool hasLoops = ordered.walk([](scf::ForOp) { return WalkResult::interrupt(); }).wasInterrupted();
   OwningOpRef<ModuleOp> inParts = ordered.clone(), inRings = ordered.clone();
@@ -214,8 +214,8 @@ LogicalResult OverlapChooser::run(ModuleOp ordered) {
     return failure();
   for (auto [isCut, module] : {std::pair(hasParts, *inParts), std::pair(hasRings, *inRings)}) {
     size_t first = choices.size();
-    if (isCut && (failed(joinEachWay(module, budgets())) || failed(keepFitting(first)) ||
-                  (hasLoops && failed(prefetch(module)))))
+    if (isCut && (failed(fuseCollectivesInEachWay(module, budgets())) ||
+                  failed(keepFitting(first)) || (hasLoops && failed(prefetch(module)))))
       return failure();
   }
   return success();
@@ -267,7 +267,7 @@ LogicalResult OverlapChooser::prefetch(ModuleOp ordered) {
     if (countOps(*ahead) == countOps(ordered))
       return success();
     size_t first = choices.size();
-    if (failed(joinEachWay(*ahead, budgets())) || failed(keepFitting(first)))
+    if (failed(fuseCollectivesInEachWay(*ahead, budgets())) || failed(keepFitting(first)))
       return failure();
     if (choices.size() > first)
       break;

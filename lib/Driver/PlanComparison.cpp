@@ -64,9 +64,9 @@ namespace {
 
 /// Withholds all diagnostics of a standard plan, including errors, since the user did not request
 /// it.
-class Withheld {
+class DiagnosticSuppressor {
 public:
-  explicit Withheld(MLIRContext *context)
+  explicit DiagnosticSuppressor(MLIRContext *context)
       : handler(context, [this](Diagnostic &message) { messages.push_back(std::move(message)); }) {}
   std::vector<Diagnostic> take() { return std::move(messages); }
 
@@ -201,7 +201,7 @@ LogicalResult PlanComparison::compilePlain() {
     std::vector<Diagnostic> said;
     FailureOr<std::optional<double>> seconds = failure();
     {
-      Withheld withheld(compilation.context());
+      DiagnosticSuppressor withheld(compilation.context());
       compilation.program = normalized->clone();
       dist::writePlan(compilation.module(), plan);
       seconds = price(cost->topology);

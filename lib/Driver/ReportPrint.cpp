@@ -141,7 +141,7 @@ void Report::printCommunication(llvm::raw_ostream &os) const {
 }
 
 /// Why a plan has no parallelism: the times of computation and of the least communication.
-static std::string whyNothing(const Report &report) {
+static std::string explainNoParallelism(const Report &report) {
   if (report.isAnythingCut || !report.collectives.empty())
     return "no contraction is cut";
   std::string text = "nothing is parallel";
@@ -229,7 +229,7 @@ void Report::printTable(llvm::raw_ostream &os) const {
       names += (names.empty() ? "" : "; ") + name.getAsString().value_or("").str();
   std::optional<StringRef> taken = search->getString("taken");
   os << llvm::format("        memory %.4g MiB per device, estimated", number("memory") / (1 << 20))
-     << (taken ? "" : "; " + (names.empty() ? whyNothing(*this) : names)) << "\n";
+     << (taken ? "" : "; " + (names.empty() ? explainNoParallelism(*this) : names)) << "\n";
   const llvm::json::Array *plans = search->getArray("portfolio");
   if (!plans)
     return;

@@ -108,12 +108,13 @@ bool RowSpace::join(linalg::LinalgOp consumer, const RowSpace &producer, bool pr
         brokenOf[row] = true;
   }
   // Renumber the common rows.
-  SmallVector<int> mineTo(extents.size(), -1), producerTo(producer.extents.size(), -1);
+  SmallVector<int> consumerToJoined(extents.size(), -1),
+      producerToJoined(producer.extents.size(), -1);
   joined = RowSpace();
   for (size_t mine = 0; mine < extents.size(); ++mine) {
     if (partner[mine] < 0 || broken[mine] || brokenOf[partner[mine]])
       continue;
-    mineTo[mine] = producerTo[partner[mine]] = joined.extents.size();
+    consumerToJoined[mine] = producerToJoined[partner[mine]] = joined.extents.size();
     joined.extents.push_back(extents[mine]);
   }
   joined.work = work + producer.work;
@@ -132,8 +133,8 @@ bool RowSpace::join(linalg::LinalgOp consumer, const RowSpace &producer, bool pr
         into.leads.push_back(to[lead]);
     }
   };
-  take(*this, mineTo, joined, keepsLeads);
-  take(producer, producerTo, joined, keepsProducersLeads);
+  take(*this, consumerToJoined, joined, keepsLeads);
+  take(producer, producerToJoined, joined, keepsProducersLeads);
   if (joined.work <= kTinyWork)
     return true;
   // Elementwise ops with this reduction as their only reader become part of its body, in any order.

@@ -1,4 +1,4 @@
-//===- Collectives.cpp - What collectives do to the buffers of a mesh -----===//
+//===- Collectives.cpp - Effects of collectives on the buffers of a mesh -----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -99,7 +99,7 @@ static int64_t positionIn(const Tensor &buffer, const std::vector<int64_t> &span
   return position;
 }
 
-Buffers interpreter::carryOut(const Move &move, const Buffers &sources, Scalar padding) {
+Buffers interpreter::executeMove(const Move &move, const Buffers &sources, Scalar padding) {
   Type elementType = sources.front().getElementType();
   ElementType type = sources.front().element();
   sharding::Redistribution plan =
@@ -225,7 +225,8 @@ static FailureOr<Buffers> rooted(dist::CollectiveOpInterface op, int64_t root, c
   bool toRoot = isa<dist::GatherOp, dist::ReduceOp>(op.getOperation());
   Tensor nothing =
       Tensor::filled(sources.front().getElementType(), move.target.localShape(), undefined);
-  Buffers results = toRoot ? carryOut(move, sources, undefined) : Buffers(sources.size(), nothing);
+  Buffers results =
+      toRoot ? executeMove(move, sources, undefined) : Buffers(sources.size(), nothing);
   for (const std::vector<int64_t> &group : *groups) {
     if (failed(checkMember(op, root, group.size())))
       return failure();
@@ -272,7 +273,7 @@ static FailureOr<Buffers> executeOne(Program &program, dist::CollectiveOpInterfa
     return permute(permutation, *move, sources);
   if (isa<dist::BroadcastOp, dist::ScatterOp, dist::GatherOp, dist::ReduceOp>(op.getOperation()))
     return rooted(op, op->getAttrOfType<IntegerAttr>("root").getInt(), *move, sources, *padding);
-  return carryOut(*move, sources, *padding);
+  return executeMove(*move, sources, *padding);
 }
 
 FailureOr<std::vector<SmallVector<Tensor>>>

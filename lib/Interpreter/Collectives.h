@@ -1,4 +1,4 @@
-//===- Collectives.h - What collectives do to the buffers of a mesh *- C++ -*-===//
+//===- Collectives.h - Effects of collectives on the buffers of a mesh *- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -23,7 +23,7 @@ struct Move {
 
 /// Executes a move and returns the buffers of the target mesh. Elements outside the tensor are
 /// `padding`. Contributions are reduced in the order of their sources, 16-bit floats in f32.
-Buffers carryOut(const Move &move, const Buffers &sources, Scalar padding);
+Buffers executeMove(const Move &move, const Buffers &sources, Scalar padding);
 
 /// Executes a collective on the operands of every device, by position in its mesh, and returns the
 /// results in the same order. Fails with an error.

@@ -177,7 +177,7 @@ void Device::leaveLoop(scf::ForOp loop, ArrayRef<Tensor> yielded) {
   Frame &frame = frames.back();
   bool overflows = __builtin_add_overflow(frame.induction, frame.step, &frame.induction);
   if (overflows || frame.induction >= frame.upper)
-    return leaveWith(yielded);
+    return popFrame(yielded);
   set(loop.getInductionVar(),
       Tensor::scalar(loop.getInductionVar().getType(), Scalar::ofInt(frame.induction)));
   for (auto [argument, value] : llvm::zip_equal(loop.getRegionIterArgs(), yielded))
@@ -216,7 +216,7 @@ LogicalResult Device::enterDecomposed(linalg::AggregatedOpInterface op) {
   return success();
 }
 
-void Device::leaveWith(ArrayRef<Tensor> values) {
+void Device::popFrame(ArrayRef<Tensor> values) {
   frames.pop_back();
   for (auto [result, value] : llvm::zip_equal(current()->getResults(), values))
     set(result, value);
@@ -228,7 +228,7 @@ void Device::leave(Operation *terminator) {
   Operation *parent = terminator->getParentOp();
   if (isa<func::ReturnOp>(terminator)) {
     if (frames.size() > 1)
-      return leaveWith(values);
+      return popFrame(values);
     results = std::move(values);
     status = Status::finished;
     return;
@@ -241,16 +241,16 @@ void Device::leave(Operation *terminator) {
     if (isa<scf::ConditionOp>(terminator)) {
       carried = carried.drop_front();
       if (!values.front().item().i)
-        return leaveWith(carried);
+        return popFrame(carried);
       next = loop.getAfterBody();
     }
     frames.pop_back();
     return enter(*next, carried);
   }
   if (isa<scf::YieldOp>(terminator) && isa<scf::IfOp, scf::ExecuteRegionOp>(parent))
-    return leaveWith(values);
+    return popFrame(values);
   if (isa<dist::CheckpointOp>(parent))
-    return leaveWith(values);
+    return popFrame(values);
   error(terminator) << "is not known to the interpreter";
   status = Status::failed;
 }

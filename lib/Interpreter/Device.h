@@ -60,7 +60,7 @@ private:
   void step();
   void leave(mlir::Operation *terminator);
   /// Ends the topmost frame, passes its values to its parent op, and continues after that op.
-  void leaveWith(llvm::ArrayRef<Tensor> values);
+  void popFrame(llvm::ArrayRef<Tensor> values);
   void leaveLoop(mlir::scf::ForOp loop, llvm::ArrayRef<Tensor> yielded);
   /// Continues after the current op, and frees values that have no more readers.
   void advance();

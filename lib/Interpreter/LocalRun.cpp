@@ -77,7 +77,8 @@ FailureOr<Buffers> LocalRun::cut(LocalFunction &part, unsigned argument, const T
   FailureOr<Move> move = hostMove(program, function.getLoc(), sharding, tensor, /*toHost=*/false);
   if (failed(move))
     return failure();
-  Buffers byPosition = carryOut(*move, {input}, poisonOf(input.element(), program.options.poison));
+  Buffers byPosition =
+      executeMove(*move, {input}, poisonOf(input.element(), program.options.poison));
   Buffers result;
   for (int64_t id : ids) {
     int64_t position = move->targetMesh.positionOf(id);
@@ -192,7 +193,7 @@ LogicalResult LocalRun::receive(Device &device, dist::RecvOp op, bool &progresse
       return device.error(op) << "receives " << type << " with id " << op.getId()
                               << ", and the send with this id has another type";
     channel.delivered.push_back(
-        carryOut(move, sent, poisonOf(sent.front().element(), program.options.poison)));
+        executeMove(move, sent, poisonOf(sent.front().element(), program.options.poison)));
   }
   device.resume(channel.delivered[execution][position]);
   ++execution;
@@ -355,7 +356,7 @@ LogicalResult LocalRun::assemble(LocalFunction &part, SmallVector<Tensor> &resul
     if (failed(checkReplicas(part, i, *move, buffers)))
       return failure();
     results[index] =
-        carryOut(*move, buffers, poisonOf(buffers.front().element(), program.options.poison))[0];
+        executeMove(*move, buffers, poisonOf(buffers.front().element(), program.options.poison))[0];
   }
   return success();
 }

@@ -1,4 +1,4 @@
-//===- Rematerialize.cpp - Make values again instead of keeping them --------===//
+//===- Rematerialize.cpp - Recompute values instead of keeping them --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,7 +20,7 @@ void Rematerializer::add(std::vector<LiveBuffer> group) {
   }
 }
 
-void Rematerializer::makeLate() {
+void Rematerializer::delayToFirstReader() {
   for (LiveBuffer &buffer : buffers) {
     double base = buffer.base >= 0 ? buffers[buffer.base].bytes : 0;
     if (buffer.reads.empty() || buffer.reads.front().first <= buffer.from || base > buffer.bytes)

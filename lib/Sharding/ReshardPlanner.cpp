@@ -31,7 +31,7 @@ ReshardPlan planReshard(const ReshardProblem &problem, Objective objective,
 
 std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const ReshardPlan &plan,
                                         Objective objective, const LinkModel &links) {
-  const Move *dearest = nullptr;
+  const Move *mostExpensive = nullptr;
   double most = 0;
   for (const Move &move : plan.moves) {
     Traffic traffic = trafficOf(problem, move);
@@ -39,14 +39,14 @@ std::optional<ReshardPlan> planRunnerUp(const ReshardProblem &problem, const Res
                       ? links.seconds(problem.mesh, move.axes, move.kind, traffic)
                       : static_cast<double>(traffic.wireBytes);
     if (cost > most) {
-      dearest = &move;
+      mostExpensive = &move;
       most = cost;
     }
   }
-  if (!dearest)
+  if (!mostExpensive)
     return std::nullopt;
   PathSearch search(problem, objective, links);
-  search.forbidden = dearest;
+  search.forbidden = mostExpensive;
   return search.run();
 }
 

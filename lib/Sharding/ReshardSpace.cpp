@@ -140,8 +140,8 @@ const std::vector<ReshardSpace::Step> &ReshardSpace::stepsFrom(int32_t from) {
 // Paths
 //===----------------------------------------------------------------------===//
 
-double ReshardSpace::seconds(Code source, Code target, bool isHurried) {
-  double found = isHurried ? std::numeric_limits<double>::infinity() : shortest(source, target);
+double ReshardSpace::seconds(Code source, Code target, bool isApproximate) {
+  double found = isApproximate ? std::numeric_limits<double>::infinity() : shortest(source, target);
   return std::isfinite(found) ? found : directSeconds(source);
 }
 

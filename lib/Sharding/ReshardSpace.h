@@ -46,9 +46,9 @@ public:
   ReshardSpace(const Mesh &mesh, const LinkModel &links, const std::vector<PartDim> &dims,
                int64_t bytesPerElement, std::vector<AxisList> groups);
 
-  /// Seconds of the fastest chain found. If that takes long, or if hurried, of a chain that always
-  /// works: partials are reduced, then everything is gathered and cut again.
-  double seconds(Code source, Code target, bool isHurried);
+  /// Seconds of the fastest chain found. If that takes long, or if `isApproximate`, of a chain that
+  /// always works: partials are reduced, then everything is gathered and cut again.
+  double seconds(Code source, Code target, bool isApproximate);
 
 private:
   static constexpr uint8_t kIsCut = 2;

@@ -159,33 +159,33 @@ ReshardTable::ReshardTable(const Mesh &mesh, std::vector<int64_t> shape, int64_t
 ReshardTable::~ReshardTable() = default;
 
 double ReshardTable::seconds(const TensorSharding &source, const TensorSharding &target,
-                             bool isHurried) {
+                             bool isApproximate) {
   std::lock_guard lock(mutex);
-  return price(source, target, isHurried);
+  return price(source, target, isApproximate);
 }
 
 double ReshardTable::price(const TensorSharding &source, const TensorSharding &target,
-                           bool isHurried) {
+                           bool isApproximate) {
   if (source == target || hasSelection(source, target))
     return 0;
   if (!target.windows.empty() && source.windows.empty())
-    return windowSeconds(source, target, isHurried);
+    return windowSeconds(source, target, isApproximate);
   // Contributions of two kinds are two states to the planner, but one state here.
   bool isMixed = source.isPartial() && target.isPartial() &&
                  source.partial.front().kind != target.partial.front().kind;
   if (isMixed) {
     // One kind is reduced before contributions of the other are made locally.
     TensorSharding whole = target.withoutPartial();
-    return price(source, whole, isHurried) + price(whole, target, isHurried);
+    return price(source, whole, isApproximate) + price(whole, target, isApproximate);
   }
   AxisPlaces a, b;
   if (!readAxisPlaces(source, a) || !readAxisPlaces(target, b))
     return planner.plan({mesh, shape, bytesPerElement, source, target}).seconds;
-  return plainSeconds(source, a, b, isHurried);
+  return plainSeconds(source, a, b, isApproximate);
 }
 
 double ReshardTable::plainSeconds(const TensorSharding &source, const AxisPlaces &a,
-                                  const AxisPlaces &b, bool isHurried) {
+                                  const AxisPlaces &b, bool isApproximate) {
   ReducedReshard reduced = reduceReshard(a, b);
   // If nothing is gathered or added up, devices cut their own elements. Uneven parts of parts may
   // be on other devices.
@@ -212,7 +212,7 @@ double ReshardTable::plainSeconds(const TensorSharding &source, const AxisPlaces
       own = std::make_unique<ReshardSpace>(mesh, links, dims, bytesPerElement, std::move(groups));
     space = own.get();
   }
-  return space->seconds(reduced.source, reduced.target, isHurried);
+  return space->seconds(reduced.source, reduced.target, isApproximate);
 }
 
 /// Everything is reduced and gathered.
@@ -237,7 +237,7 @@ double ReshardTable::gatherSeconds(const TensorSharding &source) const {
 
 std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sources,
                                           const std::vector<TensorSharding> &targets,
-                                          bool isHurried) {
+                                          bool isApproximate) {
   std::lock_guard lock(mutex);
   auto numbersOf = [&](const std::vector<TensorSharding> &shardings) {
     std::vector<size_t> result;
@@ -255,13 +255,13 @@ std::vector<double> ReshardTable::seconds(const std::vector<TensorSharding> &sou
   result.reserve(rows.size() * columns.size());
   for (size_t s = 0; s < rows.size(); ++s) {
     std::vector<double> &row = rowOf(known, rows[s]);
-    std::vector<double> &prices = isHurried ? rowOf(hurried, rows[s]) : row;
+    std::vector<double> &prices = isApproximate ? rowOf(approximateRows, rows[s]) : row;
     for (size_t t = 0; t < columns.size(); ++t) {
       double value = row[columns[t]];
       if (std::isnan(value))
         value = prices[columns[t]];
       if (std::isnan(value))
-        value = prices[columns[t]] = price(sources[s], targets[t], isHurried);
+        value = prices[columns[t]] = price(sources[s], targets[t], isApproximate);
       result.push_back(value);
     }
   }
@@ -296,7 +296,7 @@ static bool gathersSelection(Move &move) {
 /// window that does not follow the shards. For a selection, which has no such shard, devices
 /// receive the elements that they lack.
 double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSharding &target,
-                                   bool isHurried) {
+                                   bool isApproximate) {
   if (std::any_of(target.windows.begin(), target.windows.end(),
                   [](const Window &window) { return window.isSelection(); })) {
     ReshardGraph graph(mesh, shape, bytesPerElement);
@@ -306,12 +306,12 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
     std::erase_if(reduced.partial, [&](const PartialAxis &part) {
       return std::find(target.partial.begin(), target.partial.end(), part) == target.partial.end();
     });
-    double sum = reduced == source ? 0 : price(source, canonical(reduced), isHurried);
+    double sum = reduced == source ? 0 : price(source, canonical(reduced), isApproximate);
     move.kind = CollectiveKind::exchange;
     move.source = canonical(reduced);
     move.target = target;
     // One device may hold all of a selection and send to all others.
-    Traffic traffic = isHurried ? graph.leastTrafficOf(move) : graph.trafficOf(move);
+    Traffic traffic = isApproximate ? graph.leastTrafficOf(move) : graph.trafficOf(move);
     for (const AxisList &axes : reduced.dims)
       move.axes.insert(move.axes.end(), axes.begin(), axes.end());
     double exchanged = links.seconds(mesh, mergeAxes(move.axes), move.kind, traffic);
@@ -324,7 +324,7 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
   TensorSharding shard = target;
   shard.windows.clear();
   shard = canonical(shard);
-  return price(source, shard, isHurried) + haloSeconds(shard, target);
+  return price(source, shard, isApproximate) + haloSeconds(shard, target);
 }
 
 double ReshardTable::haloSeconds(const TensorSharding &shard, const TensorSharding &target) {

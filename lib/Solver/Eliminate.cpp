@@ -420,7 +420,8 @@ bool Elimination::thinOut(const Bucket &bucket, size_t lazyPart, const std::vect
   if (thin == parts.size())
     return false;
   struct Row {
-    int64_t number, offset, inThin; ///< block, its offset in the lazy table, entry in `thinned`
+    int64_t number, offset,
+        thinnedIndex; ///< block, its offset in the lazy table, entry in `thinned`
     double cost;
   };
   std::vector<Row> rows;
@@ -441,7 +442,7 @@ bool Elimination::thinOut(const Bucket &bucket, size_t lazyPart, const std::vect
         offset += parts[p]->strides[d] * at[bucket.parts[p].vars[d]];
       row.cost += parts[p]->data[offset];
       if (p == thin)
-        row.inThin = offset;
+        row.thinnedIndex = offset;
     }
     if (row.cost != infinity)
       rows.push_back(row);
@@ -475,7 +476,7 @@ bool Elimination::thinOut(const Bucket &bucket, size_t lazyPart, const std::vect
   std::fill(thinned.own.get(), thinned.own.get() + from.entries(), infinity);
   thinned.data = thinned.own.get();
   for (const Row &row : rows)
-    thinned.own[row.inThin] = from.data[row.inThin];
+    thinned.own[row.thinnedIndex] = from.data[row.thinnedIndex];
   parts[thin] = &thinned;
   return true;
 }

@@ -60,7 +60,7 @@ public:
     return wasSeen;
   }
   /// Whether the search was stopped by it.
-  bool wasMet() const { return wasSeen; }
+  bool hasExpired() const { return wasSeen; }
   double left() const { return limit - elapsed(); }
 
 private:

@@ -119,7 +119,7 @@ Expected<Solution> solve(const Problem &problem, const Options &options) {
   solution.memory = problem.memory(solution.choice);
   bool isOptimal = found.bound >= found.cost;
   solution.lowerBound = isOptimal ? solution.cost : found.bound;
-  solution.stoppedByTime = (found.stoppedByTime || deadline.wasMet()) && !isOptimal;
+  solution.stoppedByTime = (found.stoppedByTime || deadline.hasExpired()) && !isOptimal;
   solution.seconds = deadline.elapsed();
   solution.cpuSeconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   return solution;

@@ -44,20 +44,21 @@ static cl::opt<bool> gradients("gradients", cl::cat(ours),
                                cl::desc("Check derivatives: against differences, then sharded"));
 static cl::opt<bool> unsharded("unsharded", cl::cat(ours),
                                cl::desc("With --gradients: against differences only"));
-static cl::opt<unsigned> jobs("jobs", cl::cat(ours), cl::desc("Processes at once"), cl::init(2));
-static cl::opt<unsigned> seconds("timeout", cl::cat(ours), cl::desc("Seconds a seed may take"),
-                                 cl::init(60));
+static cl::opt<unsigned> jobs("jobs", cl::cat(ours), cl::desc("Number of parallel processes"),
+                              cl::init(2));
+static cl::opt<unsigned> seconds("timeout", cl::cat(ours),
+                                 cl::desc("Time limit per seed, in seconds"), cl::init(60));
 static cl::opt<std::string> dumpDir("dump-dir", cl::cat(ours),
                                     cl::desc("Write failing programs to this folder"));
 static cl::opt<bool> failuresOnly("quiet", cl::cat(ours),
                                   cl::desc("Print a line for failing seeds only"));
 static cl::opt<std::string>
     poison("poison", cl::cat(ours),
-           cl::desc("What undefined elements hold: nan, high, low, zero, or each "
+           cl::desc("Value of undefined elements: nan, high, low, zero, or each "
                     "in turn by seed"),
            cl::init("each"));
 static cl::opt<int64_t> maxOps("max-ops", cl::cat(ours), cl::init(10),
-                               cl::desc("Ops of a program, at most"));
+                               cl::desc("Largest number of ops in a program"));
 static cl::opt<int64_t> maxSize("max-size", cl::cat(ours), cl::init(17),
                                 cl::desc("Largest extent"));
 static cl::opt<int64_t> maxDevices("max-devices", cl::cat(ours), cl::init(12),
@@ -80,7 +81,7 @@ static cl::opt<std::string> cacheDirectory("cache", cl::cat(ours),
 static cl::list<std::string>
     mutate("mutate", cl::cat(ours), cl::CommaSeparated,
            cl::desc("Files with correct inputs (.mlir, .mlirbc, .tsra, .json, .npy): give each "
-                    "seed's mutant of one to what reads it; crashes and hangs fail"));
+                    "seed's mutant of one file to its reader; crashes and hangs are failures"));
 static cl::opt<std::string> propagate("propagate", cl::cat(ours),
                                       cl::init(CheckOptions().propagate),
                                       cl::desc("Passes up to the annotated program"));

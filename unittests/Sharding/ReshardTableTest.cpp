@@ -144,7 +144,7 @@ TEST(ReshardTable, HurriedTimesAreThoseOfAGenericChain) {
   ReshardTable table(mesh, {1024, 2048}, 4, planner);
   for (const TensorSharding &source : allShardings(mesh, 2))
     for (const TensorSharding &target : allShardings(mesh, 2))
-      EXPECT_GE(table.seconds(source, target, /*isHurried=*/true),
+      EXPECT_GE(table.seconds(source, target, /*isApproximate=*/true),
                 table.seconds(source, target) * (1 - 1e-9))
           << toString(mesh, source) << " to " << toString(mesh, target);
 }

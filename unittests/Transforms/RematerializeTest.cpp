@@ -90,6 +90,6 @@ TEST(Rematerialize, DelaysOpsWithLargerResults) {
   buffers.add({{0, 1, 8, 100, {{5, 5}, {8, 8}}}});
   buffers.add({{1, 2, 3, 100}});
   EXPECT_EQ(buffers.peak(), 200);
-  buffers.makeLate();
+  buffers.delayToFirstReader();
   EXPECT_EQ(buffers.peak(), 100);
 }

@@ -25,16 +25,19 @@ enum class DescentEffort {
   full,   ///< the objective is memory
 };
 
-/// A plan in which every collective runs as late as possible, and again for each reader if keeping
+/// A plan that runs every collective as late as possible, and repeats it for each reader if keeping
 /// its result takes more; no two changes of neighbours lower its peak. The work is counted;
 /// `seconds` also bounds the search.
-std::vector<int64_t> descendInMemory(mlir::func::FuncOp function, const PropagationGraph &graph,
-                                     const StrategyGraph &strategies, std::vector<int64_t> choice,
-                                     double seconds, DescentEffort work);
+std::vector<int64_t> descendByPeakMemory(mlir::func::FuncOp function, const PropagationGraph &graph,
+                                         const StrategyGraph &strategies,
+                                         std::vector<int64_t> choice, double seconds,
+                                         DescentEffort work);
 
-/// A plan with the same cost and at most the same memory, by the live ranges of the given one.
-std::vector<int64_t> lowerAtNoCost(const PropagationGraph &graph, const StrategyGraph &strategies,
-                                   const PlanLiveness &lives, const std::vector<int64_t> &choice);
+/// A plan with equal cost and no more memory, derived from the live ranges of the given plan.
+std::vector<int64_t> reduceMemoryAtEqualCost(const PropagationGraph &graph,
+                                             const StrategyGraph &strategies,
+                                             const PlanLiveness &lives,
+                                             const std::vector<int64_t> &choice);
 
 } // namespace tessera::dist
 

@@ -1,4 +1,4 @@
-//===- Rematerialize.h - Make values again instead of keeping them *- C++ -*-===//
+//===- Rematerialize.h - Recompute values instead of keeping them *- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -48,7 +48,7 @@ public:
   /// Adds buffers; their bases are indices within `group`.
   void add(std::vector<LiveBuffer> group);
   /// Computes each buffer that is at least as large as its base just before its first reader.
-  void makeLate();
+  void delayToFirstReader();
 
   /// A buffer that is rematerialized.
   struct Split {

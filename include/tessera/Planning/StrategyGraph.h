@@ -52,7 +52,7 @@ public:
   double computeSeconds(const std::vector<int64_t> &choice) const;
   /// Whether the time limit ended the computation of reshard costs: some are then the costs of one
   /// generic chain, which give no bound.
-  bool hasHurriedPrices() const { return built.hasHurriedPrices(); }
+  bool hasApproximatePrices() const { return built.hasApproximatePrices(); }
   /// The cost of a choice by the best chains, also with approximate costs in the problem.
   double exactCost(const std::vector<int64_t> &choice);
   /// The computation time of every choice at least: the sum of each node's minimum.
@@ -109,9 +109,9 @@ private:
       return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
     }
   };
-  using Way = std::pair<sharding::TensorSharding, sharding::TensorSharding>;
+  using ShardingPair = std::pair<sharding::TensorSharding, sharding::TensorSharding>;
   mutable llvm::DenseMap<std::pair<const sharding::Mesh *, mlir::Type>,
-                         std::map<Way, double, BySharding>>
+                         std::map<ShardingPair, double, BySharding>>
       knownBytes; ///< looked up, never iterated
 };
 

@@ -113,7 +113,7 @@ public:
   const std::vector<Sent> &sent() const { return sends; }
   /// Whether the time limit ended the computation of reshard costs: some are then the costs of one
   /// generic chain, which give no bound.
-  bool hasHurriedPrices() const { return isHurried; }
+  bool hasApproximatePrices() const { return isApproximate; }
 
   /// The node of the problem for a node of the graph, -1 without a choice.
   int64_t nodeOf(size_t node) const { return nodes[node].problemNode; }
@@ -171,7 +171,7 @@ private:
   struct ReshardPrices {
     using Rows = std::vector<std::vector<double>>;
     sharding::ReshardTable *table = nullptr;
-    Rows exact = {}, hurried = {};
+    Rows exact = {}, approximateRows = {};
     /// Rows and columns count the shardings that this table was asked for: by number, or -1.
     std::vector<int32_t> places = {};
     int32_t size = 0;
@@ -189,13 +189,13 @@ private:
                        StrategySource &source);
   ShardingRefs placesBetween(const StrategyEnd &from, llvm::ArrayRef<StrategyEnd> users,
                              const sharding::TensorSharding *last) const;
-  StrategyEnd addAsMade(size_t tensor, const StrategyEnd &maker);
+  StrategyEnd addProducedPlace(size_t tensor, const StrategyEnd &maker);
   void addEdge(size_t tensor, const StrategyEnd &from, const StrategyEnd &to);
   solver::EdgeTable tableBetween(size_t tensor, const StrategyEnd &from, const StrategyEnd &to,
                                  double trips);
   ReshardPrices &pricesOf(size_t tensor);
-  void price(ReshardPrices &known, const ShardingList &from, const ShardingList &to, bool hurries,
-             std::vector<double> &result);
+  void price(ReshardPrices &known, const ShardingList &from, const ShardingList &to,
+             bool approximates, std::vector<double> &result);
   const ShardingList &intern(const ShardingRefs &byStrategy);
   ListFacts &factsOf(const StrategyList &list);
   const OpCosts &opCosts();
@@ -206,9 +206,9 @@ private:
   std::vector<int64_t> fedBy; ///< by tensor: the argument that a result feeds, else -1
   // Of the problem:
   std::vector<GraphNode> nodes;           ///< by node of the graph
-  std::vector<StrategyEnd> homes, places; ///< by tensor; homes of what no op makes
+  std::vector<StrategyEnd> homes, places; ///< by tensor; homes of tensors that no op produces
   std::vector<Sent> sends;
-  bool isHurried = false;
+  bool isApproximate = false;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   /// The number of a table in the problem, by its key.
   std::map<std::tuple<const sharding::ReshardTable *, const ShardingList *, const ShardingList *,

@@ -151,7 +151,7 @@ typedef struct tessera_transport {
   void *self;         ///< the first argument of all functions
   int64_t rank, size;
   const char *const *hosts; ///< by rank
-  /// A new channel between `ranks`, ascending, one of which is this one. Called by all of them, in
+  /// A new channel between `ranks`, ascending, which include this rank. Called by all of them, in
   /// the same order of their common channels.
   int (*open_channel)(void *self, const int64_t *ranks, int64_t count, int64_t *channel);
   /// `data` belongs to the transport until the message is done. The peer may be this rank. Requests

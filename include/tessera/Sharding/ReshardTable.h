@@ -52,14 +52,15 @@ public:
   ReshardTable &operator=(const ReshardTable &) = delete;
   ~ReshardTable();
 
-  /// Seconds from `source` to `target`, both closed and canonical. If hurried, unknown times are
-  /// replaced by the time of one generic chain (reduce, gather and cut again every changed
-  /// dimension), which needs no search.
+  /// Seconds from `source` to `target`, both closed and canonical. If `isApproximate`, unknown
+  /// times are replaced by the time of one generic chain (reduce, gather and cut again every
+  /// changed dimension), which needs no search.
   double seconds(const TensorSharding &source, const TensorSharding &target,
-                 bool isHurried = false);
+                 bool isApproximate = false);
   /// From each source to each target, row-major. Results are cached.
   std::vector<double> seconds(const std::vector<TensorSharding> &sources,
-                              const std::vector<TensorSharding> &targets, bool isHurried = false);
+                              const std::vector<TensorSharding> &targets,
+                              bool isApproximate = false);
 
 private:
   static constexpr size_t kMostAxes = 16, kMostDims = 31;
@@ -78,11 +79,12 @@ private:
     uint64_t source, target; ///< see ReshardSpace
   };
 
-  double price(const TensorSharding &source, const TensorSharding &target, bool isHurried);
-  double windowSeconds(const TensorSharding &source, const TensorSharding &target, bool isHurried);
+  double price(const TensorSharding &source, const TensorSharding &target, bool isApproximate);
+  double windowSeconds(const TensorSharding &source, const TensorSharding &target,
+                       bool isApproximate);
   double haloSeconds(const TensorSharding &shard, const TensorSharding &target);
   double plainSeconds(const TensorSharding &source, const AxisPlaces &a, const AxisPlaces &b,
-                      bool isHurried);
+                      bool isApproximate);
   double gatherSeconds(const TensorSharding &source) const;
   bool readAxisPlaces(const TensorSharding &sharding, AxisPlaces &places) const;
   ReducedReshard reduceReshard(const AxisPlaces &source, const AxisPlaces &target) const;
@@ -103,7 +105,7 @@ private:
   std::map<TensorSharding, double> halos; ///< times of halos of windows
   std::map<TensorSharding, size_t> numbers;
   using Rows = std::vector<std::vector<double>>;
-  Rows known, hurried; ///< by source and target; NaN: unknown
+  Rows known, approximateRows; ///< by source and target; NaN: unknown
 };
 
 } // namespace tessera::sharding

@@ -149,7 +149,7 @@ def DistSearch : Dist_Pass<"dist-search"> {
            "sharding_propagation, dynamic_programming, recursive_programming or exact">,
     Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
     Option<"takeLeast", "take-least", "bool", "false",
-           "If no plan is within the budget, take the one of least memory instead of failing">,
+           "If no plan fits the budget, use the plan with the smallest peak memory instead of failing">,
     Option<"minimise", "minimise", "std::string", "\"time\"",
            "Objective: time, or peak memory of a device">,
     Option<"fullyUseDevices", "fully-use-devices", "bool", "true",
@@ -170,12 +170,12 @@ def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
     its axis if that sends less than an all-reduce: partial values are reduce-scattered, and the results of these ops are
     gathered if they are narrower, or not at all if no user needs them whole. The pass changes only `dist.op_sharding` and
     `dist.shardings`; `dist-insert-reshards` then reduces partial values for users that need them whole.
-    What a loop adds up from zeros is reduced after the loop even if it is cut over the axis, which takes the memory of a
-    whole value, unless `keep-cuts` is set.
+    A loop accumulator that starts from zero is reduced after the loop even if it is sharded over the axis, which takes
+    the memory of a whole value, unless `keep-cuts` is set.
   }];
   let options = [
     Option<"keepCuts", "keep-cuts", "bool", "false",
-           "What a loop adds up stays cut, and is reduced in every iteration; set under a memory budget">,
+           "Keep the accumulators of loops sharded and reduce them in every iteration; set under a memory budget">,
   ];
 }
 
@@ -199,7 +199,7 @@ def DistInsertReshards : Dist_Pass<"dist-insert-reshards"> {
 }
 
 def DistNarrowPartials : Dist_Pass<"dist-narrow-partials"> {
-  let summary = "Let contributions pass roundings to 16-bit floats";
+  let summary = "Treat roundings to 16-bit floats as linear in partial sums";
   let description = [{
     Marks ops that round element by element to bf16 or f16, so that partial values pass through them and are reduced in
     16 bits: half the bytes of a bf16 gradient whose product accumulates in f32. The sum then differs from that of one
@@ -286,8 +286,8 @@ def DistOverlapCollectives : Dist_Pass<"dist-overlap-collectives"> {
   let description = [{
     Schedules each block of a function in the local view on one compute queue and one queue per group of mesh axes, by
     modelled times. A collective starts when its operands are available (one whose result is larger, such as an all-gather:
-    late enough to end just before its first reader), its wait stands before its first reader, and independent ops run in
-    between. Without `memory-budget`, overlap adds at most a tenth to the memory of a device.
+    late enough to end just before its first reader), its wait is placed before its first reader, and independent ops run
+    in between. Without `memory-budget`, overlap adds at most a tenth to the memory of a device.
   }];
   let options = [
     Option<"memoryBudget", "memory-budget", "double", "0", "GiB per device; 0: no budget">,
@@ -338,7 +338,7 @@ def DistRingProducts : Dist_Pass<"dist-ring-products"> {
   }];
   let options = [
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
-    Option<"always", "always", "bool", "false", "Wherever possible, whatever it takes (for tests)">,
+    Option<"always", "always", "bool", "false", "Rewrite every product where possible, regardless of cost (for tests)">,
   ];
 }
 

@@ -43,10 +43,10 @@ protected:
         Value product = products[number][i];
         Value score = t.evaluate(parts.score(), product, at.queryIndex, at.keyIndex);
         Value weight = t.exponential(arith::SubFOp::create(b, loc, score, at.logsumexp));
-        Value byScore = arith::MulFOp::create(
+        Value scoreGradient = arith::MulFOp::create(
             b, loc, weight, arith::SubFOp::create(b, loc, byWeights[number][i], at.delta));
         Value byProduct =
-            t.evaluate(parts.op->getRegion(1), product, at.queryIndex, at.keyIndex, byScore);
+            t.evaluate(parts.op->getRegion(1), product, at.queryIndex, at.keyIndex, scoreGradient);
         // Elements beyond the operands add nothing.
         if (uneven) {
           Value index = uneven == domain.key ? at.keyIndex : at.queryIndex;

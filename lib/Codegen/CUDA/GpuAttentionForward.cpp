@@ -54,7 +54,7 @@ private:
   Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   /// The maximum ignores NaN: the exponentials and their sum propagate the NaN.
   Value maxf(Value x, Value y) { return arith::MaxNumFOp::create(b, loc, x, y); }
-  Value isNothing(Value most) {
+  Value isNegativeInfinity(Value most) {
     return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, most,
                                  t.real(-std::numeric_limits<double>::infinity()));
   }
@@ -98,7 +98,7 @@ RowState Forward::step(const RowState &state, Value firstKey) {
     Value most = t.acrossColumns(next.most[which], [&](Value x, Value y) { return maxf(x, y); });
     next.most[which] = most;
     // Rows without a key so far subtract 0: -inf - -inf is NaN.
-    Value base = t.select(isNothing(most), t.real(0), most);
+    Value base = t.select(isNegativeInfinity(most), t.real(0), most);
     Value factor = t.exponential(subf(state.most[which], base));
     Value total = mulf(state.total[which], factor);
     for (Fragment &fragment : scores)

@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-llvm::json::Object aboutCacheEntry(const GpuKernelInfo &info) {
+llvm::json::Object cacheEntryJson(const GpuKernelInfo &info) {
   llvm::json::Array launches;
   for (const GpuLaunchInfo &launch : info.launches) {
     llvm::json::Array usage;

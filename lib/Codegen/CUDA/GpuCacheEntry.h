@@ -22,7 +22,7 @@ namespace tessera::codegen {
 /// The entry of a compiled kernel; code `i` is of architecture `i`.
 std::string cacheEntryOf(const GpuUnit &unit, llvm::ArrayRef<std::string> archs);
 /// The JSON of the entry: all of `info` except its name, times and texts.
-llvm::json::Object aboutCacheEntry(const GpuKernelInfo &info);
+llvm::json::Object cacheEntryJson(const GpuKernelInfo &info);
 
 /// Reads both into `unit`; returns false if they are damaged or for other architectures.
 bool readCacheEntry(const std::string &entry, const llvm::json::Object &about,

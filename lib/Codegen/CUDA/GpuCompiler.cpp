@@ -89,7 +89,7 @@ void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const Ass
     unit.result.error.clear();
     if (cache)
       cache->store(unit.symbol, cacheEntryOf(unit.result, options.archs),
-                   aboutCacheEntry(unit.result.info));
+                   cacheEntryJson(unit.result.info));
   };
   compileInParallel(units.size(), options.threads, registry, compile);
 }

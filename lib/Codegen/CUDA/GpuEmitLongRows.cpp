@@ -123,7 +123,7 @@ void GpuEmitter::planLongRows() {
 }
 
 /// Puts the member's results for the chunk into the cache, without updating its reductions.
-void GpuEmitter::computeAgain(const GpuMember &member, const Chunk &chunk) {
+void GpuEmitter::recomputeChunk(const GpuMember &member, const Chunk &chunk) {
   Values unused;
   for (const NestOutput &output : member.outputs)
     if (output.accumulates) {

@@ -44,7 +44,7 @@ Value GpuEmitter::load(const GpuMember &member, const GpuAccess &access, const C
     if (slot && slot->filled)
       return cache[key] = loadSlot(*slot, access.element, chunk);
     if (const GpuMember *producer = producerOf(key)) {
-      computeAgain(*producer, chunk);
+      recomputeChunk(*producer, chunk);
       return cache.at(key);
     }
     if (slot) {

@@ -101,7 +101,7 @@ private:
   bool placeSlots(const std::map<Key, Range> &ranges);
   bool isOnlyAt(const Key &key) const;
   bool isRecomputable(const GpuMember &member, const std::map<Key, Range> &ranges) const;
-  void computeAgain(const GpuMember &member, const Chunk &chunk);
+  void recomputeChunk(const GpuMember &member, const Chunk &chunk);
   Slot *slotOf(Key key);
   const GpuMember *producerOf(Key key) const;
   mlir::Value loadSlot(const Slot &slot, mlir::Type element, const Chunk &chunk);

@@ -191,7 +191,7 @@ private:
     Operation *leftDef = left.getDefiningOp(), *rightDef = right.getDefiningOp();
     const GpuAccess *leftAccess = leftDef ? nullptr : accessOf(one, left);
     const GpuAccess *rightAccess = rightDef ? nullptr : accessOf(two, right);
-    // Through what is computed again.
+    // Through recomputed values.
     if (leftAccess && !leftAccess->scalar)
       if (auto producer = recomputedAt(emitter.keyInRow(one, *leftAccess)))
         return isSame(*producer->first, producer->second, two, right);

@@ -1,4 +1,4 @@
-//===- KernelContract.cpp - What all targets ask of a kernel --------------===//
+//===- KernelContract.cpp - Requirements of all targets on a kernel --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,8 +7,8 @@
 
 #include "KernelStages.h"
 
-#include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Codegen/Kernels/TaskLoop.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -33,10 +33,11 @@ using namespace mlir;
 namespace tessera::codegen {
 
 void registerKernelDialects(DialectRegistry &registry) {
-  registry.insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
-                  ext::ExtDialect, rt::RtDialect, cf::ControlFlowDialect, func::FuncDialect, linalg::LinalgDialect,
-                  LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect, scf::SCFDialect,
-                  tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
+  registry
+      .insert<affine::AffineDialect, arith::ArithDialect, bufferization::BufferizationDialect,
+              ext::ExtDialect, rt::RtDialect, cf::ControlFlowDialect, func::FuncDialect,
+              linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect, memref::MemRefDialect,
+              scf::SCFDialect, tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
   arith::registerBufferizableOpInterfaceExternalModels(registry);
   bufferization::func_ext::registerBufferizableOpInterfaceExternalModels(registry);
   linalg::registerAllDialectInterfaceImplementations(registry);

@@ -38,7 +38,7 @@ static double chunk(int i, int scale = 0) {
 
 namespace {
 /// Quarter turns: an integer, of which the last two bits matter, and a fraction in [-1/2, 1/2].
-struct Turn {
+struct QuarterTurns {
   Value whole, rest;
 };
 } // namespace
@@ -57,7 +57,7 @@ static SmallVector<Value> leftOf(ElementBuilder &f, ArrayRef<Value> parts, Array
 }
 
 /// `a` >= 0 was f32: 24 bits, below 2^128. Behind nine chunks 2^-88 is left.
-static Turn turnOfNarrow(ElementBuilder &f, Value a) {
+static QuarterTurns turnOfNarrow(ElementBuilder &f, Value a) {
   SmallVector<Value> chunks;
   for (int i = 0; i < 9; ++i)
     chunks.push_back(f.c(chunk(i)));
@@ -74,7 +74,7 @@ static Turn turnOfNarrow(ElementBuilder &f, Value a) {
 
 /// `a` >= 0 has 53 bits and may be huge: skips chunks whose products are multiples of four, four at
 /// a time, by its exponent.
-static Turn turnOfHuge(ElementBuilder &f, Value a) {
+static QuarterTurns turnOfHuge(ElementBuilder &f, Value a) {
   constexpr int kStep = 4, kWindow = 12;
   constexpr int kScale = 256; // the last chunks would be subnormal
   Value exponent = f.minus(f.right(f.bits(a), 52), f.n(1023));
@@ -104,7 +104,7 @@ static Turn turnOfHuge(ElementBuilder &f, Value a) {
 Value sine(ElementBuilder &f, Value x, int64_t shift, bool wasF32) {
   Value a = f.abs(x), angle, whole;
   if (wasF32) {
-    Turn turn = turnOfNarrow(f, a);
+    QuarterTurns turn = turnOfNarrow(f, a);
     whole = turn.whole;
     angle = f.mul(turn.rest, f.c(1.57079632679489661923));
   } else {
@@ -114,7 +114,7 @@ Value sine(ElementBuilder &f, Value x, int64_t shift, bool wasF32) {
     angle = f.fma(whole, f.c(-1.57079632673412561417e+00), safe);
     angle = f.fma(whole, f.c(-6.07710050630396597660e-11), angle);
     angle = f.fma(whole, f.c(-2.02226624879595063154e-21), angle);
-    Turn turn = turnOfHuge(f, a);
+    QuarterTurns turn = turnOfHuge(f, a);
     whole = f.pick(near, whole, turn.whole);
     angle = f.pick(near, angle, f.mul(turn.rest, f.c(1.57079632679489661923)));
   }

@@ -322,10 +322,10 @@ static void descendExactly(func::FuncOp function, const PropagationGraph &graph,
   }
 }
 
-std::vector<int64_t> dist::descendInMemory(func::FuncOp function, const PropagationGraph &graph,
-                                           const StrategyGraph &strategies,
-                                           std::vector<int64_t> choice, double seconds,
-                                           DescentEffort work) {
+std::vector<int64_t> dist::descendByPeakMemory(func::FuncOp function, const PropagationGraph &graph,
+                                               const StrategyGraph &strategies,
+                                               std::vector<int64_t> choice, double seconds,
+                                               DescentEffort work) {
   constexpr int kMostDescents = 4;
   bool isQuick = work == DescentEffort::quick;
   auto most = std::chrono::duration<double>(seconds);
@@ -345,9 +345,10 @@ std::vector<int64_t> dist::descendInMemory(func::FuncOp function, const Propagat
   return choice;
 }
 
-std::vector<int64_t> dist::lowerAtNoCost(const PropagationGraph &graph,
-                                         const StrategyGraph &strategies, const PlanLiveness &lives,
-                                         const std::vector<int64_t> &choice) {
+std::vector<int64_t> dist::reduceMemoryAtEqualCost(const PropagationGraph &graph,
+                                                   const StrategyGraph &strategies,
+                                                   const PlanLiveness &lives,
+                                                   const std::vector<int64_t> &choice) {
   constexpr double kSame = 1e-9;
   Effort effort{kMostFree, Effort::Clock::time_point::max()};
   Descent descent(graph, strategies, lives, choice, effort, true);

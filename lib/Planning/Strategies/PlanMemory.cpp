@@ -272,7 +272,7 @@ private:
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
   /// An item: an op, or a collective.
-  struct What {
+  struct ItemOrigin {
     Operation *op = nullptr;
     int64_t tensor = -1;
     TensorSharding to = {}; ///< the target of the reshard that a collective is part of
@@ -351,7 +351,7 @@ private:
     return JoinCandidate{group->second, bytes, kJoinedBytes};
   }
 
-  void add(JoinItem item, What what) {
+  void add(JoinItem item, ItemOrigin what) {
     items.push_back(std::move(item));
     whats.push_back(std::move(what));
   }
@@ -369,7 +369,7 @@ private:
                                                 : times[producer] | 1);
       }
       for (size_t place : unit) {
-        const What &what = whats[place];
+        const ItemOrigin &what = whats[place];
         times[place] = time;
         if (time <= what.time)
           continue;
@@ -393,7 +393,7 @@ private:
            int64_t>
       groups; ///< looked up, never iterated
   std::vector<JoinItem> items;
-  std::vector<What> whats; ///< by item
+  std::vector<ItemOrigin> whats; ///< by item
 };
 
 } // namespace tessera::dist
@@ -437,7 +437,7 @@ Fit dist::fitInto(double budget, StrategyGraph &strategies, const PropagationGra
   Rematerializer buffers = allBuffers(&strategies, strategies, graph, lives, choice);
   Fit fit;
   if (buffers.peak() > budget) {
-    buffers.makeLate();
+    buffers.delayToFirstReader();
     fit.seconds = buffers.run(budget);
   }
   fit.peak = ::peakOf(buffers);

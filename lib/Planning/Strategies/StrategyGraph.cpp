@@ -57,16 +57,16 @@ void StrategyGraph::markPropagated(const PropagatedPlan &propagated) {
 /// Pins the homes with a single allowed sharding, and marks annotated tensors. Without annotations
 /// all arguments are free, and everything that they reach is to be decided.
 void StrategyGraph::markAnnotated() {
-  auto isSaid = [&](const TensorState &tensor) {
+  auto hasAnnotation = [&](const TensorState &tensor) {
     return sizeOf(tensor.given.open) < tensor.mesh->numDevices();
   };
-  bool isAny = llvm::any_of(graph.tensors, isSaid);
+  bool isAny = llvm::any_of(graph.tensors, hasAnnotation);
   for (size_t t = 0; t < graph.tensors.size(); ++t) {
     const TensorState &state = graph.tensors[t];
     bool isHome = built.makerOf(t) < 0 && !built.isFed(t);
     if (isHome && state.given.open.empty())
       built.problem.pins.push_back({homes[t].node, 0});
-    built.problem.nodes[homes[t].node].isAnnotated |= isAny ? isSaid(state) : isHome;
+    built.problem.nodes[homes[t].node].isAnnotated |= isAny ? hasAnnotation(state) : isHome;
   }
 }
 

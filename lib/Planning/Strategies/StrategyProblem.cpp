@@ -132,7 +132,7 @@ bool StrategyProblem::isOpen(size_t tensor) const {
 void StrategyProblem::addTensor(size_t tensor, StrategySource &source) {
   StrategyEnd own = homeOf(tensor);
   SmallVector<StrategyEnd> users;
-  bool staysAsMade = false;
+  bool keepsProducedSharding = false;
   for (int64_t n : graph.nodesOf[tensor]) {
     const RuleNode &node = graph.nodes[n];
     for (size_t i = 0; i < node.rule.operands.size(); ++i) {
@@ -144,14 +144,14 @@ void StrategyProblem::addTensor(size_t tensor, StrategySource &source) {
       }
       StrategyEnd reader = homeOf(node.tensors.back()); // control flow or a constraint
       if (!reader.shardings)
-        staysAsMade = true;
+        keepsProducedSharding = true;
       else if (reader.node < 0 || reader.node != own.node)
         users.push_back(reader);
     }
   }
   // A result with other users has the sharding of its place.
-  if (staysAsMade && users.empty() && own.node >= 0)
-    users.push_back(addAsMade(tensor, own));
+  if (keepsProducedSharding && users.empty() && own.node >= 0)
+    users.push_back(addProducedPlace(tensor, own));
   if (users.empty())
     return;
   if (users.size() == 1)
@@ -164,7 +164,7 @@ void StrategyProblem::addTensor(size_t tensor, StrategySource &source) {
 
 /// A function result without a placement: keeps the producer's sharding, with contributions
 /// scattered.
-StrategyEnd StrategyProblem::addAsMade(size_t tensor, const StrategyEnd &maker) {
+StrategyEnd StrategyProblem::addProducedPlace(size_t tensor, const StrategyEnd &maker) {
   const TensorState &state = graph.tensors[tensor];
   const AxisList &all = TensorSharding::allOpen(*state.mesh, 0).open;
   ShardingRefs results;
@@ -219,10 +219,10 @@ solver::EdgeTable StrategyProblem::tableBetween(size_t tensor, const StrategyEnd
                                                 const StrategyEnd &to, double trips) {
   if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >
       prices.timeLimit)
-    isHurried = true;
+    isApproximate = true;
   const ShardingList &sources = *from.shardings, &targets = *to.shardings;
   std::vector<double> distinct;
-  price(pricesOf(tensor), sources, targets, isHurried, distinct);
+  price(pricesOf(tensor), sources, targets, isApproximate, distinct);
   for (double &seconds : distinct)
     seconds *= trips;
   solver::EdgeTable table{
@@ -295,7 +295,7 @@ size_t StrategyProblem::ReshardPrices::placeOf(size_t number) {
 /// Appends the seconds of one reshard from each distinct source to each distinct target. Uses an
 /// approximate cost if the exact one is unknown and time has run out.
 void StrategyProblem::price(ReshardPrices &known, const ShardingList &from, const ShardingList &to,
-                            bool hurries, std::vector<double> &result) {
+                            bool approximates, std::vector<double> &result) {
   auto placesOf = [&](const ShardingList &list) {
     return llvm::map_to_vector(list.numbers, [&](size_t number) { return known.placeOf(number); });
   };
@@ -310,7 +310,7 @@ void StrategyProblem::price(ReshardPrices &known, const ShardingList &from, cons
   for (size_t s = 0; s < from.distinct.size(); ++s) {
     const TensorSharding &source = *from.distinct[s];
     std::vector<double> &exact = rowOf(known.exact, rows[s]);
-    std::vector<double> &own = hurries ? rowOf(known.hurried, rows[s]) : exact;
+    std::vector<double> &own = approximates ? rowOf(known.approximateRows, rows[s]) : exact;
     for (size_t t = 0; t < to.distinct.size(); ++t) {
       const TensorSharding &target = *to.distinct[t];
       size_t column = columns[t];
@@ -318,7 +318,7 @@ void StrategyProblem::price(ReshardPrices &known, const ShardingList &from, cons
       if (std::isnan(seconds)) {
         bool isSent = &source != &target && !hasSelection(source, target);
         seconds = own[column] =
-            isSent ? prices.ofReshard + known.table->seconds(source, target, hurries) : 0;
+            isSent ? prices.ofReshard + known.table->seconds(source, target, approximates) : 0;
       }
       result.push_back(seconds);
     }
@@ -328,7 +328,7 @@ void StrategyProblem::price(ReshardPrices &known, const ShardingList &from, cons
 double StrategyProblem::reshardSeconds(size_t tensor, const TensorSharding *from,
                                        const TensorSharding *to) {
   std::vector<double> seconds;
-  price(pricesOf(tensor), intern({from}), intern({to}), /*hurries=*/false, seconds);
+  price(pricesOf(tensor), intern({from}), intern({to}), /*approximates=*/false, seconds);
   return seconds.front();
 }
 

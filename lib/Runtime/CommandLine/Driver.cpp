@@ -306,7 +306,7 @@ private:
       std::string line = "step " + std::to_string(step + 1);
       auto &values = report.scalars.emplace_back();
       for (int64_t index : scalars) {
-        auto value = session->result(index, Executor::Readers::speaker);
+        auto value = session->result(index, Executor::Readers::reporter);
         if (!value)
           return value.status();
         if (!reportsResults)
@@ -339,7 +339,7 @@ private:
 
   Status collect() {
     for (size_t i = 0; i < program.results.size(); ++i) {
-      auto value = session->result(static_cast<int64_t>(i), Executor::Readers::speaker);
+      auto value = session->result(static_cast<int64_t>(i), Executor::Readers::reporter);
       if (!value)
         return value.status();
       if (!reportsResults)
@@ -356,12 +356,12 @@ private:
     report.backend = options.backend;
     report.collectives = session->executor().stats();
     if (options.backend == "mpi" || options.backend == "tcp")
-      TESSERA_RETURN_IF_ERROR(tellRoutes());
+      TESSERA_RETURN_IF_ERROR(reportRoutes());
     report.trace = session->executor().traceJson();
     return {};
   }
 
-  Status tellRoutes() {
+  Status reportRoutes() {
     auto all = routesOf(program);
     if (!all)
       return all.status();

@@ -131,8 +131,8 @@ Status GpuExecutor::openTransfers() {
     }
     auto made = std::make_unique<RemoteTransfer>(driver(), *options.engine, program(), *pair.first,
                                                  *pair.second);
-    int64_t rooms = buffers.isKnown ? std::max<int64_t>(1, buffers.messages[id]) : 0;
-    TESSERA_RETURN_IF_ERROR(made->open(options.devices, rooms));
+    int64_t numBuffers = buffers.isKnown ? std::max<int64_t>(1, buffers.messages[id]) : 0;
+    TESSERA_RETURN_IF_ERROR(made->open(options.devices, numBuffers));
     transfers[id] = std::move(made);
   }
   return {};

@@ -15,7 +15,7 @@ namespace tessera::runtime::gpu {
 namespace {
 
 /// By stream, the last operation that is known to be done.
-using Known = std::vector<int64_t>;
+using StreamClock = std::vector<int64_t>;
 
 /// An operation, by its index, and its stream.
 struct Issued {
@@ -27,7 +27,7 @@ class Orderer {
 public:
   Orderer(Segment &segment, int64_t numStreams)
       : operations(segment.operations), numStreams(numStreams),
-        now(numStreams, Known(numStreams, -1)) {}
+        now(numStreams, StreamClock(numStreams, -1)) {}
 
   int64_t run() {
     fork();
@@ -48,8 +48,8 @@ private:
 
   std::vector<Operation> &operations;
   int64_t numStreams;
-  std::vector<Known> now;                 ///< by stream
-  std::vector<Known> after;               ///< by operation, including itself
+  std::vector<StreamClock> now;           ///< by stream
+  std::vector<StreamClock> after;         ///< by operation, including itself
   std::vector<std::vector<int64_t>> deps; ///< by operation: those it waits for by events
   AccessMap<int64_t, Issued> touched;
 };
@@ -114,7 +114,7 @@ void Orderer::conflicts(const Access &access, int64_t index, std::vector<int64_t
 
 void Orderer::waitFor(int64_t index, const std::vector<int64_t> &found) {
   int64_t stream = operations[index].stream;
-  Known &known = now[stream];
+  StreamClock &known = now[stream];
   // The latest first: its known operations need no other wait.
   std::vector<int64_t> sorted(found);
   std::sort(sorted.rbegin(), sorted.rend());

@@ -33,26 +33,26 @@ RemoteTransfer::Side *RemoteTransfer::find(std::vector<Side> &sides, int64_t dev
   return it == sides.end() ? nullptr : &*it;
 }
 
-Status RemoteTransfer::addRoom(Side &side) {
-  Room room;
+Status RemoteTransfer::addStagingBuffer(Side &side) {
+  StagingBuffer buffer;
   auto memory = driver.allocate(side.device, side.stagingBytes);
   if (!memory)
     return memory.status();
-  room.staging = *memory;
-  for (Event *event : {&room.packed, &room.sent, &room.taken}) {
+  buffer.staging = *memory;
+  for (Event *event : {&buffer.packed, &buffer.sent, &buffer.taken}) {
     auto made = driver.createEvent(side.device);
     if (!made)
       return made.status();
     *event = *made;
   }
-  side.rooms.push_back(room);
+  side.buffers.push_back(buffer);
   return {};
 }
 
-Status RemoteTransfer::openSide(Side &side, const char *name, int64_t rooms) {
+Status RemoteTransfer::openSide(Side &side, const char *name, int64_t buffers) {
   side.isHere = true;
-  for (int64_t i = 0; i < rooms; ++i)
-    TESSERA_RETURN_IF_ERROR(addRoom(side));
+  for (int64_t i = 0; i < buffers; ++i)
+    TESSERA_RETURN_IF_ERROR(addStagingBuffer(side));
   auto stream = driver.createStream(side.device, std::string(name) + " of device " +
                                                      std::to_string(side.device));
   if (!stream)
@@ -65,8 +65,8 @@ Status RemoteTransfer::openSide(Side &side, const char *name, int64_t rooms) {
   return {};
 }
 
-Status RemoteTransfer::open(const std::vector<int64_t> &here, int64_t rooms) {
-  roomsAreKnown = rooms > 0;
+Status RemoteTransfer::open(const std::vector<int64_t> &here, int64_t buffers) {
+  hasKnownDepth = buffers > 0;
   auto made = engine.makeCommunicators({plan.members}, here, RankEngine::Calls::concurrent);
   if (!made)
     return made.status();
@@ -76,28 +76,28 @@ Status RemoteTransfer::open(const std::vector<int64_t> &here, int64_t rooms) {
   };
   for (Side &side : senders)
     if (isHere(side))
-      TESSERA_RETURN_IF_ERROR(openSide(side, "sends", std::max<int64_t>(rooms, 1)));
+      TESSERA_RETURN_IF_ERROR(openSide(side, "sends", std::max<int64_t>(buffers, 1)));
   for (Side &side : receivers)
     if (isHere(side))
       TESSERA_RETURN_IF_ERROR(openSide(side, "receives", 1));
   return {};
 }
 
-Expected<size_t> RemoteTransfer::chooseRoom(Side &side, Stream compute) {
+Expected<size_t> RemoteTransfer::chooseStagingBuffer(Side &side, Stream compute) {
   bool alsoReceives = find(receivers, side.device) != nullptr;
-  if (roomsAreKnown) {
-    size_t index = static_cast<size_t>(side.count) % side.rooms.size();
-    TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].sent));
+  if (hasKnownDepth) {
+    size_t index = static_cast<size_t>(side.count) % side.buffers.size();
+    TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.buffers[index].sent));
     if (alsoReceives)
-      TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].taken));
+      TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.buffers[index].taken));
     return index;
   }
-  for (size_t index = 0; index < side.rooms.size(); ++index) {
-    // The events of a room with a pending message to itself may not be recorded yet.
+  for (size_t index = 0; index < side.buffers.size(); ++index) {
+    // The events of a buffer with a pending message to itself may not be recorded yet.
     if (std::find(side.toSelf.begin(), side.toSelf.end(), index) != side.toSelf.end())
       continue;
     bool free = true;
-    for (Event event : {side.rooms[index].sent, side.rooms[index].taken}) {
+    for (Event event : {side.buffers[index].sent, side.buffers[index].taken}) {
       auto done = driver.isDone(event);
       if (!done)
         return done.status();
@@ -106,12 +106,12 @@ Expected<size_t> RemoteTransfer::chooseRoom(Side &side, Stream compute) {
     if (!free)
       continue;
     // They are done; the waits tell the hazard checker.
-    TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].sent));
-    TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.rooms[index].taken));
+    TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.buffers[index].sent));
+    TESSERA_RETURN_IF_ERROR(driver.wait(compute, side.buffers[index].taken));
     return index;
   }
-  TESSERA_RETURN_IF_ERROR(addRoom(side));
-  return side.rooms.size() - 1;
+  TESSERA_RETURN_IF_ERROR(addStagingBuffer(side));
+  return side.buffers.size() - 1;
 }
 
 Status RemoteTransfer::exchange(const Side &side, std::byte *staging, Issuer &issuer, bool sends) {
@@ -137,13 +137,13 @@ Expected<bool> RemoteTransfer::trySend(Issuer &issuer) {
   Stream compute = issuer.stream(0);
   // A message to itself must have been unpacked by an issued receive: before that the event has no
   // meaning.
-  size_t next = static_cast<size_t>(side.count) % side.rooms.size();
-  if (roomsAreKnown && std::count(side.toSelf.begin(), side.toSelf.end(), next) > 0)
+  size_t next = static_cast<size_t>(side.count) % side.buffers.size();
+  if (hasKnownDepth && std::count(side.toSelf.begin(), side.toSelf.end(), next) > 0)
     return false;
-  auto index = chooseRoom(side, compute);
+  auto index = chooseStagingBuffer(side, compute);
   if (!index)
     return index.status();
-  Room &room = side.rooms[*index];
+  StagingBuffer &buffer = side.buffers[*index];
   for (const TransferPlan::Box &box : plan.boxes)
     for (size_t i = 0; i < box.sent.size(); ++i) {
       const End &from = box.piece->sources[i];
@@ -155,15 +155,15 @@ Expected<bool> RemoteTransfer::trySend(Issuer &issuer) {
                   {},
                   1,
                   {issuer.slot(operand.src) + from.offset * plan.moves[box.operand].elementBytes()},
-                  {room.staging + box.sent[i]},
+                  {buffer.staging + box.sent[i]},
                   {}};
       TESSERA_RETURN_IF_ERROR(
           driver.move({compute, issuer.currentStep(), "pack", {}}, std::move(job)));
     }
-  TESSERA_RETURN_IF_ERROR(driver.record(room.packed, compute));
-  TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, room.packed));
-  TESSERA_RETURN_IF_ERROR(exchange(side, room.staging, issuer, true));
-  TESSERA_RETURN_IF_ERROR(driver.record(room.sent, side.stream));
+  TESSERA_RETURN_IF_ERROR(driver.record(buffer.packed, compute));
+  TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, buffer.packed));
+  TESSERA_RETURN_IF_ERROR(exchange(side, buffer.staging, issuer, true));
+  TESSERA_RETURN_IF_ERROR(driver.record(buffer.sent, side.stream));
   ++side.count;
   if (find(receivers, issuer.device))
     side.toSelf.push_back(*index);
@@ -175,8 +175,8 @@ Expected<bool> RemoteTransfer::tryReceive(Issuer &issuer) {
   Side *own = find(senders, issuer.device);
   if (own && own->toSelf.empty())
     return false; // it has not sent its part to itself
-  Room *given = own ? &own->rooms[own->toSelf.front()] : nullptr;
-  std::byte *staging = side.rooms.front().staging;
+  StagingBuffer *given = own ? &own->buffers[own->toSelf.front()] : nullptr;
+  std::byte *staging = side.buffers.front().staging;
   ++side.count;
   TESSERA_RETURN_IF_ERROR(driver.record(issuer.spareEvent(), issuer.stream(0)));
   TESSERA_RETURN_IF_ERROR(driver.wait(side.stream, issuer.spareEvent()));

@@ -22,7 +22,7 @@ class Issuer;
 class Transfer {
 public:
   virtual ~Transfer() = default;
-  /// False while its room holds an earlier message that has not been received.
+  /// False while its buffer holds an earlier message that has not been received.
   virtual Expected<bool> trySend(Issuer &issuer) = 0;
   /// False until the work that it waits for is issued.
   virtual Expected<bool> tryReceive(Issuer &issuer) = 0;

@@ -63,8 +63,8 @@ Status Job::watch(double seconds) {
       verdict = text;
       news.notify_one();
     };
-    auto started =
-        Watchdog::start(transport, conversation, calls, {seconds, false, Calls::anyhow, onVerdict});
+    auto started = Watchdog::start(transport, conversation, calls,
+                                   {seconds, false, Calls::concurrent, onVerdict});
     if (!started)
       return started.status();
     watchdog = std::move(*started);

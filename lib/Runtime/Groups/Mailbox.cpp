@@ -14,7 +14,7 @@ namespace tessera::runtime {
 
 ReceiveWork::ReceiveWork(std::shared_ptr<Mailbox> mailbox, int64_t peer, int64_t tag,
                          std::byte *data, int64_t bytes, std::string type, Deadline deadline,
-                         Then then)
+                         Completion then)
     : Work("receive of " + type + " from " +
                (peer < 0 ? std::string("any rank") : "rank " + std::to_string(peer)),
            deadline),
@@ -122,7 +122,7 @@ WorkPtr Mailbox::send(int64_t peer, int64_t tag, const std::byte *data, int64_t 
 
 std::shared_ptr<ReceiveWork> Mailbox::receive(int64_t peer, int64_t tag, std::byte *data,
                                               int64_t bytes, const std::string &type,
-                                              Deadline deadline, ReceiveWork::Then then) {
+                                              Deadline deadline, ReceiveWork::Completion then) {
   auto work = std::make_shared<ReceiveWork>(shared_from_this(), peer, tag, data, bytes, type,
                                             deadline, std::move(then));
   if (Status status = checkPeer(peer, tag, true); !status.ok())

@@ -21,9 +21,9 @@ class Mailbox;
 class ReceiveWork final : public Work {
 public:
   /// `then` runs after the message has arrived, in the job's thread.
-  using Then = std::function<Status()>;
+  using Completion = std::function<Status()>;
   ReceiveWork(std::shared_ptr<Mailbox> mailbox, int64_t peer, int64_t tag, std::byte *data,
-              int64_t bytes, std::string type, Deadline deadline, Then then);
+              int64_t bytes, std::string type, Deadline deadline, Completion then);
   Expected<bool> advance() override;
   std::string awaited() const override;
 
@@ -36,7 +36,7 @@ private:
   std::byte *const data;
   const int64_t bytes;
   const std::string type;
-  const Then then;
+  const Completion then;
   bool isKnown = false;  ///< to the mailbox
   int64_t sequence = -1; ///< in the record, or -1
   std::optional<Status> result;
@@ -55,7 +55,7 @@ public:
                const std::string &type, Deadline deadline, std::shared_ptr<void> keeps = nullptr);
   std::shared_ptr<ReceiveWork> receive(int64_t peer, int64_t tag, std::byte *data, int64_t bytes,
                                        const std::string &type, Deadline deadline,
-                                       ReceiveWork::Then then = nullptr);
+                                       ReceiveWork::Completion then = nullptr);
 
 private:
   friend class ReceiveWork;
@@ -64,7 +64,7 @@ private:
     int64_t tag = 0, bytes = 0;
     char type[112] = {}; ///< "16 f32"
   };
-  struct Kept {
+  struct UnexpectedMessage {
     int64_t from;
     Head head;
     std::vector<std::byte> data;
@@ -95,7 +95,7 @@ private:
   const std::vector<int64_t> members;
   const std::string group;
   std::list<ReceiveWork *> awaiting; ///< in the order of their calls
-  std::list<Kept> kept;
+  std::list<UnexpectedMessage> kept;
   std::vector<Incoming> incoming; ///< by place
 };
 

@@ -18,39 +18,39 @@
 namespace tessera::runtime {
 
 namespace {
-/// Threads of this process that meet under a name. The first one creates all transports.
+/// Rendezvous of threads of this process under a name. The first thread creates all transports.
 struct Meeting {
   std::vector<std::unique_ptr<Transport>> transports;
-  std::vector<bool> hasCome;
+  std::vector<bool> hasArrived;
   int64_t arrived = 0;
 };
-std::mutex meetingMutex;
-std::condition_variable someoneCame;
+std::mutex rendezvousMutex;
+std::condition_variable memberArrived;
 std::map<std::string, std::shared_ptr<Meeting>> meetings;
 } // namespace
 
 static Expected<std::unique_ptr<Transport>> openThreads(const JobOptions &options) {
   auto [rank, size, local] = options.rank;
-  std::unique_lock lock(meetingMutex);
+  std::unique_lock lock(rendezvousMutex);
   std::shared_ptr<Meeting> &named = meetings[options.place.address];
   if (!named) {
     named = std::make_shared<Meeting>();
     named->transports = makeThreadTransports(size);
-    named->hasCome.resize(static_cast<size_t>(size));
+    named->hasArrived.resize(static_cast<size_t>(size));
   }
   std::shared_ptr<Meeting> meeting = named;
-  if (static_cast<int64_t>(meeting->hasCome.size()) != size)
+  if (static_cast<int64_t>(meeting->hasArrived.size()) != size)
     return Status::error("rank " + std::to_string(rank) + " expects " + std::to_string(size) +
-                         " ranks, others of the job " + std::to_string(meeting->hasCome.size()));
-  if (meeting->hasCome[rank])
+                         " ranks, others of the job " + std::to_string(meeting->hasArrived.size()));
+  if (meeting->hasArrived[rank])
     return Status::error("rank " + std::to_string(rank) + " of " + std::to_string(size) +
                          " has already joined");
-  meeting->hasCome[rank] = true;
+  meeting->hasArrived[rank] = true;
   if (++meeting->arrived == size)
     meetings.erase(options.place.address); // the name can be reused
-  someoneCame.notify_all();
-  bool haveAllCome = someoneCame.wait_until(lock, after(options.timeout),
-                                            [&] { return meeting->arrived == size; });
+  memberArrived.notify_all();
+  bool haveAllCome = memberArrived.wait_until(lock, after(options.timeout),
+                                              [&] { return meeting->arrived == size; });
   if (haveAllCome)
     return std::move(meeting->transports[rank]);
   auto there = meetings.find(options.place.address);
@@ -58,7 +58,7 @@ static Expected<std::unique_ptr<Transport>> openThreads(const JobOptions &option
     meetings.erase(there);
   std::string absent;
   for (int64_t other = 0; other < size; ++other)
-    if (!meeting->hasCome[other])
+    if (!meeting->hasArrived[other])
       absent += (absent.empty() ? "" : ", ") + std::to_string(other);
   return Status::error("waited " + std::to_string(static_cast<int>(options.timeout)) +
                        " s for ranks " + absent + " of " + std::to_string(size));

@@ -81,7 +81,7 @@ Expected<std::unique_ptr<Executor>> openMpi(std::shared_ptr<const Artifact> arti
   if (!transport)
     return transport.status();
   if (Status fits = checkWorld(artifact->program, (*transport)->size(), kStartMpi); !fits.ok())
-    return (*transport)->rank() == 0 ? fits : fits.saidElsewhere();
+    return (*transport)->rank() == 0 ? fits : fits.asReportedElsewhere();
   return asExecutor(openOver(std::move(*transport), std::move(artifact), options, *seconds));
 }
 
@@ -99,7 +99,7 @@ static Expected<std::unique_ptr<Executor>> openDevices(const LaunchedRank &proce
         (needed % each == 0 ? "; start " + std::to_string(needed / each) + " (" + kStart +
                                   std::to_string(needed / each) + ")"
                             : ""));
-    return process.rank == 0 ? status : status.saidElsewhere();
+    return process.rank == 0 ? status : status.asReportedElsewhere();
   }
   std::vector<std::unique_ptr<ProcessExecutor>> devices(static_cast<size_t>(each));
   Status opened = DevicesExecutor::onAll(devices.size(), [&](size_t i) -> Status {
@@ -129,7 +129,7 @@ Expected<std::unique_ptr<Executor>> openTcp(std::shared_ptr<const Artifact> arti
   // Decided before the rendezvous. Fewer devices than the program has are those per process.
   bool hasSeveral = options.devices > 1 && options.devices < artifact->program.numDevices();
   if (Status fits = checkWorld(artifact->program, rank->size, kStart); !fits.ok() && !hasSeveral)
-    return rank->rank == 0 ? fits : fits.saidElsewhere();
+    return rank->rank == 0 ? fits : fits.asReportedElsewhere();
   MeetingPlace place;
   if (rank->size > 1 || hasSeveral) {
     auto found = MeetingPlace::fromEnvironment();

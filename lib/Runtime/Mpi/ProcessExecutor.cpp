@@ -46,7 +46,7 @@ Status ProcessExecutor::open() {
                                    " runs another program, " + (*prints)[rank] + ", than " +
                                    conversation.rankText(0) + ", " + prints->front() +
                                    "; give all ranks the same artifact");
-      return reportsResults() ? other : other.saidElsewhere();
+      return reportsResults() ? other : other.asReportedElsewhere();
     }
   engine = std::make_unique<HostEngine>(*transport, *this);
   for (const Part &part : program().parts)

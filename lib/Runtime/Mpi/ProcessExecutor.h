@@ -108,7 +108,7 @@ public:
   /// Starts an execution: queues its actions in its lane.
   Status begin(ProcessPart &part, ProcessCollective &collective);
   Transport &messages() { return *transport; }
-  ControlChannel &talk() { return conversation; }
+  ControlChannel &controlChannel() { return conversation; }
 
   const std::shared_ptr<const Artifact> artifact;
   std::map<int64_t, std::unique_ptr<ProcessTransfer>> transfers; ///< by id

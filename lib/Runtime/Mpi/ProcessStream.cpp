@@ -83,7 +83,7 @@ std::string ProcessStream::describeWait() const {
     awaited = loaded.lanes[each.lane].awaited();
   }
   for (size_t i = 0; i < awaited.size() && i < kListed; ++i)
-    text += (i ? ", " : " for ") + executor.talk().rankText(awaited[i]);
+    text += (i ? ", " : " for ") + executor.controlChannel().rankText(awaited[i]);
   if (awaited.size() > kListed)
     text += " and " + std::to_string(awaited.size() - kListed) + " more";
   return text;

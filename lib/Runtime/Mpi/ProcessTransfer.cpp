@@ -58,15 +58,15 @@ Status ProcessTransfer::open(RankEngine &with) {
   return {};
 }
 
-Expected<ProcessTransfer::Room *> ProcessTransfer::freeRoom() {
-  for (Room &room : rooms) {
-    auto went = room.lane.advance();
+Expected<ProcessTransfer::StagingBuffer *> ProcessTransfer::freeBuffer() {
+  for (StagingBuffer &buffer : buffers) {
+    auto went = buffer.lane.advance();
     if (!went)
       return went.status();
-    if (room.lane.idle() && !room.held)
-      return &room;
+    if (buffer.lane.idle() && !buffer.held)
+      return &buffer;
   }
-  return &rooms.emplace_back(device, sendBytes);
+  return &buffers.emplace_back(device, sendBytes);
 }
 
 Status ProcessTransfer::exchange(Lane &lane, std::byte *staging, bool sends) {
@@ -81,15 +81,14 @@ Status ProcessTransfer::exchange(Lane &lane, std::byte *staging, bool sends) {
   if (messages.empty())
     return {};
   const Step &step = sends ? sendStep : recvStep;
-  TESSERA_RETURN_IF_ERROR(
-      engine->exchange({lane.stream(), &step, sends ? "send" : "recv", {}}, communicator,
-                       plan.rankOf(device), std::move(messages)));
+  TESSERA_RETURN_IF_ERROR(engine->exchange({lane.stream(), &step, sends ? "send" : "recv", {}},
+                                           communicator, plan.rankOf(device), std::move(messages)));
   // Posted now: the n-th send meets the n-th receive.
   auto went = lane.advance();
   return went ? Status() : went.status();
 }
 
-void ProcessTransfer::pack(Room &room) const {
+void ProcessTransfer::pack(StagingBuffer &buffer) const {
   for (const TransferPlan::Box &box : plan.boxes)
     for (size_t i = 0; i < box.sent.size(); ++i) {
       const End &from = box.piece->sources[i];
@@ -101,25 +100,25 @@ void ProcessTransfer::pack(Room &room) const {
                   {},
                   1,
                   {sendSlots[operand.src] + from.offset * plan.moves[box.operand].elementBytes()},
-                  {room.staging.data() + box.sent[i]},
+                  {buffer.staging.data() + box.sent[i]},
                   {}});
     }
 }
 
 Status ProcessTransfer::send() {
-  auto room = freeRoom();
-  if (!room)
-    return room.status();
-  pack(**room);
+  auto buffer = freeBuffer();
+  if (!buffer)
+    return buffer.status();
+  pack(**buffer);
   ++sent;
   if (isReceiver) {
-    (*room)->held = true;
-    toSelf.push_back(*room);
+    (*buffer)->held = true;
+    toSelf.push_back(*buffer);
   }
-  return exchange((*room)->lane, (*room)->staging.data(), true);
+  return exchange((*buffer)->lane, (*buffer)->staging.data(), true);
 }
 
-void ProcessTransfer::unpack(const Room *own) {
+void ProcessTransfer::unpack(const StagingBuffer *own) {
   for (const TransferPlan::Box &box : plan.boxes) {
     const End &to = box.piece->targets.front();
     if (to.device != device)
@@ -151,7 +150,7 @@ Expected<bool> ProcessTransfer::tryReceive() {
     return went.status();
   if (!incomingLane.idle() || (isSender && toSelf.empty()))
     return false;
-  Room *own = isSender ? toSelf.front() : nullptr;
+  StagingBuffer *own = isSender ? toSelf.front() : nullptr;
   unpack(own);
   if (own) {
     own->held = false;
@@ -164,8 +163,8 @@ Expected<bool> ProcessTransfer::tryReceive() {
 
 Expected<bool> ProcessTransfer::progress() {
   bool any = false;
-  for (Room &room : rooms) {
-    auto went = room.lane.advance();
+  for (StagingBuffer &buffer : buffers) {
+    auto went = buffer.lane.advance();
     if (!went)
       return went.status();
     any |= *went;
@@ -177,9 +176,9 @@ Expected<bool> ProcessTransfer::progress() {
 }
 
 bool ProcessTransfer::isIdle() const {
-  return incomingLane.idle() && std::all_of(rooms.begin(), rooms.end(), [](const Room &room) {
-           return room.lane.idle();
-         });
+  return incomingLane.idle() &&
+         std::all_of(buffers.begin(), buffers.end(),
+                     [](const StagingBuffer &buffer) { return buffer.lane.idle(); });
 }
 
 } // namespace tessera::runtime

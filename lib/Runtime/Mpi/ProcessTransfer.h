@@ -17,9 +17,9 @@
 
 namespace tessera::runtime {
 
-/// A send step and its recv step on one device. A send packs the data for others into a buffer (a
-/// room) and continues; a room is free when its messages have been sent, and rooms are added as
-/// needed, so a sender never waits.
+/// A send step and its recv step on one device. A send packs the data for others into a
+/// buffer and continues; a buffer is free when its messages have been sent, and buffers are added
+/// as needed, so a sender never waits.
 class ProcessTransfer {
 public:
   /// Slots of the device by index, empty if it is not in the part.
@@ -47,18 +47,18 @@ public:
   int64_t receivedBytes() const { return received * plan.receivedBytes[device]; }
 
 private:
-  struct Room { ///< of a message in flight
-    Room(int64_t device, int64_t bytes)
+  struct StagingBuffer { ///< of a message in flight
+    StagingBuffer(int64_t device, int64_t bytes)
         : staging(static_cast<size_t>(bytes)), claim(device, nullptr, bytes) {}
     Bytes staging;
     MemoryClaim claim; ///< of `staging`
     Lane lane;
     bool held = false; ///< holds a part for the device itself
   };
-  Expected<Room *> freeRoom();
+  Expected<StagingBuffer *> freeBuffer();
   Status exchange(Lane &lane, std::byte *staging, bool sends);
-  void pack(Room &room) const;
-  void unpack(const Room *own);
+  void pack(StagingBuffer &buffer) const;
+  void unpack(const StagingBuffer *own);
 
   const Step &sendStep, &recvStep;
   const TransferStep &sending, &receiving;
@@ -68,8 +68,8 @@ private:
   RankEngine *engine = nullptr;
   int64_t communicator = -1;
   int64_t sendBytes = 0, receiveBytes = 0; ///< of staging
-  std::deque<Room> rooms;
-  std::deque<Room *> toSelf; ///< filled, oldest first
+  std::deque<StagingBuffer> buffers;
+  std::deque<StagingBuffer *> toSelf; ///< filled, oldest first
   Bytes incoming;
   std::optional<MemoryClaim> incomingClaim;
   Lane incomingLane;

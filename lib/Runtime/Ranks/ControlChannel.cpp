@@ -156,7 +156,7 @@ Status ControlChannel::agree(const Status &mine, const std::string &what) {
       Status status = Status::error((*said)[other]);
       if (!allAlike)
         status = status.in(rankText(static_cast<int64_t>(other)));
-      return transport.rank() == 0 ? status : status.saidElsewhere();
+      return transport.rank() == 0 ? status : status.asReportedElsewhere();
     }
   return {};
 }

@@ -152,7 +152,7 @@ void Hosts::reduceScatter(const std::vector<Block> &blocks) {
 }
 
 void Hosts::broadcast(Block all) {
-  int64_t speaker = leader(hostOf[b.rank]), root = b.request.root;
+  int64_t hostLeader = leader(hostOf[b.rank]), root = b.request.root;
   b.round();
   if (b.rank == root)
     b.copy(input(all), output(all));
@@ -163,18 +163,18 @@ void Hosts::broadcast(Block all) {
       b.receive(root, output(all));
   b.round();
   for (int64_t peer : here())
-    if (b.rank == speaker && peer != speaker)
+    if (b.rank == hostLeader && peer != hostLeader)
       b.send(peer, output(all));
-    else if (b.rank != speaker && peer == speaker)
-      b.receive(speaker, output(all));
+    else if (b.rank != hostLeader && peer == hostLeader)
+      b.receive(hostLeader, output(all));
 }
 
 void Hosts::reduce(Block all) {
-  int64_t speaker = leader(hostOf[b.rank]), root = b.request.root;
+  int64_t hostLeader = leader(hostOf[b.rank]), root = b.request.root;
   Slice sum;
   b.round();
-  if (b.rank != speaker) {
-    b.send(speaker, input(all));
+  if (b.rank != hostLeader) {
+    b.send(hostLeader, input(all));
   } else {
     std::vector<Slice> sources;
     for (int64_t peer : here()) {
@@ -194,7 +194,7 @@ void Hosts::reduce(Block all) {
         b.receive(leader(host), sources.back());
     }
     b.combine(std::move(sources), output(all), true);
-  } else if (b.rank == speaker) {
+  } else if (b.rank == hostLeader) {
     b.send(root, sum);
   }
 }

@@ -73,7 +73,7 @@ private:
   /// Executes the actor's current step if possible; it continues at `next`.
   bool perform(PartState &actor, size_t &next);
   /// Adds a buffer for the first blocked sender; false if there is none.
-  bool addRoom();
+  bool addBuffer();
   Status stuck() const;
 
   std::vector<PartState> actors;
@@ -139,7 +139,7 @@ bool TransferSimulation::advance(PartState &actor) {
   return went;
 }
 
-bool TransferSimulation::addRoom() {
+bool TransferSimulation::addBuffer() {
   for (PartState &actor : actors) {
     if (actor.place >= actor.code->instructions.size())
       continue;
@@ -171,7 +171,7 @@ Expected<MessageBuffers> TransferSimulation::run() {
     finished = true;
     for (const PartState &actor : actors)
       finished &= actor.place >= actor.code->instructions.size();
-    if (known && !went && !finished && !addRoom())
+    if (known && !went && !finished && !addBuffer())
       return stuck();
   }
   MessageBuffers buffers;

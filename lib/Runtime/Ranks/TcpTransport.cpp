@@ -49,7 +49,7 @@ struct Sending {
   int64_t sent; ///< bytes of both
 };
 /// A message that arrived before its receive, or is announced.
-struct Early {
+struct UnexpectedMessage {
   std::vector<std::byte> data;
   int64_t bytes = 0;
   int32_t announced = -1; ///< its number; -1: it has arrived
@@ -117,7 +117,7 @@ private:
   void push(Peer &peer, const Sending &sending);
   void tell(int64_t rank, Kind kind, int64_t bytes, int32_t number);
   void take(int64_t from, int64_t bytes);
-  void accept(int64_t from, const Early &announced, const Receiving &receiving);
+  void accept(int64_t from, const UnexpectedMessage &announced, const Receiving &receiving);
   void fail(int64_t rank, const std::string &why);
   void mismatch(State &state, int64_t from, int64_t sent, int64_t received) const;
 
@@ -125,7 +125,7 @@ private:
   const std::vector<std::string> hosts;
   std::deque<Peer> peers; ///< by rank; this one has no socket
   std::map<Key, std::deque<Receiving>> receives;
-  std::map<Key, std::deque<Early>> early;
+  std::map<Key, std::deque<UnexpectedMessage>> early;
   std::map<std::vector<int64_t>, int64_t> opened;
   std::unordered_map<Request, State> underWay;
   Request last = 0;
@@ -183,7 +183,7 @@ Expected<Transport::Request> TcpTransport::receive(int64_t channel, int64_t rank
     receives[{channel, rank}].push_back({request, data, bytes});
     return request;
   }
-  Early first = std::move(kept->second.front());
+  UnexpectedMessage first = std::move(kept->second.front());
   kept->second.pop_front();
   if (kept->second.empty())
     early.erase(kept);
@@ -216,7 +216,8 @@ void TcpTransport::take(int64_t from, int64_t bytes) {
 }
 
 /// Grants an announced message whose receive is posted.
-void TcpTransport::accept(int64_t from, const Early &announced, const Receiving &receiving) {
+void TcpTransport::accept(int64_t from, const UnexpectedMessage &announced,
+                          const Receiving &receiving) {
   Receiving target = receiving;
   if (announced.bytes != receiving.bytes) {
     mismatch(underWay.at(receiving.request), from, announced.bytes, receiving.bytes);
@@ -367,7 +368,7 @@ void TcpTransport::finish(int64_t from) {
       underWay.at(request).isDone = true;
     return;
   case Kind::announce: {
-    Early announced{{}, peer.head.bytes, peer.head.number};
+    UnexpectedMessage announced{{}, peer.head.bytes, peer.head.number};
     if (std::optional<Receiving> receiving = takeReceive(from))
       accept(from, announced, *receiving);
     else

@@ -67,10 +67,10 @@ struct Judge {
       const RankReport &rank = ranks[member];
       auto calls = rank.state.issued.find(state.call->stream);
       bool hasCalled = calls != rank.state.issued.end() && calls->second > state.place;
-      bool leftIt = rank.hasLeft && rank.state.isOpen && rank.state.call &&
-                    rank.state.call->stream == state.call->stream &&
-                    rank.state.place <= state.place;
-      if (isDead(rank) ? !hasCalled || leftIt || rank.isGone : isSilent(rank) || !hasCalled)
+      bool leftDuringCall = rank.hasLeft && rank.state.isOpen && rank.state.call &&
+                            rank.state.call->stream == state.call->stream &&
+                            rank.state.place <= state.place;
+      if (isDead(rank) ? !hasCalled || leftDuringCall || rank.isGone : isSilent(rank) || !hasCalled)
         result.insert(member);
     }
     return result;
@@ -241,8 +241,8 @@ std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, doubl
   return Judge{ranks, deadline, calls}.text();
 }
 
-std::optional<LateCall> lateIn(const std::vector<RankReport> &ranks, double seconds) {
-  Judge judge{ranks, seconds, Calls::anyhow};
+std::optional<LateCall> findLateCall(const std::vector<RankReport> &ranks, double seconds) {
+  Judge judge{ranks, seconds, Calls::concurrent};
   for (const RankReport &rank : ranks)
     if (judge.waits(rank, seconds) && !rank.state.call->isReceive)
       if (auto text = judge.text())

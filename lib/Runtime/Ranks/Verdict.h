@@ -22,10 +22,10 @@ struct RankReport {
   RankState state;
 };
 
-/// How ranks call.
+/// The order in which a rank may issue calls.
 enum class Calls {
-  anyhow,   ///< a waiting rank may issue other calls, from other threads
-  blocking, ///< a rank that waits in its only open call issues none until that has ended
+  concurrent, ///< a waiting rank may issue other calls, from other threads
+  blocking,   ///< a rank that waits in its only open call issues none until that has ended
 };
 
 /// Why the job cannot continue: a rank is lost; one waits for a rank that has left; ranks deadlock,
@@ -33,7 +33,7 @@ enum class Calls {
 /// message names the missing ranks, their positions, and the call in which others wait. Nothing
 /// without such a problem.
 std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, double deadline,
-                                     Calls calls = Calls::anyhow);
+                                     Calls calls = Calls::concurrent);
 
 /// A lack of progress in a job that may yet continue: a rank has waited in a call for `seconds`. A
 /// live rank that has not called may be computing, so this is only a warning. `call` is the key of
@@ -41,7 +41,7 @@ std::optional<std::string> verdictOf(const std::vector<RankReport> &ranks, doubl
 struct LateCall {
   std::string text, call;
 };
-std::optional<LateCall> lateIn(const std::vector<RankReport> &ranks, double seconds);
+std::optional<LateCall> findLateCall(const std::vector<RankReport> &ranks, double seconds);
 
 /// "rank 0 (gpu01) has ended", "… is stopped: it sends no reports".
 std::string lostRankText(int64_t rank, const std::string &host);

@@ -90,15 +90,15 @@ static std::optional<RankState> stateIn(const std::string &text, int64_t ranks) 
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct Living {
+struct WatchdogRegistry {
   std::mutex mutex;
   std::vector<Watchdog *> watchdogs;
   std::chrono::steady_clock::time_point settled; ///< of the last verdict
 };
 } // namespace
 
-static Living &living() {
-  static auto *instance = new Living; // never destroyed: used at exit
+static WatchdogRegistry &watchdogRegistry() {
+  static auto *instance = new WatchdogRegistry; // never destroyed: used at exit
   return *instance;
 }
 
@@ -108,10 +108,10 @@ constexpr std::chrono::milliseconds kSettling(300);
 
 /// A process that exits has left the job; a killed one does not run this.
 static void leaveAll() {
-  std::lock_guard lock(living().mutex);
-  for (Watchdog *each : living().watchdogs)
+  std::lock_guard lock(watchdogRegistry().mutex);
+  for (Watchdog *each : watchdogRegistry().watchdogs)
     each->leave();
-  std::this_thread::sleep_until(living().settled);
+  std::this_thread::sleep_until(watchdogRegistry().settled);
 }
 
 static std::atomic<int> dumpsAsked = 0;
@@ -213,26 +213,27 @@ Status Watchdog::connect(Transport &transport, ControlChannel &conversation, boo
   }
   if (processes.size() == 1 || secret.empty())
     return {};
-  bool hasMet = false;
+  bool isConnected = false;
   if (self == 0) {
-    hasMet = accept(listener, secret);
+    isConnected = accept(listener, secret);
   } else {
     Greeting greeting{self, proofOf(secret, self)};
     Deadline deadline = after(kMeetSeconds * 0.8);
-    std::vector<std::string> mineToo = isOneHost ? std::vector<std::string>() : ownAddresses();
-    for (size_t i = 0; i < places.size() && !hasMet && millisecondsTo(deadline) > 0; ++i) {
+    std::vector<std::string> localAddresses =
+        isOneHost ? std::vector<std::string>() : ownAddresses();
+    for (size_t i = 0; i < places.size() && !isConnected && millisecondsTo(deadline) > 0; ++i) {
       // Hosts may have equal local addresses, for instance of bridges.
-      if (hosts[self] != hosts[0] &&
-          std::find(mineToo.begin(), mineToo.end(), places[i]) != mineToo.end())
+      if (hosts[self] != hosts[0] && std::find(localAddresses.begin(), localAddresses.end(),
+                                               places[i]) != localAddresses.end())
         continue;
       Connecting reached = connectOnce(places[i], port, reach, kConnectSeconds);
-      hasMet = reached.socket.isOpen() &&
-               reached.socket.sendAll(&greeting, sizeof(greeting), after(kConnectSeconds));
-      if (hasMet)
+      isConnected = reached.socket.isOpen() &&
+                    reached.socket.sendAll(&greeting, sizeof(greeting), after(kConnectSeconds));
+      if (isConnected)
         peers[0].socket = std::move(reached.socket);
     }
   }
-  auto met = conversation.allGather(hasMet ? "yes" : "no", "to load the program");
+  auto met = conversation.allGather(isConnected ? "yes" : "no", "to load the program");
   if (!met)
     return met.status();
   isThere = std::all_of(met->begin(), met->end(),
@@ -267,8 +268,8 @@ Expected<std::unique_ptr<Watchdog>> Watchdog::start(Transport &transport,
   {
     static const int once = std::atexit(leaveAll);
     (void)once;
-    std::lock_guard lock(living().mutex);
-    living().watchdogs.push_back(made.get());
+    std::lock_guard lock(watchdogRegistry().mutex);
+    watchdogRegistry().watchdogs.push_back(made.get());
   }
   made->thread = std::thread([watchdog = made.get()] { watchdog->run(); });
   return made;
@@ -276,8 +277,8 @@ Expected<std::unique_ptr<Watchdog>> Watchdog::start(Transport &transport,
 
 Watchdog::~Watchdog() {
   {
-    std::lock_guard lock(living().mutex);
-    std::erase(living().watchdogs, this);
+    std::lock_guard lock(watchdogRegistry().mutex);
+    std::erase(watchdogRegistry().watchdogs, this);
   }
   if (thread.joinable()) {
     isStopping = true;
@@ -314,19 +315,19 @@ void Watchdog::reportDeparture() {
 Status Watchdog::verdict() const {
   std::lock_guard lock(mutex);
   isSeen = isOver.load();
-  return said.empty() ? Status() : Status::error(said);
+  return verdictText.empty() ? Status() : Status::error(verdictText);
 }
 
 Status Watchdog::explain(const Status &mine) {
   std::unique_lock lock(mutex);
-  if (said.empty()) {
+  if (verdictText.empty()) {
     failure = mine.message();
     (void)!::write(wake[1], "", 1);
     decided.wait_for(lock, std::chrono::duration<double>(kExplainSeconds),
-                     [&] { return !said.empty(); });
+                     [&] { return !verdictText.empty(); });
   }
   isSeen = true;
-  return said.empty() ? mine : Status::error(said);
+  return verdictText.empty() ? mine : Status::error(verdictText);
 }
 
 //===----------------------------------------------------------------------===//
@@ -407,14 +408,14 @@ void Watchdog::decide(const std::string &text) {
     return;
   {
     std::lock_guard lock(mutex);
-    said = text;
+    verdictText = text;
     decidedAt = std::chrono::steady_clock::now();
     isOver = true;
   }
   decided.notify_all();
   {
-    std::lock_guard lock(living().mutex);
-    living().settled = std::chrono::steady_clock::now() + kSettling;
+    std::lock_guard lock(watchdogRegistry().mutex);
+    watchdogRegistry().settled = std::chrono::steady_clock::now() + kSettling;
   }
   for (size_t other = 1; self == 0 && other < peers.size(); ++other)
     send(peers[other], kVerdict, text);
@@ -445,7 +446,7 @@ void Watchdog::warn(Time now) {
   const double seconds = options.deadline / 4;
   if (seconds < kLeastWarning)
     return;
-  auto late = lateIn(reports(now), seconds);
+  auto late = findLateCall(reports(now), seconds);
   if (!late || late->call == warned)
     return;
   warned = late->call;
@@ -456,7 +457,7 @@ void Watchdog::warn(Time now) {
 
 /// Rank 0 has left properly: this rank may wait for it. The state of the others is unknown; assumes
 /// that they have made the same calls.
-void Watchdog::judgeLeftRoot() {
+void Watchdog::checkDepartedRoot() {
   RankState others = peers[self].state;
   others.isWaiting = false;
   std::vector<RankReport> reports;
@@ -470,10 +471,10 @@ void Watchdog::judgeLeftRoot() {
 }
 
 /// Each rank judges rank 0, whose reports all receive.
-void Watchdog::judgeRoot(Time now, double deadline) {
+void Watchdog::checkRoot(Time now, double deadline) {
   const Peer &root = peers[0], &mine = peers[self];
   if (root.hasLeft)
-    return judgeLeftRoot();
+    return checkDepartedRoot();
   double silent = secondsFrom(root.heard, now), stalled = secondsFrom(mine.changed, now);
   if (root.hasEnded)
     decide(lostRankText(0, hosts[0]));
@@ -498,7 +499,7 @@ void Watchdog::tick(Time now) {
   }
   if (!failed.empty() && !isOver) {
     if (self != 0) {
-      judgeRoot(now, options.deadline * 0.8);
+      checkRoot(now, options.deadline * 0.8);
       if (!isOver)
         send(peers[0], kFailure, failed);
     } else if (self == 0) {
@@ -509,7 +510,7 @@ void Watchdog::tick(Time now) {
   }
   if (isOver) {
     if (options.endsProcess && !isSeen && now - decidedAt >= kGrace) {
-      std::fprintf(stderr, "tessera: error: %s\n", said.c_str());
+      std::fprintf(stderr, "tessera: error: %s\n", verdictText.c_str());
       std::fflush(stderr);
       ::_exit(1);
     }
@@ -518,7 +519,7 @@ void Watchdog::tick(Time now) {
     if (!isOver)
       warn(now);
   } else {
-    judgeRoot(now, options.deadline);
+    checkRoot(now, options.deadline);
   }
 }
 
@@ -540,8 +541,8 @@ void Watchdog::run() {
       }
     int ready = ::poll(polled.data(), polled.size(), std::max(millisecondsTo(next), 1));
     now = std::chrono::steady_clock::now();
-    bool isStill = now - next > std::chrono::seconds(1);
-    if (isStill) // this process was stopped itself, so its reports are old
+    bool wasSuspended = now - next > std::chrono::seconds(1);
+    if (wasSuspended) // this process was stopped itself, so its reports are old
       for (Peer &peer : peers)
         peer.heard = peer.changed = now;
     bool isAsked = ready > 0 && polled[0].revents != 0, hasEnded = false;

@@ -28,7 +28,7 @@ struct WatchdogOptions {
   /// Whether a rank that does not react to the verdict after a moment, because it computes or is
   /// inside a library, prints it and ends.
   bool endsProcess = false;
-  Calls calls = Calls::anyhow;
+  Calls calls = Calls::concurrent;
   std::function<void(const std::string &)> onVerdict = {}; ///< in the watchdog's thread
 };
 
@@ -70,8 +70,8 @@ private:
   std::vector<RankReport> reports(Time now) const;
   void judge(Time now, double deadline);
   void warn(Time now);
-  void judgeRoot(Time now, double deadline);
-  void judgeLeftRoot();
+  void checkRoot(Time now, double deadline);
+  void checkDepartedRoot();
   void reportDeparture();
   void decide(const std::string &text);
   void send(Peer &peer, char kind, const std::string &text);
@@ -87,9 +87,9 @@ private:
   mutable std::atomic<bool> isSeen = false; ///< the verdict
   mutable std::mutex mutex;
   std::condition_variable decided;
-  std::string said;    ///< the verdict
-  std::string failure; ///< of this rank, to be sent
-  std::string warned;  ///< the call of the last warning
+  std::string verdictText; ///< the verdict
+  std::string failure;     ///< of this rank, to be sent
+  std::string warned;      ///< the call of the last warning
   Time decidedAt;
   std::thread thread;
 };

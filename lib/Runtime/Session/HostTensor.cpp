@@ -336,14 +336,14 @@ std::vector<bool> HostMove::State::needed() const {
 Status HostMove::State::read(Executor &executor, HostTensor &value,
                              Executor::Readers readers) const {
   if (everywhere) {
-    if (readers == Executor::Readers::speaker && !executor.reportsResults())
+    if (readers == Executor::Readers::reporter && !executor.reportsResults())
       return {};
     for (int64_t position : positions)
       if (executor.holds(home.part, position))
         return executor.readHeld(home.part, position, home.slot, value.data.data(), bytes);
   }
   if (ownIsWhole) {
-    if (readers == Executor::Readers::speaker && !executor.reportsResults())
+    if (readers == Executor::Readers::reporter && !executor.reportsResults())
       return {};
     return readOwn(executor, value.data.data());
   }
@@ -359,7 +359,7 @@ Status HostMove::State::read(Executor &executor, HostTensor &value,
   auto found = executor.readSlots(home.part, asked, home.slot, bytes, readers, staging);
   if (!found)
     return found.status();
-  if (readers == Executor::Readers::speaker && !executor.reportsResults())
+  if (readers == Executor::Readers::reporter && !executor.reportsResults())
     return {};
   std::vector<const std::byte *> buffers(positions.size());
   for (size_t i = 0; i < places.size(); ++i)

@@ -56,10 +56,11 @@ public:
   void run(double budget) {
     if (Buffers(*this).plan.peak() <= budget)
       return;
-    sendLate();
+    delayGrowingCollectives();
     Buffers buffers(*this);
     buffers.plan.run(budget, [&](const Rematerializer::Split &split) {
-      buffers.values.push_back(sendAgain(buffers.values[split.buffer], split, buffers.lives));
+      buffers.values.push_back(
+          rematerializeUses(buffers.values[split.buffer], split, buffers.lives));
     });
   }
 
@@ -76,7 +77,7 @@ private:
   Operation *placeOf(Operation *user) { return function.front().findAncestorOpInBlock(*user); }
 
   /// Delays collectives with larger results than operands to their first use.
-  void sendLate() {
+  void delayGrowingCollectives() {
     SmallVector<Operation *> moves;
     for (Operation &op : function.front())
       if (isMove(&op) && bytesOf(op.getResult(0)) >= bytesOf(op.getOperand(0)))
@@ -97,7 +98,7 @@ private:
   }
 
   /// Rematerializes a value for all uses that the split assigns to another buffer.
-  Value sendAgain(Value value, const Rematerializer::Split &split, Liveness &lives) {
+  Value rematerializeUses(Value value, const Rematerializer::Split &split, Liveness &lives) {
     SmallVector<OpOperand *> later;
     Operation *first = nullptr;
     for (OpOperand &use : value.getUses()) {

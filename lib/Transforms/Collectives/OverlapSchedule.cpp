@@ -280,7 +280,8 @@ unsigned Scheduler::nextToCompute() const {
   if (ready.empty() || (!limits.reorders && *ready.begin() != *left.begin()))
     return static_cast<unsigned>(steps.size());
   unsigned first = *ready.begin();
-  if (limits.reorders && limits.hurries && urgent.begin()->first < now + steps[first].seconds)
+  if (limits.reorders && limits.prioritizesCritical &&
+      urgent.begin()->first < now + steps[first].seconds)
     return urgent.begin()->second;
   return first;
 }

@@ -37,17 +37,17 @@ namespace tessera::dist {
 /// A unit of execution: a kernel, a collective or a loop.
 struct OverlapStep {
   double seconds = 0;
-  int queue = -1;         ///< of an asynchronous collective; -1: computation
-  bool grows = false;     ///< a collective whose result takes more bytes than it frees
-  bool isOrdered = false; ///< keeps its order among the ordered steps
+  int queue = -1;                ///< of an asynchronous collective; -1: computation
+  bool grows = false;            ///< a collective whose result takes more bytes than it frees
+  bool isOrdered = false;        ///< keeps its order among the ordered steps
   std::vector<unsigned> sources; ///< earlier steps whose results it reads
   std::vector<int> uses; ///< queues of the collectives in a loop: it starts when they are free
 };
 
 struct OverlapLimits {
-  bool reorders = true; ///< steps may run before earlier steps of the program
-  bool hurries = true;  ///< they do so if their longest path to the end has no slack
-  int mostAhead = 2;    ///< growing collectives per queue that are started and not yet read
+  bool reorders = true;            ///< steps may run before earlier steps of the program
+  bool prioritizesCritical = true; ///< they do so if their longest path to the end has no slack
+  int mostAhead = 2; ///< growing collectives per queue that are started and not yet read
 };
 
 struct OverlapEvent {

@@ -16,7 +16,7 @@
 //   sum over n of (b[n, c] * (sum over i of x[n, i, c]))
 //
 // The pass runs before propagation, so that estimates and plans use the result. Values
-// connected by an op are on one mesh, hence so are the factors of sums.
+// connected by an op are on one mesh, and so are the factors of sums.
 //
 //===----------------------------------------------------------------------===//
 

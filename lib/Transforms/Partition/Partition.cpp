@@ -97,7 +97,7 @@ SmallVector<Part *> Partitioner::partsOf(Operation *op) {
       result.push_back(&partOf(mesh));
   };
   op->walk<WalkOrder::PreOrder>([&](Operation *inner) { add(meshOf(inner)); });
-  // In the order of creation, whatever the order of the walk.
+  // In the order of creation, independent of the order of the walk.
   llvm::sort(result, [&](Part *a, Part *b) {
     auto at = [&](Part *part) {
       return llvm::find_if(parts, [&](auto &own) { return own.get() == part; }) - parts.begin();

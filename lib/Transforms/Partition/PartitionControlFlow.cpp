@@ -42,7 +42,7 @@ FailureOr<SmallVector<Part *>> Partitioner::activeParts(Operation *op, ValueRang
       if (!hasControls)
         return op->emitError()
                << "'" << op->getName() << "' on mesh '" << part->mesh.getValue()
-               << "' is hasControls by a scalar that another mesh computes; reshard the "
+               << "' is controlled by a scalar that another mesh computes; reshard the "
                << "tensor that it comes from";
       result.push_back(part.get());
     } else if (hasControls && comesTo(*part) && llvm::any_of(op->getResults(), isOurScalar)) {
@@ -98,15 +98,15 @@ void Partitioner::openRegion(Part &part, Region &from, Region &to) {
 
 LogicalResult Partitioner::lowerControlFlow(RegionBranchOpInterface op) {
   SmallVector<Value> controlValues; // conditions and bounds
-  auto addSteering = [&](Operation *reader) {
+  auto addControlValues = [&](Operation *reader) {
     for (OpOperand &use : reader->getOpOperands())
       if (receiversOf(use).empty())
         controlValues.push_back(use.get());
   };
-  addSteering(op);
+  addControlValues(op);
   for (Region &region : op->getRegions())
     if (!region.empty())
-      addSteering(region.front().getTerminator());
+      addControlValues(region.front().getTerminator());
   FailureOr<SmallVector<Part *>> active = activeParts(op, controlValues);
   if (failed(active))
     return failure();

@@ -130,8 +130,8 @@ Value Partitioner::moveInside(Part &part, Operation *op, Value local, RankedTens
 
 /// Whether every device holds the same box, in the same buffer, on both of two meshes over the same
 /// devices.
-static bool holdTheSame(const sharding::Mesh &from, const sharding::Layout &source,
-                        const sharding::Mesh &to, const sharding::Layout &target) {
+static bool haveEqualBoxes(const sharding::Mesh &from, const sharding::Layout &source,
+                           const sharding::Mesh &to, const sharding::Layout &target) {
   return source.localShape() == target.localShape() &&
          llvm::all_of(from.processIds, [&](int64_t id) {
            return source.span(from, from.coordinate(from.positionOf(id))) ==
@@ -145,8 +145,8 @@ Value Partitioner::exchangeMeshes(Part &part, ReshardOp op, Value local, Shardin
   TensorSharding source = resolveVerified(from, meshes, type);
   TensorSharding target = resolveVerified(to, meshes, type);
   std::vector<int64_t> shape = shapeOf(type);
-  if (holdTheSame(meshes.get(from.getMesh()), sharding::makeLayout(source, shape),
-                  meshes.get(to.getMesh()), sharding::makeLayout(target, shape)))
+  if (haveEqualBoxes(meshes.get(from.getMesh()), sharding::makeLayout(source, shape),
+                     meshes.get(to.getMesh()), sharding::makeLayout(target, shape)))
     return local;
   OpBuilder &b = part.builder;
   auto exchange = ExchangeOp::create(

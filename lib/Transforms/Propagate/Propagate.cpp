@@ -49,8 +49,8 @@ public:
       rounds.insert(state.priority);
     const llvm::BitVector all(graph.nodes.size(), true);
     const llvm::BitVector elementwise =
-        nodesThat([](const RuleNode &node) { return node.rule.isElementwise(); });
-    const llvm::BitVector broadcasting = nodesThat([](const RuleNode &node) {
+        selectNodes([](const RuleNode &node) { return node.rule.isElementwise(); });
+    const llvm::BitVector broadcasting = selectNodes([](const RuleNode &node) {
       for (size_t i = 0; i < node.tensors.size(); ++i)
         if (node.tensors[i] >= 0 && isBroadcast(node, i))
           return true;
@@ -58,11 +58,12 @@ public:
     });
     for (int64_t round : rounds) {
       // Nodes with new priorities in this round; all other nodes are up to date.
-      llvm::BitVector fresh = round == *rounds.begin() ? all : nodesThat([&](const RuleNode &node) {
-        return llvm::any_of(node.tensors, [&](int64_t tensor) {
-          return tensor >= 0 && graph.tensors[tensor].priority == round;
-        });
-      });
+      llvm::BitVector fresh =
+          round == *rounds.begin() ? all : selectNodes([&](const RuleNode &node) {
+            return llvm::any_of(node.tensors, [&](int64_t tensor) {
+              return tensor >= 0 && graph.tensors[tensor].priority == round;
+            });
+          });
       // Ops that only move elements first: they never need communication.
       llvm::BitVector first = fresh, rest = fresh;
       first &= elementwise;
@@ -84,7 +85,7 @@ private:
     }
   }
 
-  llvm::BitVector nodesThat(llvm::function_ref<bool(const RuleNode &)> holds) const {
+  llvm::BitVector selectNodes(llvm::function_ref<bool(const RuleNode &)> holds) const {
     llvm::BitVector result(graph.nodes.size());
     for (size_t n = 0; n < graph.nodes.size(); ++n)
       result[n] = holds(graph.nodes[n]);

@@ -83,22 +83,22 @@ static void writeOpShardings(const PropagationGraph &graph, const Decision &deci
 
 void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
                           const Decision &decision) {
-  using Written = llvm::DenseMap<std::pair<Attribute, const TensorSharding *>, ShardingAttr>;
-  Written asTheyLie, closedOnes; // looked up only
+  using AttrCache = llvm::DenseMap<std::pair<Attribute, const TensorSharding *>, ShardingAttr>;
+  AttrCache rawAttrs, closedAttrs; // looked up only
   auto attrOf = [&](int64_t tensor, const TensorSharding &sharding) {
     const TensorState &state = graph.tensors[tensor];
     return ShardingAttr::get(state.meshName, *state.mesh, sharding, function.getContext());
   };
   auto raw = [&](int64_t tensor) {
     const TensorSharding *sharding = decision.tensors[tensor];
-    ShardingAttr &attr = asTheyLie[{graph.tensors[tensor].meshName, sharding}];
+    ShardingAttr &attr = rawAttrs[{graph.tensors[tensor].meshName, sharding}];
     if (!attr)
       attr = attrOf(tensor, *sharding);
     return attr;
   };
   auto closed = [&](int64_t tensor) {
     const TensorState &state = graph.tensors[tensor];
-    ShardingAttr &attr = closedOnes[{state.meshName, state.sharding}];
+    ShardingAttr &attr = closedAttrs[{state.meshName, state.sharding}];
     if (!attr)
       attr = attrOf(tensor, state.sharding->closed());
     return attr;

@@ -171,7 +171,7 @@ bool ElementExpressions::contains(int node, Kind kind) const {
   return false;
 }
 
-int ElementExpressions::behindConversions(int node) const {
+int ElementExpressions::stripConversions(int node) const {
   while (isOp<arith::ExtFOp>(node) || isOp<arith::TruncFOp>(node))
     node = nodes[node].operands.front();
   return node;

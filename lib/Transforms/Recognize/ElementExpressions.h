@@ -79,7 +79,7 @@ public:
   /// Whether a formula contains a node of a kind.
   bool contains(int node, Kind kind) const;
   /// The formula without conversions between floats.
-  int behindConversions(int node) const;
+  int stripConversions(int node) const;
   /// Whether it is an op of this type.
   template <typename Op> bool isOp(int node) const {
     return nodes[node].kind == Kind::op && llvm::isa<Op>(nodes[node].op);

@@ -205,38 +205,38 @@ private:
 
 /// Whether a node is the sum over keys of `exponential`.
 static bool isSumOf(const ElementExpressions &all, int node, int exponential) {
-  node = all.behindConversions(node);
+  node = all.stripConversions(node);
   return all[node].kind == Kind::reduced && isa<arith::AddFOp>(all[node].op) &&
-         all.behindConversions(all[node].operands[0]) == exponential;
+         all.stripConversions(all[node].operands[0]) == exponential;
 }
 
 /// exp(x - m - log(sum exp(x - m))) and exp(x - (m + log(sum exp(x - m)))): the exponent x - m.
 std::optional<int> Matcher::matchLogSoftmax(ElementExpressions &all, int exponent,
                                             unsigned key) const {
   auto sumUnderLog = [&](int node) {
-    node = all.behindConversions(node);
-    return all.isOp<math::LogOp>(node) ? all.behindConversions(all[node].operands[0]) : kNone;
+    node = all.stripConversions(node);
+    return all.isOp<math::LogOp>(node) ? all.stripConversions(all[node].operands[0]) : kNone;
   };
   auto exponentOf = [&](int sum) {
     if (sum == kNone || all[sum].kind != Kind::reduced || !isa<arith::AddFOp>(all[sum].op))
       return kNone;
-    int inner = all.behindConversions(all[sum].operands[0]);
-    return all.isOp<math::ExpOp>(inner) ? all.behindConversions(all[inner].operands[0]) : kNone;
+    int inner = all.stripConversions(all[sum].operands[0]);
+    return all.isOp<math::ExpOp>(inner) ? all.stripConversions(all[inner].operands[0]) : kNone;
   };
   if (!all.isOp<arith::SubFOp>(exponent))
     return std::nullopt;
-  int left = all.behindConversions(all[exponent].operands[0]);
-  int right = all.behindConversions(all[exponent].operands[1]);
+  int left = all.stripConversions(all[exponent].operands[0]);
+  int right = all.stripConversions(all[exponent].operands[1]);
   if (exponentOf(sumUnderLog(right)) == left)
     return left;
   if (!all.isOp<arith::AddFOp>(right) || all.dependsOn(right, key))
     return std::nullopt;
   for (int side = 0; side < 2; ++side) {
-    int shift = all.behindConversions(all[right].operands[side]);
+    int shift = all.stripConversions(all[right].operands[side]);
     int inner = exponentOf(sumUnderLog(all[right].operands[1 - side]));
     if (inner != kNone && all.isOp<arith::SubFOp>(inner) &&
-        all.behindConversions(all[inner].operands[0]) == left &&
-        all.behindConversions(all[inner].operands[1]) == shift)
+        all.stripConversions(all[inner].operands[0]) == left &&
+        all.stripConversions(all[inner].operands[1]) == shift)
       return left;
   }
   return std::nullopt;
@@ -246,7 +246,7 @@ std::optional<int> Matcher::matchLogSoftmax(ElementExpressions &all, int exponen
 /// set to the node whose sum must divide the output.
 std::optional<int> Matcher::matchSoftmax(ElementExpressions &all, int node, unsigned key,
                                          int &sum) const {
-  node = all.behindConversions(node);
+  node = all.stripConversions(node);
   int exponential = node;
   sum = kNone;
   auto isOne = [&](int n) {
@@ -255,14 +255,14 @@ std::optional<int> Matcher::matchSoftmax(ElementExpressions &all, int node, unsi
   };
   bool isDivided = false;
   if (all.isOp<arith::DivFOp>(node)) {
-    exponential = all.behindConversions(all[node].operands[0]);
+    exponential = all.stripConversions(all[node].operands[0]);
     isDivided = isSumOf(all, all[node].operands[1], exponential);
   } else if (all.isOp<arith::MulFOp>(node)) {
     for (int side = 0; side < 2 && !isDivided; ++side) {
-      int inverse = all.behindConversions(all[node].operands[1 - side]);
-      exponential = all.behindConversions(all[node].operands[side]);
+      int inverse = all.stripConversions(all[node].operands[1 - side]);
+      exponential = all.stripConversions(all[node].operands[side]);
       isDivided = all.isOp<arith::DivFOp>(inverse) &&
-                  isOne(all.behindConversions(all[inverse].operands[0])) &&
+                  isOne(all.stripConversions(all[inverse].operands[0])) &&
                   isSumOf(all, all[inverse].operands[1], exponential);
     }
   }
@@ -272,16 +272,16 @@ std::optional<int> Matcher::matchSoftmax(ElementExpressions &all, int node, unsi
     return std::nullopt;
   int score = all[exponential].operands[0];
   if (!isDivided) {
-    std::optional<int> inner = matchLogSoftmax(all, all.behindConversions(score), key);
+    std::optional<int> inner = matchLogSoftmax(all, all.stripConversions(score), key);
     if (inner)
       score = *inner;
     else
       sum = exponential; // the division by its sum must be behind the product
   }
   // Softmax is invariant under a subtraction that is constant in a row.
-  while (all.isOp<arith::SubFOp>(all.behindConversions(score)) &&
-         !all.dependsOn(all[all.behindConversions(score)].operands[1], key))
-    score = all[all.behindConversions(score)].operands[0];
+  while (all.isOp<arith::SubFOp>(all.stripConversions(score)) &&
+         !all.dependsOn(all[all.stripConversions(score)].operands[1], key))
+    score = all[all.stripConversions(score)].operands[0];
   if (all.contains(score, Kind::reduced) || !all.dependsOn(score, key) ||
       !all.contains(score, Kind::product))
     return std::nullopt;
@@ -301,9 +301,9 @@ bool Matcher::matchDivision(AttentionMatch &match, unsigned key, int exponential
   int node = all.evaluate(user->getResult(0), match.output);
   if (node == kNone)
     return false;
-  node = all.behindConversions(node);
+  node = all.stripConversions(node);
   auto isOutput = [&](int n) {
-    n = all.behindConversions(n);
+    n = all.stripConversions(n);
     return all[n].kind == Kind::element && all[n].tensor == all.opaque &&
            all[n].indices == match.output;
   };

@@ -134,7 +134,8 @@ private:
   SmallVector<Reader> readers;
   SmallVector<Value> ends;        ///< of the attention: their readers are ignored
   SmallVector<Operation *> chain; ///< between a product and its target
-  int byShares = kNone;           ///< the derivative by a share, an element of a product
+  int probabilityGradient =
+      kNone; ///< the gradient of a softmax probability, an element of a product
   linalg::LinalgOp bySharesOp;
 };
 
@@ -274,8 +275,8 @@ std::optional<Substitution> BackwardMatcher::matchOperand(linalg::LinalgOp op, u
   return found;
 }
 
-/// Finds the derivative by the shares, a product with the values, and its other operand, the
-/// gradient.
+/// Finds the gradient of the softmax probabilities, a product with the values, and its other
+/// operand, the gradient.
 bool BackwardMatcher::findGradient() {
   SmallVector<int> own = nodesIn(all, forward.score, Kind::element);
   for (const Reader &reader : readers)
@@ -284,16 +285,16 @@ bool BackwardMatcher::findGradient() {
       if (!op || !isProduct(op) || llvm::is_contained(own, node) ||
           !all.dependsOn(node, forward.keyLoop))
         continue;
-      if (byShares != kNone && byShares != node)
+      if (probabilityGradient != kNone && probabilityGradient != node)
         return false;
-      byShares = node;
+      probabilityGradient = node;
       bySharesOp = op;
     }
-  if (byShares == kNone)
+  if (probabilityGradient == kNone)
     return false;
   Indices at(bySharesOp.getNumLoops());
   AffineMap map = bySharesOp.getMatchingIndexingMap(bySharesOp.getDpsInitOperand(0));
-  for (auto [expr, index] : llvm::zip_equal(map.getResults(), all[byShares].indices)) {
+  for (auto [expr, index] : llvm::zip_equal(map.getResults(), all[probabilityGradient].indices)) {
     auto dim = dyn_cast<AffineDimExpr>(expr);
     if (!dim)
       return false;
@@ -338,7 +339,8 @@ bool BackwardMatcher::classify(const Reader &reader, bool &isOfShares) {
   bool maybeShares = true, maybeProduct = true;
   for (unsigned seed = 1; seed <= kTries && compared < kWanted; ++seed) {
     RowValues row(all, loops, forward.keyLoop, seed);
-    auto score = row.of(forward.score), bySharesRow = row.of(byShares), own = row.of(reader.node);
+    auto score = row.of(forward.score), bySharesRow = row.of(probabilityGradient),
+         own = row.of(reader.node);
     if (!score || !bySharesRow || !own)
       return false;
     double largest = score->front().value, sum = 0, mean = 0, size = 0;

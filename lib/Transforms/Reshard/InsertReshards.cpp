@@ -65,7 +65,7 @@ static std::string reductionsOf(const TensorSharding &sharding) {
 namespace {
 
 /// One use of a value and the sharding that it needs.
-struct Need {
+struct RequiredUse {
   OpOperand *use;
   ShardingAttr sharding;
   std::string reason;
@@ -157,20 +157,20 @@ private:
 
   /// Places the reshards of one value: a sharding that several uses need is made once, after the
   /// value; a partial value that is needed in several shardings is reduced once before it is cut.
-  void satisfy(Value value, ArrayRef<Need> list) {
+  void satisfy(Value value, ArrayRef<RequiredUse> list) {
     ShardingAttr own = getSharding(value);
     if (!own)
       return;
-    llvm::MapVector<ShardingAttr, SmallVector<const Need *>> bySharding;
-    for (const Need &need : list)
+    llvm::MapVector<ShardingAttr, SmallVector<const RequiredUse *>> bySharding;
+    for (const RequiredUse &need : list)
       if (need.sharding != own)
         bySharding[need.sharding].push_back(&need);
     if (bySharding.empty())
       return;
     if (Operation *source = value.getDefiningOp(); source && Sources::isSource(source))
       for (auto &[sharding, uses] : bySharding)
-        if (Value made = makeAgain(source, sharding, uses.front()->reason)) {
-          for (const Need *need : uses)
+        if (Value made = rebuildSource(source, sharding, uses.front()->reason)) {
+          for (const RequiredUse *need : uses)
             need->use->set(made);
           uses.clear();
           sources.replaced(source);
@@ -214,10 +214,10 @@ private:
   /// Reshards `base`, which stands for `value`, for some uses. Returns the reshard shared by uses
   /// outside of branches, or null: a use inside a branch has its own, which runs only when the
   /// branch is taken.
-  Value serve(Value value, Value base, ShardingAttr sharding, ArrayRef<const Need *> uses,
+  Value serve(Value value, Value base, ShardingAttr sharding, ArrayRef<const RequiredUse *> uses,
               const std::string &why) {
-    SmallVector<const Need *> shared;
-    for (const Need *need : uses)
+    SmallVector<const RequiredUse *> shared;
+    for (const RequiredUse *need : uses)
       if (isInBranch(need->use->getOwner(), value))
         need->use->set(reshard(base, sharding, why + need->reason, need->use->getOwner()));
       else
@@ -227,7 +227,7 @@ private:
     Value moved = getSharding(base) == sharding
                       ? base
                       : reshard(base, sharding, why + shared.front()->reason, nullptr);
-    for (const Need *need : shared)
+    for (const RequiredUse *need : shared)
       need->use->set(moved);
     return moved;
   }
@@ -236,7 +236,8 @@ private:
   /// same dimensions is smaller than their sum, it is moved once, and each window is cut from it.
   /// Returns the union by sharding, without windows that are moved separately.
   llvm::SmallDenseMap<ShardingAttr, Value>
-  moveOnce(Value base, llvm::MapVector<ShardingAttr, SmallVector<const Need *>> &bySharding) {
+  moveOnce(Value base,
+           llvm::MapVector<ShardingAttr, SmallVector<const RequiredUse *>> &bySharding) {
     llvm::SmallDenseMap<ShardingAttr, Value> cutFrom; // looked up only
     auto type = cast<RankedTensorType>(base.getType());
     ShardingAttr own = getSharding(base);
@@ -251,21 +252,22 @@ private:
                                  sharding::makeLayout(target, shape))
           .wireBytes;
     };
-    struct Together {
+    struct WindowGroup {
       TensorSharding hull;
       SmallVector<ShardingAttr> members;
       int64_t apart;
     };
-    SmallVector<Together, 2> groups;
+    SmallVector<WindowGroup, 2> groups;
     for (auto &[sharding, uses] : bySharding) {
       TensorSharding wanted = resolveVerified(sharding, meshes, type);
       // One value after `base` serves all uses: none may be in a branch, and all must need windows.
       if (sharding.getMesh() != own.getMesh() || wanted.isPartial() ||
-          llvm::any_of(uses,
-                       [&](const Need *need) { return isInBranch(need->use->getOwner(), base); }))
+          llvm::any_of(uses, [&](const RequiredUse *need) {
+            return isInBranch(need->use->getOwner(), base);
+          }))
         return cutFrom;
       auto group = llvm::find_if(
-          groups, [&](Together &other) { return widenHull(other.hull, wanted, shape); });
+          groups, [&](WindowGroup &other) { return widenHull(other.hull, wanted, shape); });
       if (group != groups.end()) {
         group->members.push_back(sharding);
         group->apart += bytesTo(wanted);
@@ -275,7 +277,7 @@ private:
         return cutFrom;
       }
     }
-    for (const Together &group : groups) {
+    for (const WindowGroup &group : groups) {
       if (group.members.size() < 2 || bytesTo(group.hull) >= group.apart)
         continue;
       Value hull = reshard(
@@ -335,7 +337,7 @@ private:
 
   /// A source with another sharding; null if that is impossible. Its contributions are its value on
   /// one device of each group.
-  Value makeAgain(Operation *source, ShardingAttr sharding, const std::string &reason) {
+  Value rebuildSource(Operation *source, ShardingAttr sharding, const std::string &reason) {
     TensorSharding wanted = resolveVerified(sharding, meshes, source->getResult(0).getType());
     if (!wanted.isPartial() || !wanted.windows.empty())
       return sources.make(source, sharding);
@@ -407,9 +409,9 @@ private:
   func::FuncOp function;
   const MeshTable &meshes;
   OpShardings &shardings;
-  SignatureAttrs signature;                        ///< as it will be written
-  llvm::MapVector<Value, SmallVector<Need>> needs; // in program order
-  llvm::DenseMap<void *, Operation *> lastBehind;  // looked up, never iterated
+  SignatureAttrs signature;                               ///< as it will be written
+  llvm::MapVector<Value, SmallVector<RequiredUse>> needs; // in program order
+  llvm::DenseMap<void *, Operation *> lastBehind;         // looked up, never iterated
   Sources sources;
 };
 

@@ -10,7 +10,7 @@
 // reductions: a value on the source's side stays partial, one on the sink's side is
 // whole.
 //
-//   source --oo--> what the op itself leaves partial
+//   source --oo--> partial results of the op itself
 //   value --bytes of a reduce-scatter--> its scattered copy
 //   value --bytes of the gather behind it--> its whole copy
 //   scattered copy --oo--> whole copy: what is whole was scattered before

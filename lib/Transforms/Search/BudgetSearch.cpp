@@ -114,12 +114,12 @@ Peak BudgetSearch::considerLeast(const std::vector<int64_t> &choice) {
 }
 
 /// Among equally fast plans prefers the one with less memory.
-void BudgetSearch::lowerAtNoCost(const solver::Solution &fast) {
+void BudgetSearch::reduceMemoryAtEqualCost(const solver::Solution &fast) {
   if (!strategies.problem().pins.empty() || settings.solver.mode == solver::Mode::completion ||
       best->choice != fast.choice)
     return;
   std::vector<int64_t> lower =
-      dist::lowerAtNoCost(graph, strategies, livesOf(fast.choice), fast.choice);
+      dist::reduceMemoryAtEqualCost(graph, strategies, livesOf(fast.choice), fast.choice);
   if (lower == fast.choice)
     return;
   Peak before = peakOf(strategies, graph, livesOf(fast.choice), fast.choice);
@@ -201,7 +201,7 @@ void BudgetSearch::minimiseMemory(DescentEffort work) {
   if (best)
     return;
   std::vector<int64_t> lower =
-      descendInMemory(function, graph, strategies, least->choice, std::max(0.1, left()), work);
+      descendByPeakMemory(function, graph, strategies, least->choice, std::max(0.1, left()), work);
   considerLeast(lower);
 }
 
@@ -258,7 +258,7 @@ FailureOr<solver::Solution> BudgetSearch::run(const std::vector<int64_t> &alone)
   if (!std::isfinite(requested)) {
     best = free->cost <= propagated.cost ? *free : propagated;
     if (strategies.problem().nodes.size() <= kMostLowered)
-      lowerAtNoCost(*free);
+      reduceMemoryAtEqualCost(*free);
     return *best;
   }
   consider(propagated);

@@ -60,7 +60,7 @@ private:
                      bool withHandedOn) const;
   void consider(const solver::Solution &solution);
   Peak considerLeast(const std::vector<int64_t> &choice);
-  void lowerAtNoCost(const solver::Solution &fast);
+  void reduceMemoryAtEqualCost(const solver::Solution &fast);
   void solveAtTimes(const solver::Solution &first, bool sendsAgain);
   void minimiseMemory(DescentEffort work);
   /// A plan of little memory for a budget below `bound`; does not depend on the budget.

@@ -105,7 +105,7 @@ static FailureOr<FunctionPlan> searchFunction(func::FuncOp function, const MeshT
   if (failed(solved))
     return failure();
   solver::Solution &solution = *solved;
-  if (strategies.hasHurriedPrices()) {
+  if (strategies.hasApproximatePrices()) {
     solution.cost = strategies.exactCost(solution.choice);
     aloneCost = strategies.exactCost(alone);
     bool isFree = !std::isfinite(settings.solver.memoryBudget) && !within.isLeast();

@@ -45,7 +45,7 @@ double load(int type, const void *data, int64_t at) {
   case 2:
     return static_cast<const Half *>(data)[at].load();
   default:
-    return static_cast<const Brain *>(data)[at].load();
+    return static_cast<const Bfloat16 *>(data)[at].load();
   }
 }
 void store(int type, void *data, int64_t at, double value) {
@@ -60,7 +60,7 @@ void store(int type, void *data, int64_t at, double value) {
     static_cast<Half *>(data)[at].store(static_cast<float>(value));
     return;
   default:
-    static_cast<Brain *>(data)[at].store(static_cast<float>(value));
+    static_cast<Bfloat16 *>(data)[at].store(static_cast<float>(value));
   }
 }
 template <typename T> int set(T &field, const void *value, size_t size) {

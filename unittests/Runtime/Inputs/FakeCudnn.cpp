@@ -59,7 +59,7 @@ double load(int64_t type, const void *data, int64_t at) {
     return static_cast<const float *>(data)[at];
   if (type == kDataHalf)
     return static_cast<const Half *>(data)[at].load();
-  return static_cast<const Brain *>(data)[at].load();
+  return static_cast<const Bfloat16 *>(data)[at].load();
 }
 
 /// The data of a plan, from its descriptors.

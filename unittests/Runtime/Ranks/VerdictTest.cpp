@@ -139,8 +139,8 @@ TEST(Verdict, MinorityOfWaitingRanksIsReported) {
 }
 
 TEST(Verdict, LateRankIsNamedWhileTheJobContinues) {
-  EXPECT_FALSE(lateIn({waits(kSum, 4, 2.9), waits(kSum, 4, 2), computes(4)}, 3));
-  auto late = lateIn({waits(kSum, 4, 3), waits(kSum, 4, 2), computes(4)}, 3);
+  EXPECT_FALSE(findLateCall({waits(kSum, 4, 2.9), waits(kSum, 4, 2), computes(4)}, 3));
+  auto late = findLateCall({waits(kSum, 4, 3), waits(kSum, 4, 2), computes(4)}, 3);
   ASSERT_TRUE(late);
   EXPECT_EQ(late->text,
             "rank 2 (h) is missing; it is in no call; its last call is all_reduce 3 of 16 f32, "
@@ -178,7 +178,7 @@ TEST(Verdict, ReceiveEndsWhenItsSenderLeaves) {
 
 TEST(Verdict, ReceiveMayBePostedEarly) {
   EXPECT_FALSE(verdictOf({receives(0, 100), hasSent(0, false)}, 5));
-  EXPECT_FALSE(lateIn({receives(0, 100), hasSent(0, false)}, 3));
+  EXPECT_FALSE(findLateCall({receives(0, 100), hasSent(0, false)}, 3));
 }
 
 TEST(CallLog, ReceiveIsReportedOnlyWithoutAnotherCall) {

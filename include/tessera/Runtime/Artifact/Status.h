@@ -45,7 +45,7 @@ public:
     return result;
   }
   /// The same error, marked as printed by the job's first process, which has it, too.
-  Status saidElsewhere() const {
+  Status asReportedElsewhere() const {
     Status result = *this;
     result.elsewhere = true;
     return result;

@@ -115,7 +115,7 @@ public:
   /// Whether this process reports for the job: only it prints and writes files.
   virtual bool reportsResults() const { return true; }
   /// The processes that need a read value: all, or the one that reports.
-  enum class Readers { all, speaker };
+  enum class Readers { all, reporter };
   /// The first `size` bytes of a slot of several devices, in place or copied to `staging`; null in
   /// a process that neither has nor needs them. Called by all processes together.
   virtual Expected<std::vector<const std::byte *>>

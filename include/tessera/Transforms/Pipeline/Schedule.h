@@ -7,7 +7,7 @@
 //
 // A chain of S meshes, each with v chunks: stage c * S + s is chunk c of mesh s. M micro-batches
 // pass forward through all stages and back. Each mesh executes its segments in its own order; F, B
-// and W are the times of a forward pass, of the gradient of the input and of those of the weights
+// and W are the times of the forward pass, the input gradient and the weight gradients
 // through one stage. The first of these gradients is sent before the others are computed, so that W
 // is not part of a bubble:
 //

@@ -46,8 +46,8 @@ public:
                       Value sum = convertFloat(b, loc, in[1], type);
                       return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, in[0], sum));
                     });
-    Value byShares = contract(operands[gradient], operandMap(gradient), operands[value],
-                              operandMap(value), scoreMap, type);
+    Value probabilityGradient = contract(operands[gradient], operandMap(gradient), operands[value],
+                                         operandMap(value), scoreMap, type);
     // The derivative by the products: the derivative of the softmax, then of the region.
     SmallVector<Value> inputs{products};
     SmallVector<AffineMap> inputMaps{all};
@@ -59,21 +59,22 @@ public:
       add(operands[extra], over(scoreLoops, operandMap(extra)));
     unsigned own = inputs.size();
     add(shares, all);
-    add(byShares, all);
+    add(probabilityGradient, all);
     add(operands[delta], over(scoreLoops, operandMap(delta)));
     Type narrow = elementOf(key);
-    Value byProducts = elementwise(
-        inputs, inputMaps, scoreLoops, narrow,
-        [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
-          Value mean = convertFloat(b, loc, in[own + 2], type);
-          Value byScore = arith::MulFOp::create(b, loc, in[own],
-                                                arith::SubFOp::create(b, loc, in[own + 1], mean));
-          SmallVector<Value> arguments(in.take_front(own));
-          Type wanted = derivative.front().getArguments().back().getType();
-          arguments.push_back(convertFloat(b, loc, byScore, wanted));
-          Value result = writeRegion(b, loc, derivative, arguments, offsets, scoreLoops);
-          return convertFloat(b, loc, result, narrow);
-        });
+    Value byProducts =
+        elementwise(inputs, inputMaps, scoreLoops, narrow,
+                    [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
+                      Value mean = convertFloat(b, loc, in[own + 2], type);
+                      Value scoreGradient = arith::MulFOp::create(
+                          b, loc, in[own], arith::SubFOp::create(b, loc, in[own + 1], mean));
+                      SmallVector<Value> arguments(in.take_front(own));
+                      Type wanted = derivative.front().getArguments().back().getType();
+                      arguments.push_back(convertFloat(b, loc, scoreGradient, wanted));
+                      Value result =
+                          writeRegion(b, loc, derivative, arguments, offsets, scoreLoops);
+                      return convertFloat(b, loc, result, narrow);
+                    });
     auto sum = [&](Value scores, unsigned operand, unsigned result) {
       return contract(scores, scoreMap, operands[operand], operandMap(operand), operandMap(result),
                       sumType(result));

@@ -53,9 +53,9 @@ protected:
       keyChunks[isTail] = {SmallVector<Value>(op->getNumOperands()), begin};
       for (unsigned index = 0; index < op->getNumOperands(); ++index)
         if (index == 1 || index == 2)
-          keyChunks[isTail].operands[index] = bringIn(index, key, isTail, begin);
+          keyChunks[isTail].operands[index] = extractChunk(index, key, isTail, begin);
         else if (hasLoop(parts.maps[index], query))
-          queryChunks[isTail].operands[index] = bringIn(index, query, isTail, begin);
+          queryChunks[isTail].operands[index] = extractChunk(index, query, isTail, begin);
     }
   }
 
@@ -133,7 +133,7 @@ protected:
   }
 
   /// A result from the chunks of the devices; `loop` is the loop over the sequence.
-  Value bringOut(unsigned result, unsigned loop, Value head, Value tail) {
+  Value assembleResult(unsigned result, unsigned loop, Value head, Value tail) {
     auto global = cast<RankedTensorType>(op->getResult(result).getType());
     unsigned dim = dimOf(parts.maps[op->getNumOperands() + result], loop);
     int64_t block = context.getLocalType(result).getDimSize(dim);
@@ -167,7 +167,7 @@ private:
   }
 
   /// The device's chunk of an operand; zero beyond the sequence.
-  Value bringIn(unsigned index, unsigned loop, bool isTail, Value begin) {
+  Value extractChunk(unsigned index, unsigned loop, bool isTail, Value begin) {
     auto global = cast<RankedTensorType>(op->getOperand(index).getType());
     unsigned dim = dimOf(parts.maps[index], loop);
     TensorSharding source = context.getOperandSharding(index);
@@ -197,7 +197,7 @@ public:
     }
     SmallVector<Value> results;
     for (auto [result, pair] : llvm::enumerate(llvm::zip_equal(finish(rows), finish(tailRows))))
-      results.push_back(bringOut(result, query, std::get<0>(pair), std::get<1>(pair)));
+      results.push_back(assembleResult(result, query, std::get<0>(pair), std::get<1>(pair)));
     return results;
   }
 
@@ -233,13 +233,15 @@ public:
       heads[0] = select(turn.isBehind, second[0], heads[0]);
       tails[0] = select(turn.isBehind, first[0], second[0]);
       for (unsigned result : {1, 2})
-        sendHome(turn, result, first[result], second[result], heads[result], tails[result]);
+        returnKeyGradients(turn, result, first[result], second[result], heads[result],
+                           tails[result]);
     }
     SmallVector<Value> results;
     for (unsigned result = 0; result < 3; ++result) {
       Type element = context.getLocalType(result).getElementType();
-      results.push_back(bringOut(result, result == 0 ? query : key, convert(heads[result], element),
-                                 convert(tails[result], element)));
+      results.push_back(assembleResult(result, result == 0 ? query : key,
+                                       convert(heads[result], element),
+                                       convert(tails[result], element)));
     }
     return results;
   }
@@ -252,8 +254,8 @@ private:
 
   /// Adds the contributions of the device that has seen this device's keys to their sums: `first`
   /// of the heads, and `second` of the heads or, if that device is before this one, of the tails.
-  void sendHome(const Turn &turn, unsigned result, Value first, Value second, Value &head,
-                Value &tail) {
+  void returnKeyGradients(const Turn &turn, unsigned result, Value first, Value second, Value &head,
+                          Value &tail) {
     auto add = [&](OpBuilder &b, ValueRange in) -> Value {
       return arith::AddFOp::create(b, loc, in[0], in[1]);
     };

@@ -18,24 +18,24 @@
 namespace tessera::runtime::gpu {
 
 /// The data that ranks exchange before they begin.
-struct RankCard {
+struct RankInfo {
   uint64_t fingerprint = 0;
   CuUuid gpu{}; ///< identifies a GPU in a cluster
   char hostName[64] = {};
   char gpuName[64] = {};
 };
 
-static std::string text(const RankCard &card) {
+static std::string text(const RankInfo &card) {
   return std::string(reinterpret_cast<const char *>(&card), sizeof(card));
 }
 
 Status compareCards(const std::vector<std::string> &texts, int ncclVersion,
                     const std::string &ncclText) {
-  std::vector<RankCard> cards(texts.size());
+  std::vector<RankInfo> cards(texts.size());
   for (size_t i = 0; i < texts.size(); ++i) {
-    if (texts[i].size() != sizeof(RankCard))
+    if (texts[i].size() != sizeof(RankInfo))
       return Status::error("rank " + std::to_string(i) + " runs another version of Tessera");
-    std::memcpy(&cards[i], texts[i].data(), sizeof(RankCard));
+    std::memcpy(&cards[i], texts[i].data(), sizeof(RankInfo));
     if (cards[i].fingerprint != cards[0].fingerprint)
       return Status::error("rank " + std::to_string(i) + " (" + cards[i].hostName +
                            ") runs another program, " + hexText(cards[i].fingerprint) +
@@ -53,8 +53,8 @@ Status compareCards(const std::vector<std::string> &texts, int ncclVersion,
   return {};
 }
 
-static RankCard cardOf(const Artifact &artifact, const CudaDriver &driver) {
-  RankCard card;
+static RankInfo rankInfoOf(const Artifact &artifact, const CudaDriver &driver) {
+  RankInfo card;
   card.fingerprint = artifact.fingerprint();
   card.gpu = driver.uuid();
   (void)::gethostname(card.hostName, sizeof(card.hostName) - 1);
@@ -152,7 +152,7 @@ Expected<std::unique_ptr<Executor>> openCuda(std::shared_ptr<const Artifact> art
     // The driver may take long to compile PTX, and longer on one node than on another.
     TESSERA_RETURN_IF_ERROR(
         (*rendezvous)->agree(driver->load(rank->rank, *artifact), Rendezvous::Wait::whileRunning));
-    auto cards = (*rendezvous)->allGather(text(cardOf(*artifact, *driver)));
+    auto cards = (*rendezvous)->allGather(text(rankInfoOf(*artifact, *driver)));
     if (!cards)
       return cards.status();
     TESSERA_RETURN_IF_ERROR(

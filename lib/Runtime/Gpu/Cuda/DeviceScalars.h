@@ -36,7 +36,7 @@ TESSERA_DEVICE unsigned asBits(float value) {
   return bits;
 }
 
-struct Brain { // bfloat16, rounded to nearest even
+struct Bfloat16 { // bfloat16, rounded to nearest even
   unsigned short bits;
   TESSERA_DEVICE float load() const { return asFloat(static_cast<unsigned>(bits) << 16); }
   TESSERA_DEVICE void store(float value) {

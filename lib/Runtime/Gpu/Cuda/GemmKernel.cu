@@ -84,8 +84,8 @@ TESSERA_DEVICE void multiplyAll(const GemmArguments &g, long long begin, long lo
     return multiplyElements<Half, Half, float>(g, begin, step);
   case kTypeBF16:
     if (g.resultType == kTypeF32)
-      return multiplyElements<Brain, Plain<float>, float>(g, begin, step);
-    return multiplyElements<Brain, Brain, float>(g, begin, step);
+      return multiplyElements<Bfloat16, Plain<float>, float>(g, begin, step);
+    return multiplyElements<Bfloat16, Bfloat16, float>(g, begin, step);
   case kTypeI64:
     return multiplyElements<Wrapped<long long>, Wrapped<long long>, Wide>(g, begin, step);
   case kTypeI32:

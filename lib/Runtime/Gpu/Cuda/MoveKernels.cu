@@ -34,8 +34,8 @@ TESSERA_DEVICE void placeOf(const MoveArguments &a, long long index, long long &
   }
 }
 
-template <typename T> TESSERA_DEVICE void copyBox(const MoveArguments &a, long long begin,
-                                                  long long step) {
+template <typename T>
+TESSERA_DEVICE void copyBox(const MoveArguments &a, long long begin, long long step) {
   TESSERA_NO_UNROLL
   for (long long i = begin; i < a.elements; i += step) {
     long long source, target;
@@ -47,8 +47,8 @@ template <typename T> TESSERA_DEVICE void copyBox(const MoveArguments &a, long l
   }
 }
 
-template <typename T> TESSERA_DEVICE void fillBox(const MoveArguments &a, long long begin,
-                                                  long long step) {
+template <typename T>
+TESSERA_DEVICE void fillBox(const MoveArguments &a, long long begin, long long step) {
   T value = static_cast<T>(a.value);
   TESSERA_NO_UNROLL
   for (long long i = begin; i < a.elements; i += step) {
@@ -125,7 +125,7 @@ TESSERA_DEVICE void moveBox(const MoveArguments &a, long long begin, long long s
   case kTypeF16:
     return reduceBox<Half, float>(a, static_cast<float>(a.scale), begin, step);
   case kTypeBF16:
-    return reduceBox<Brain, float>(a, static_cast<float>(a.scale), begin, step);
+    return reduceBox<Bfloat16, float>(a, static_cast<float>(a.scale), begin, step);
   case kTypeI64:
     return reduceBox<Plain<long long>, long long>(a, 1, begin, step);
   case kTypeI32:

@@ -19,7 +19,7 @@ namespace tessera::runtime::gpu {
 StubDriver::StubDriver(uint64_t seed) : random(seed) {}
 StubDriver::~StubDriver() = default;
 
-Status StubDriver::room(int64_t bytes) const {
+Status StubDriver::checkCapacity(int64_t bytes) const {
   double machine =
       static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
   double wanted = static_cast<double>(bytes);
@@ -33,14 +33,14 @@ Status StubDriver::room(int64_t bytes) const {
 }
 
 Expected<std::byte *> StubDriver::allocate(int64_t device, int64_t bytes) {
-  TESSERA_RETURN_IF_ERROR(room(bytes));
+  TESSERA_RETURN_IF_ERROR(checkCapacity(bytes));
   ++counted.allocations;
   claims.emplace_back(device, nullptr, bytes);
   return memory.emplace_back(static_cast<size_t>(std::max<int64_t>(bytes, 1))).data();
 }
 
 Expected<std::byte *> StubDriver::allocateKept(int64_t, int64_t bytes) {
-  TESSERA_RETURN_IF_ERROR(room(bytes));
+  TESSERA_RETURN_IF_ERROR(checkCapacity(bytes));
   ++counted.allocations;
   Bytes made(static_cast<size_t>(std::max<int64_t>(bytes, 1)), std::byte(0xcd));
   std::byte *data = made.data();

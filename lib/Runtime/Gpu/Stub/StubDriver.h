@@ -122,7 +122,7 @@ private:
   void complete(const StubNodePtr &node);
 
   std::mt19937_64 random;
-  Status room(int64_t bytes) const;
+  Status checkCapacity(int64_t bytes) const;
 
   std::vector<Bytes> memory;
   std::mutex keptMutex;

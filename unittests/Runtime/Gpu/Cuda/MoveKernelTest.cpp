@@ -94,7 +94,7 @@ TEST(MoveKernel, HalvesRoundLikeTheRuntime) {
     for (uint32_t sign : {0u, 0x80000000u}) {
       float value = asFloat(bits | sign);
       Half half{};
-      Brain brain{};
+      Bfloat16 brain{};
       half.store(value);
       brain.store(value);
       if (std::isnan(value))
