@@ -46,3 +46,24 @@ func.func @narrow(%a: tensor<8x5xbf16> {dist.sharding = #dist.sharding<@m, [shar
     }
   return %0, %1 : tensor<5xbf16>, tensor<5xbf16>
 }
+
+// -----
+
+// Rounding is monotone: a sum that becomes the start of maxima is rounded as a contribution.
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+
+// CHECK-LABEL: func.func @sum_starts_maximum
+// CHECK: %[[R:.*]] = dist.reshard %{{.*}} to #dist.sharding<@m, [partial(max)]> {{.*}} : tensor<f32>
+// CHECK: %[[N:.*]] = linalg.generic {{.*}} ins(%[[R]] : tensor<f32>) {{.*}} forwards = [max("x") from [0]]
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK: linalg.reduce ins(%arg1 : tensor<8xbf16>) outs(%[[N]] : tensor<bf16>)
+func.func @sum_starts_maximum(%a: tensor<8xbf16> {dist.sharding = #dist.sharding<@m, [shard(0)]>}, %b: tensor<8xbf16>) -> tensor<bf16> {
+  %zero = arith.constant dense<0.0> : tensor<bf16>
+  %sum = linalg.dot ins(%a, %b : tensor<8xbf16>, tensor<8xbf16>) outs(%zero : tensor<bf16>) -> tensor<bf16>
+  %max = linalg.reduce ins(%b : tensor<8xbf16>) outs(%sum : tensor<bf16>) dimensions = [0]
+    (%in: bf16, %acc: bf16) {
+      %m = arith.maximumf %in, %acc : bf16
+      linalg.yield %m : bf16
+    }
+  return %max : tensor<bf16>
+}

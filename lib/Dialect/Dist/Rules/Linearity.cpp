@@ -158,18 +158,20 @@ static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands, ArrayRef<
 }
 
 /// Whether a body yields its input unchanged, or in more bits, which changes no sum, product or
-/// order.
-static bool yieldsInput(linalg::LinalgOp op) {
+/// order. Rounding to fewer bits is monotone: the maximum of rounded values is the rounded maximum.
+static bool yieldsInput(linalg::LinalgOp op, sharding::ReduceKind kind) {
+  bool isOrder = kind == sharding::ReduceKind::max || kind == sharding::ReduceKind::min;
   Value yielded = op.getBlock()->getTerminator()->getOperand(0);
-  if (auto extended = yielded.getDefiningOp<arith::ExtFOp>())
-    yielded = extended.getIn();
+  Operation *cast = yielded.getDefiningOp();
+  if (isa_and_nonnull<arith::ExtFOp>(cast) || (isOrder && isa_and_nonnull<arith::TruncFOp>(cast)))
+    yielded = cast->getOperand(0);
   return yielded == op.getBlock()->getArgument(0);
 }
 
 bool dist::passesPartialThroughBody(linalg::LinalgOp op, sharding::ReduceKind kind,
                                     ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
   bool moves = op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
-               yieldsInput(op) && operands == ArrayRef<int64_t>{0} && !keepsPartOfInit(op);
+               yieldsInput(op, kind) && operands == ArrayRef<int64_t>{0} && !keepsPartOfInit(op);
   return moves || (kind == sharding::ReduceKind::sum && passesSum(op, operands, unknown));
 }
 
