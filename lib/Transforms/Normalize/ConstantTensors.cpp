@@ -340,8 +340,10 @@ std::optional<ConstantTensors::Elements> ConstantTensors::computeLoops(Operation
     if (!access)
       return std::nullopt;
     accesses[n] = *access;
+    // Elements outside of the output map, such as those beside a written diagonal, are the init's.
     bool isInit = op.isDpsInit(&operand);
-    if (isInit && accumulator.use_empty())
+    if (isInit && accumulator.use_empty() &&
+        op.getMatchingIndexingMap(&operand).isProjectedPermutation())
       continue;
     tensors[n] = of(operand.get());
     if (!tensors[n])

@@ -5,6 +5,7 @@
 // RUN: tessera run %s --function downsampled --check
 // RUN: tessera run %s --function uneven --check
 // RUN: tessera run %s --function wide --check
+// RUN: tessera run %s --function written_diagonal --check
 
 // A product with a banded matrix is a sum over the band, and needs a halo of the other operand. The
 // matrix is a constant, or computed from indices.
@@ -156,4 +157,21 @@ func.func @wide(%x: tensor<32x2xf32> {dist.sharding = #dist.sharding<@line, [sha
   %zeros = arith.constant dense<0.0> : tensor<32x2xf32>
   %y = linalg.matmul ins(%m, %x : tensor<32x32xf32>, tensor<32x2xf32>) outs(%zeros : tensor<32x2xf32>) -> tensor<32x2xf32>
   return %y : tensor<32x2xf32>
+}
+
+// A diagonal written into a matrix: the elements beside it remain.
+// CHECK-LABEL: func.func @written_diagonal(
+// CHECK: linalg.matmul
+func.func @written_diagonal(%x: tensor<16x16xf32> {dist.sharding = #dist.sharding<@line, [shard(1)]>})
+    -> (tensor<16x16xf32> {dist.sharding = #dist.sharding<@line, [shard(1)]>}) {
+  %ones = arith.constant dense<1.0> : tensor<16x16xf32>
+  %twos = arith.constant dense<2.0> : tensor<16xf32>
+  %m = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i, i)>], iterator_types = ["parallel"]}
+      ins(%twos : tensor<16xf32>) outs(%ones : tensor<16x16xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<16x16xf32>
+  %zero = arith.constant dense<0.0> : tensor<16x16xf32>
+  %y = linalg.matmul ins(%m, %x : tensor<16x16xf32>, tensor<16x16xf32>) outs(%zero : tensor<16x16xf32>) -> tensor<16x16xf32>
+  return %y : tensor<16x16xf32>
 }
