@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
@@ -138,13 +139,20 @@ static bool keepsPartOfInit(linalg::LinalgOp op) {
   });
 }
 
-static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
-  Block *block = op.getBlock();
+/// Operands and unknown ones as arguments of the body.
+static std::pair<llvm::SmallBitVector, llvm::SmallBitVector>
+argumentsOf(Block *block, ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
   llvm::SmallBitVector chosen(block->getNumArguments()), either(block->getNumArguments());
   for (int64_t operand : operands)
     chosen.set(operand);
   for (int64_t operand : unknown)
     either.set(operand);
+  return {chosen, either};
+}
+
+static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
+  Block *block = op.getBlock();
+  auto [chosen, either] = argumentsOf(block, operands, unknown);
   // An accumulator that is read starts the sum and must be a contribution: otherwise each device
   // would add it. The same holds for kept elements of an init.
   bool kept = keepsPartOfInit(op);
@@ -157,22 +165,44 @@ static bool passesSum(linalg::LinalgOp op, ArrayRef<int64_t> operands, ArrayRef<
                       [&](Value yielded) { return isLinear(linearity.classify(yielded)); });
 }
 
-/// Whether a body yields its input unchanged, or in more bits, which changes no sum, product or
-/// order. Rounding to fewer bits is monotone: the maximum of rounded values is the rounded maximum.
-static bool yieldsInput(linalg::LinalgOp op, sharding::ReduceKind kind) {
+/// Whether every element of the result is one of the chosen operands, unchanged or in more bits,
+/// which changes no sum, product or order, and the choice does not depend on contributions.
+/// Rounding to fewer bits is monotone: the maximum of rounded values is the rounded maximum.
+static bool picksOperand(linalg::LinalgOp op, sharding::ReduceKind kind, ArrayRef<int64_t> operands,
+                         ArrayRef<int64_t> unknown) {
+  if (op.getNumParallelLoops() != op.getNumLoops() || keepsPartOfInit(op))
+    return false;
+  Block *block = op.getBlock();
+  auto [chosen, either] = argumentsOf(block, operands, unknown);
+  Linearity linearity(block, chosen, either);
   bool isOrder = kind == sharding::ReduceKind::max || kind == sharding::ReduceKind::min;
-  Value yielded = op.getBlock()->getTerminator()->getOperand(0);
-  Operation *cast = yielded.getDefiningOp();
-  if (isa_and_nonnull<arith::ExtFOp>(cast) || (isOrder && isa_and_nonnull<arith::TruncFOp>(cast)))
-    yielded = cast->getOperand(0);
-  return yielded == op.getBlock()->getArgument(0);
+  SmallVector<Value> pending(block->getTerminator()->getOperands());
+  llvm::DenseSet<Value> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    Operation *maker = value.getDefiningOp();
+    if (auto select = dyn_cast_or_null<arith::SelectOp>(maker);
+        select && isWhole(linearity.classify(select.getCondition()))) {
+      pending.append({select.getTrueValue(), select.getFalseValue()});
+    } else if (isa_and_nonnull<arith::ExtFOp>(maker) ||
+               (isOrder && isa_and_nonnull<arith::TruncFOp>(maker))) {
+      pending.push_back(maker->getOperand(0));
+    } else {
+      auto argument = dyn_cast<BlockArgument>(value);
+      if (!argument || argument.getOwner() != block ||
+          !(chosen[argument.getArgNumber()] || either[argument.getArgNumber()]))
+        return false;
+    }
+  }
+  return true;
 }
 
 bool dist::passesPartialThroughBody(linalg::LinalgOp op, sharding::ReduceKind kind,
                                     ArrayRef<int64_t> operands, ArrayRef<int64_t> unknown) {
-  bool moves = op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
-               yieldsInput(op, kind) && operands == ArrayRef<int64_t>{0} && !keepsPartOfInit(op);
-  return moves || (kind == sharding::ReduceKind::sum && passesSum(op, operands, unknown));
+  return picksOperand(op, kind, operands, unknown) ||
+         (kind == sharding::ReduceKind::sum && passesSum(op, operands, unknown));
 }
 
 bool dist::passesPartial(Operation *op, sharding::ReduceKind kind, ArrayRef<int64_t> operands,
