@@ -8,13 +8,15 @@
 // An all-reduce is a reduce-scatter and a gather. Nonlinear ops after it may run
 // between the two, on the part of each device. That sends less if the gathered
 // value is narrower (a gradient rounded to bf16), or if there is no gather (a
-// result without a placement). A minimum cut per mesh axis chooses the ops to cut;
-// the rest of the plan does not change.
+// result without a placement, or one that is summed up over the cut dimension,
+// of which only the sum is sent). A minimum cut per mesh axis chooses the ops to
+// cut; the rest of the plan does not change.
 //
 //   source --bytes of a reduce-scatter--> scattered copy of a sum
 //   source --bytes of a gather--> whole copy of a sum
 //   whole copy --oo--> ops that may be cut: on the sink's side they are whole
 // op --bytes of a gather--> whole copy of its result
+// op --bytes of an all-reduce--> sink, if it reduces over the cut dimension
 //   copy --oo--> sink, for a use that needs the copy
 //
 // Among equal cuts the one nearest to the source is taken, which keeps an all-reduce.
@@ -48,7 +50,7 @@ namespace {
 /// A sum over devices, or the result of an op on such sums.
 struct Part {
   Value value;
-  int64_t dim;                  ///< that the axis may cut
+  int64_t dim;                  ///< that the axis may cut; -1 for an op that reduces over it
   int64_t factor = -1;          ///< of the op that runs over it; -1 for a sum
   SmallVector<int64_t> of = {}; ///< operands of the op that are parts, cut alike
   int64_t scattered = -1;       ///< nodes of the cut; of a sum
@@ -141,15 +143,18 @@ private:
     Part part{op->getResult(0), -1};
     for (size_t i = 0; i < rule.operands.size() && part.factor < 0; ++i)
       if (const Part *from = partOf(op->getOperand(i));
-          from && blockOf(from->value) == op->getBlock())
+          from && from->dim >= 0 && blockOf(from->value) == op->getBlock())
         part.factor = factorOf(rule.operands[i], from->dim);
-    if (part.factor < 0 || rule.factors[part.factor].kind != FactorKind::parallel)
+    if (part.factor < 0)
+      return;
+    bool reduces = rule.factors[part.factor].kind == FactorKind::reduction;
+    if (!reduces && rule.factors[part.factor].kind != FactorKind::parallel)
       return;
     int64_t parallel = sizeOf(sharded.sharding.factors[part.factor]) * partial.axis.size;
     for (size_t d = 0; d < rule.results[0].size(); ++d)
       if (factorOf(rule.results[0], d) == part.factor)
         part.dim = d;
-    if (part.dim < 0 || rule.factors[part.factor].size % parallel != 0)
+    if ((part.dim < 0) != reduces || rule.factors[part.factor].size % parallel != 0)
       return;
     for (size_t i = 0; i < rule.operands.size(); ++i)
       if (hasFactor(rule.operands[i], part.factor) && !mayCut(op, rule, i, part))
@@ -160,7 +165,7 @@ private:
   /// Whether an operand with the part's factor is available, or computed, in such parts.
   bool mayCut(Operation *op, const ShardingRule &rule, int64_t i, Part &part) const {
     Value operand = op->getOperand(i);
-    if (const Part *from = partOf(operand)) {
+    if (const Part *from = partOf(operand); from && from->dim >= 0) {
       part.of.push_back(i);
       return factorOf(rule.operands[i], from->dim) == part.factor &&
              blockOf(from->value) == op->getBlock();
@@ -180,6 +185,11 @@ private:
 
   void addNodes(Part &part) {
     int64_t half = halfOf(part);
+    if (part.dim < 0) {
+      part.cut = cut.addNode();
+      return cut.addEdge(part.cut, MinimumCut::kSink,
+                         2 * half + kBytesOfAGather * tripsOfPart(part));
+    }
     part.whole = cut.addNode();
     if (part.factor >= 0) {
       part.cut = cut.addNode();
@@ -191,6 +201,8 @@ private:
   }
 
   void addUses(const Part &part) {
+    if (part.dim < 0)
+      return; // its result is reduced for all
     for (OpOperand &use : part.value.getUses()) {
       const Part *user = nullptr;
       if (use.getOwner()->getNumResults() == 1)

@@ -1,6 +1,7 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=resharded" | FileCheck %s
 // RUN: tessera run %s --function rounded --check | FileCheck %s --check-prefix=EXEC
 // RUN: tessera run %s --function rows --check | FileCheck %s --check-prefix=EXEC
+// RUN: tessera run %s --function summed --check | FileCheck %s --check-prefix=EXEC
 // RUN: tessera run %s --function whole --check | FileCheck %s --check-prefix=EXEC
 
 // EXEC: {{^}}check  result0  ok
@@ -40,6 +41,27 @@ func.func @rows(%a: tensor<64x32xf32> {dist.sharding = #dist.sharding<@m, [shard
   %u = math.tanh %q : tensor<64x256xf32>
   %r = linalg.reduce {arith.addf} ins(%u : tensor<64x256xf32>) outs(%none : tensor<64xf32>) dimensions = [1]
   return %r : tensor<64xf32>
+}
+
+// Only sums over the cut dimension are needed: they are contributions, a vector and a matrix.
+// CHECK-LABEL: func.func @summed(
+// CHECK: %[[P:.*]] = linalg.matmul
+// CHECK: dist.reshard %[[P]] to #dist.sharding<@m, [shard(0)]>
+// CHECK: %[[R:.*]] = linalg.reduce {{.*}}factors = {{\[\[}}"x"], []]{{.*}}partial(sum)
+// CHECK: dist.reshard %[[R]] to #dist.sharding<@m, [replicate]> {{.*}} : tensor<256xf32>
+// CHECK-NOT: tensor<64x256xf32> to #dist.sharding<@m, [replicate]>
+func.func @summed(%a: tensor<64x32xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %b: tensor<32x256xf32>,
+                  %w: tensor<8x64xf32>)
+    -> (tensor<256xf32> {dist.sharding = #dist.sharding<@m, [replicate]>},
+        tensor<8x256xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
+  %zero = arith.constant dense<0.0> : tensor<64x256xf32>
+  %none = arith.constant dense<0.0> : tensor<256xf32>
+  %few = arith.constant dense<0.0> : tensor<8x256xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x32xf32>, tensor<32x256xf32>) outs(%zero : tensor<64x256xf32>) -> tensor<64x256xf32>
+  %t = math.tanh %p : tensor<64x256xf32>
+  %r = linalg.reduce {arith.addf} ins(%t : tensor<64x256xf32>) outs(%none : tensor<256xf32>) dimensions = [0]
+  %v = linalg.matmul ins(%w, %t : tensor<8x64xf32>, tensor<64x256xf32>) outs(%few : tensor<8x256xf32>) -> tensor<8x256xf32>
+  return %r, %v : tensor<256xf32>, tensor<8x256xf32>
 }
 
 // As many bytes are needed whole, so nothing is saved: the all-reduce stays.
