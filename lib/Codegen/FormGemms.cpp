@@ -108,6 +108,15 @@ void GemmFormer::run() {
   for (int i = 0; i < 2; ++i)
     contraction.operands[i] = {op->getOperand(i), gemmLoopsOf(maps[i])};
   contraction.result = gemmLoopsOf(maps[2]);
+  // A generic may sum over a loop of extent 1 that one operand lacks; linalg.contract may not.
+  auto isSummable = [&](unsigned loop) {
+    return llvm::is_contained(contraction.result, loop) ||
+           llvm::all_of(contraction.operands, [&](const ContractionOperand &operand) {
+             return llvm::is_contained(operand.loops, loop);
+           });
+  };
+  if (!llvm::all_of(llvm::seq<unsigned>(0, contraction.extents.size()), isSummable))
+    return;
   replaced = op->getResult(0);
   Contraction original = contraction;
 

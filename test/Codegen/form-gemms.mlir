@@ -109,3 +109,24 @@ func.func @mixed_small(%x: tensor<4x3xbf16>, %g: tensor<4x2xf32>) -> tensor<3x2x
   } -> tensor<3x2xf32>
   return %r : tensor<3x2xf32>
 }
+
+// -----
+
+// A loop of extent 1 that one operand lacks is no loop of a contraction: the generic remains.
+
+// CHECK-LABEL: func.func @missing_unit_loop(
+func.func @missing_unit_loop(%a: tensor<2x1x64xf32>, %b: tensor<2x64xf32>, %c: tensor<64xf32>) -> tensor<64xf32> attributes {dist.view = "local"} {
+  // CHECK: linalg.generic
+  // CHECK-SAME: ["reduction", "reduction", "parallel"]
+  // CHECK-NOT: linalg.contract
+  %r = linalg.generic {
+    indexing_maps = [affine_map<(n, h, c) -> (n, h, c)>, affine_map<(n, h, c) -> (n, c)>, affine_map<(n, h, c) -> (c)>],
+    iterator_types = ["reduction", "reduction", "parallel"]
+  } ins(%a, %b : tensor<2x1x64xf32>, tensor<2x64xf32>) outs(%c : tensor<64xf32>) {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  } -> tensor<64xf32>
+  return %r : tensor<64xf32>
+}
