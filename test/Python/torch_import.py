@@ -118,8 +118,6 @@ class Imports(unittest.TestCase):
             linear(np.zeros((4, 3)))
         with self.assertRaisesRegex(ts.Error, "torch.export refuses 'Linear': .*reduction dim"):
             ts.from_torch(nn.Linear(3, 2), (np.zeros((4, 5), np.float32),))
-        with self.assertRaisesRegex(ts.Error, "native_dropout.* is not supported; call eval"):
-            ts.from_torch(nn.Dropout(0.5), (torch.zeros(4, 3),))
         with self.assertRaisesRegex(ts.ArgumentError, "not int"):
             ts.from_torch(3)
         with self.assertRaisesRegex(ts.ArgumentError, "was exported with 1 inputs, not 2"):

@@ -185,10 +185,6 @@ class Modes(Training):
         for call in (model.train, model.eval):
             with self.assertRaisesRegex(ts.ArgumentError, r"torch_training.py:\d+:\d+: error: \w+\(\) of 'ExportedProgram'.* has one mode; export the module after"):
                 call()
-        dropout = ts.from_torch(nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.5)).eval(), (x,))
-        with self.assertRaisesRegex(ts.Error, "native_dropout.* is not supported"):
-            dropout.train()
-        self.assertFalse(dropout.training)
 
 
 class Tied(nn.Module):

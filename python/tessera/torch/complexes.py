@@ -134,6 +134,11 @@ def _(z):
     return z
 
 
+@_complex("_assert_tensor_metadata.default")
+def _(*_, **__):
+    return None
+
+
 @_complex("neg.default")
 def _(z):
     return Complex(-z.real, -z.imag)

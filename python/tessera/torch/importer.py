@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.utils._pytree as pytree
 
-from .. import source
+from .. import random, source
 from ..dtypes import bfloat16
 from ..eager import run_whole
 from ..errors import ArgumentError, DTypeError, Error, ShapeError, TraceError
@@ -27,6 +27,7 @@ from ..tree import ParameterDict
 from . import elementwise, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import marked
+from .random import RANDOM, draws
 from .registry import RULES, dtype_of
 
 register_parts()
@@ -115,6 +116,9 @@ class TorchModule(Module):
 
     train() and eval() import PyTorch's module again in that mode and keep this module's values. They raise
     ArgumentError for a module imported from an ExportedProgram, which has one mode.
+
+    Operations that draw, as dropout does, have keys of the seed of torch.manual_seed at the import and of `counter`, a
+    buffer that increases with each call and is not in state_dict.
     """
 
     def __init__(self, form: _Form, origin: _Origin | None = None, mode: bool | None = None):
@@ -124,10 +128,16 @@ class TorchModule(Module):
         self.name, self._origin, self._mode, self._form = form.name, origin, mode, form
         self.weights = ParameterDict(form.weights, form.frozen)
         object.__setattr__(self, "_buffers", ("constants",))
-        self.constants = dict(form.constants)
+        self.constants, self.seed = dict(form.constants), torch.initial_seed()
+        self._count()
+
+    def _count(self):
+        """Adds the counter of draws, once the program draws."""
+        if self._form.plan.draws and not hasattr(self, "counter"):
+            self.register_buffer("counter", np.int32(0))
 
     def __state_names__(self):
-        return self._form.names
+        return {**self._form.names, "counter": ()}
 
     def _set_training(self, mode):
         mode = bool(mode)
@@ -141,6 +151,7 @@ class TorchModule(Module):
         self.weights = ParameterDict({**form.weights, **self.weights}, form.frozen)
         self.constants = {**form.constants, **{name: value for name, value in self.constants.items() if name in form.buffers | self._form.buffers}}
         self._form, self._mode = form, mode
+        self._count()
         object.__setattr__(self, "training", mode)
 
     @entry
@@ -176,7 +187,11 @@ class TorchModule(Module):
         values: dict[str, Any] = {}
         for kind, argument, target in form.inputs:
             values[argument] = next(given) if kind == "USER_INPUT" else self.weights[target] if kind == "PARAMETER" else self.constants[target]
-        results = form.plan.run(values)
+        keys = []
+        if form.plan.draws:
+            keys = [random.key(self.seed, self.counter * form.plan.draws + i) for i in range(form.plan.draws)]
+            self.counter = self.counter + 1
+        results = form.plan.run(values, iter(keys))
         returned = []
         for (kind, target), value in zip(form.outputs, results):
             if kind == "BUFFER_MUTATION":
@@ -197,9 +212,11 @@ class _Plan:
         self.graph, self.structure = graph, structure
         # Shapes and types of the tensor inputs; other inputs are numbers.
         found = {node.name: node.meta.get("val") for node in graph.nodes if node.op == "placeholder"}
+        self.draws = sum(draws(node, _name(node)) for node in graph.nodes)
         self.described = {name: value for name, value in found.items() if hasattr(value, "shape") and all(isinstance(n, int) for n in value.shape)}
 
-    def run(self, values: dict[str, Any]) -> list:
+    def run(self, values: dict[str, Any], keys) -> list:
+        """keys: of the nodes that draw."""
         def read(argument):
             if hasattr(argument, "op"):
                 return values[argument.name]
@@ -219,7 +236,8 @@ class _Plan:
                 kwargs["layout"] = viewed.stride(), viewed.storage_offset()
             with source.standing_at(_location(node), _name(node).split(".")[0]):
                 if node.target is not operator.getitem:
-                    values[node.name] = _result(node, _rules(node)[_name(node)](*args, **kwargs))
+                    values[node.name] = _result(node, RANDOM[_name(node)](next(keys), *args, **kwargs) if draws(node, _name(node))
+                                                else _rules(node)[_name(node)](*args, **kwargs))
                     continue
                 values[node.name] = args[0][args[1]] if node.users else None
                 if values[node.name] is None and node.users and hasattr(node.meta.get("val"), "shape"):
@@ -283,8 +301,7 @@ def check_operations(graph, name: str) -> None:
     if unknown:
         (first, at), *others = unknown.items()
         more = "".join(f"; also 'aten.{other}'" + (f" at {place.file}:{place.line}" if place else "") for other, place in others)
-        hint = "; call eval() before the export" if any("dropout" in other for other in unknown) else ""
-        raise refuse(Error, f"operation 'aten.{first}' of '{name}' is not supported{more}{hint}", at)
+        raise refuse(Error, f"operation 'aten.{first}' of '{name}' is not supported{more}", at)
 
 
 def _reason(error: Exception) -> str:

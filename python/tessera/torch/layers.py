@@ -92,10 +92,10 @@ def _(x, weight, bias, mean, var, training, momentum, eps):
     return _normalised(x, weight, bias, here, spread, eps), None, None, mean, var
 
 
-def _attention(q, k, v, mask=None, causal=False, scale=None, grouped=False):
+def attention(q, k, v, mask=None, causal=False, scale=None, grouped=False, dropped=lambda weights: weights):
     """softmax(q k^T * scale) v for (..., heads, length, size).
 
-    Queries whose mask excludes all keys give 0, as in PyTorch.
+    Queries whose mask excludes all keys give 0, as in PyTorch. dropped: applied to the softmax.
     """
     lead = q.shape[:-2]
     if grouped and k.shape[-3] != q.shape[-3]:
@@ -112,27 +112,20 @@ def _attention(q, k, v, mask=None, causal=False, scale=None, grouped=False):
     if causal:  # aligned at the first key, also if there are more keys than queries
         scores = ops.where(ops.greater_equal(ops.iota(shape, 0), ops.iota(shape, 1)), scores, -math.inf)
     if mask is None:
-        return ops.reshape(ops.einsum("bhqk,bhkd->bhqd", ops.softmax(scores, -1), v), (*lead, shape[0], v.shape[-1]))
+        return ops.reshape(ops.einsum("bhqk,bhkd->bhqd", dropped(ops.softmax(scores, -1)), v), (*lead, shape[0], v.shape[-1]))
     looks = mask if mask.dtype.kind == "bool" else ops.greater(mask, -math.inf)
     some = ops.any(looks, -1, keepdims=True)
     scores = ops.where(mask, scores, -math.inf) if mask.dtype.kind == "bool" else scores + mask.astype(scores.dtype)
-    weights = ops.softmax(ops.where(some, scores, 0.0), -1)
+    weights = dropped(ops.softmax(ops.where(some, scores, 0.0), -1))
     seen = ops.where(some, ops.einsum("bhqk,bhkd->bhqd", weights, v), 0.0)
     return ops.reshape(seen, (*lead, shape[0], v.shape[-1]))
 
 
-def _without_dropout(probability):
-    if probability:
-        raise refuse(ArgumentError, "attention with dropout is not supported; export the module in evaluation mode")
-
-
 @rule("scaled_dot_product_attention.default")
 def _(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
-    _without_dropout(dropout_p)
-    return _attention(q, k, v, attn_mask, is_causal, scale, enable_gqa)
+    return attention(q, k, v, attn_mask, is_causal, scale, enable_gqa)
 
 
 @rule("_scaled_dot_product_flash_attention_for_cpu.default")
 def _(q, k, v, dropout_p=0.0, is_causal=False, attn_mask=None, scale=None):
-    _without_dropout(dropout_p)
-    return _attention(q, k, v, attn_mask, is_causal, scale), None
+    return attention(q, k, v, attn_mask, is_causal, scale), None
