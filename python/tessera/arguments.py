@@ -13,9 +13,13 @@ import numpy as np
 from . import tree
 from .dtypes import float32
 from .errors import TraceError
+from .reader import Reader
 from .source import refuse
 from .tensor import Tensor, asarray, from_array
 from .tree import Leaf, Node
+
+
+_MOST_READERS = 4  # of one argument
 
 
 def is_value(value) -> bool:
@@ -29,26 +33,41 @@ class Arguments:
     Structure, types and placements (`key`) decide whether a recorded program can be reused.
     """
 
-    def __init__(self, function: Callable, args: Sequence, kwargs: dict, is_value: Callable = is_value, parameters: Sequence[str] | None = None):
-        """`parameters`: names of the function's positional parameters (`parameters_of`), if the caller has them."""
+    def __init__(self, function: Callable, args: Sequence, kwargs: dict, is_value: Callable = is_value, parameters: Sequence[str] | None = None,
+                 readers: dict | None = None):
+        """`parameters`: names of the function's positional parameters (`parameters_of`), if the caller has them. `readers`: of
+        structures that its earlier calls had, by position; this call adds its own."""
         self._function, self._is_value, self._parameters = function, is_value, parameters
         self.values = [*args, *kwargs.values()]
         self._positional, self._keywords = len(args), tuple(kwargs)
         self.given: list = []  # the values of the leaves
         self.parts: list[tuple[Node, range]] = []  # structure and leaf indices of each argument
-        for value in self.values:
+        for position, value in enumerate(self.values):
             first = len(self.given)
             if type(value) is Tensor:
                 self.given.append(value)
                 self.parts.append((tree.LEAF, range(first, first + 1)))
                 continue
-            found, node = tree.values(value, is_value)
+            found, node = self._read(position, value, readers)
             self.given += found
             self.parts.append((node, range(first, len(self.given))))
         self._tensors = [value if type(value) is Tensor else _as_tensor(value) for value in self.given]
         for tensor in self._tensors:
             if tensor._unused is not None:
                 tensor._used()
+
+    def _read(self, position: int, value, readers: dict | None) -> tuple[list, Node]:
+        """As tree.values."""
+        if readers is None or tree.children(value) is None:
+            return tree.values(value, self._is_value)
+        known = readers.setdefault(position, [])
+        for reader in known:
+            if (found := reader.read(value)) is not None:
+                return found, reader.node
+        found, node = tree.values(value, self._is_value)
+        if len(known) < _MOST_READERS and (reader := Reader.of(value, node, self._is_value)) is not None:
+            known.append(reader)
+        return found, node
 
     @functools.cached_property
     def argument_names(self) -> list[str]:

@@ -34,6 +34,7 @@ class Jitted:
         self._merged: tuple = (None, {}, ())
         self._parameters = parameters_of(function)
         self._recorded: dict = {}
+        self._readers: dict = {}
         self._lock = threading.RLock()
 
     def _record(self, arguments: Arguments) -> Recorded:
@@ -50,7 +51,7 @@ class Jitted:
             return self._recorded[known]
 
     def _arguments(self, args, kwargs) -> Arguments:
-        return Arguments(self._function, args, kwargs, parameters=self._parameters)
+        return Arguments(self._function, args, kwargs, parameters=self._parameters, readers=self._readers)
 
     def _merge(self) -> tuple[dict, dict, tuple]:
         """(options of the context, the same overridden by those of `jit`, the latter as a cache key)."""

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import gc
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from . import ir, replicas, tree
 from .arguments import Arguments
@@ -90,7 +90,7 @@ class Recorded:
         self._lock = threading.RLock()
         self._session = None
         self._fed = {r.feeds for r in self.results if r.feeds is not None}
-        self._last: dict[int, Tensor] = {}
+        self._last: Sequence[Tensor | None] = ()  # the arguments of the last step that are still in place
 
     def _finish(self, frame, values) -> None:
         """Completes the functions of the program and removes dead operations."""
@@ -216,15 +216,17 @@ class Recorded:
 
     def _run(self, arguments: Arguments):
         given, session = [*arguments.tensors(), *self.hidden], self.session
-        steps, last, values, drawn = self._steps, self._last, {}, {}
-        stay, checks, on_devices = steps.in_place(given), self.trace.checks, []
-        checked, passed = {i for i, _ in checks} if checks else (), [given[i] for i in stay] if stay else ()
+        steps, last, fed, values, drawn = self._steps, self._last, self._fed, {}, {}
+        checks, on_devices, passed = self.trace.checks, [], []
+        checked = {i for i, _ in checks} if checks else ()
         for i, tensor in enumerate(given):
-            if i in stay or tensor is last.get(i):
+            if last and tensor is last[i]:
                 continue
             source = tensor._source
             if source is None:
                 values[i] = self._value(tensor, self._name(i))
+            elif i in fed and isinstance(source, OnDevices) and source.feeds(steps, i):
+                passed.append(tensor)
             elif session.resident and i not in checked and isinstance(source, (OnDevices, OnGpu)):
                 on_devices.append(i)
             elif tensor._data is None and source.is_drawn(session.arguments[i].home):
@@ -248,7 +250,7 @@ class Recorded:
             else:
                 session.set(i, source.read())
         steps.step(passed)
-        self._last = {i: t for i, t in enumerate(given) if i not in self._fed}
+        self._last = [None if i in fed else tensor for i, tensor in enumerate(given)] if fed else given
         tensors = [self._result(k, r) for k, r in enumerate(self.results)]
         if self.changed:
             arguments.assign({leaf: tensors[result] for leaf, result in self.changed})

@@ -36,10 +36,6 @@ class Steps:
         self.session, self.name, self.donate, self.whole = session, name, donate, whole
         self.lock, self.generation, self._left = lock or threading.RLock(), 0, []
 
-    def in_place(self, given: Collection[Tensor]) -> set[int]:
-        """The arguments whose value is already in the buffer that the next step reads."""
-        return {i for i, t in enumerate(given) if t._source is not None and isinstance(t._source, OnDevices) and t._source.feeds(self, i)}
-
     def keep(self, passed: Collection[Tensor] = ()) -> None:
         """Before a step, copies referenced results of the last step, except those in `passed`, which are overwritten."""
         overwritten = {id(tensor) for tensor in passed} if self.donate else ()

@@ -240,6 +240,12 @@ def children(value):
     return None
 
 
+def attributes(value):
+    """`__tree_fields__` of classes whose children are their attributes: (attributes with settings, in order of assignment; names
+    of buffers)."""
+    return [(k, v) for k, v in value.__dict__.items() if k != "_buffers"], value.__dict__.get("_buffers", ())
+
+
 def _is_value(value) -> bool:
     """Whether it is a dataclass of this package: those are values (types, meshes, placements), not containers."""
     return type(value).__module__.split(".")[0] == "tessera"

@@ -45,9 +45,7 @@ class Module:
     def __call__(self, *args, **kwargs):
         return self.forward(*args, **kwargs)
 
-    def __tree_fields__(self):
-        """(attributes with settings, in order of assignment; names of buffers)."""
-        return [(k, v) for k, v in self.__dict__.items() if k != "_buffers"], self.__dict__.get("_buffers", ())
+    __tree_fields__ = tree.attributes
 
     # Contents.
 
