@@ -38,6 +38,14 @@ for name in ("CUDA_HOME", "CUDA_PATH"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 
+# Levels of this machine, and emulators of others.
+flags = open("/proc/cpuinfo").read().split() if os.path.exists("/proc/cpuinfo") else []
+for level, flag in (("x86_64-v3", "avx2"), ("x86_64-v4", "avx512vl")):
+    if flag in flags:
+        config.available_features.add(level)
+if "avx2" in flags and shutil.which("qemu-x86_64"):
+    config.available_features.add("qemu-x86_64")
+
 # Python tests need the package, most also the module and JAX; tests without their dependencies are skipped.
 config.substitutions.append(("%tessera_python", config.tessera_python))
 config.environment["PYTHONPATH"] = config.tessera_python_path

@@ -45,14 +45,15 @@ std::vector<char> compile(const std::string &text, std::vector<KernelInfo> &info
   CpuOptions options;
   options.useCache = !cache.empty();
   options.cacheDirectory = cache;
-  mlir::FailureOr<std::vector<char>> compiled = mlir::failure();
+  mlir::FailureOr<runtime::CpuKernels> compiled = mlir::failure();
   if (module)
     compiled = compileKernels(*module, options, &infos);
   if (mlir::failed(compiled)) {
     fprintf(stderr, "a benchmark's kernel does not compile\n");
     exit(1);
   }
-  return *compiled;
+  auto *bytes = reinterpret_cast<const char *>(compiled->image.data());
+  return {bytes, bytes + compiled->image.size()};
 }
 
 Kernel loadKernel(const std::string &text, KernelInfo &info) {

@@ -32,22 +32,20 @@ static OwningOpRef<ModuleOp> kernelsAlone(ModuleOp module) {
   return alone;
 }
 
-/// Compiles the kernels for the CPU, and records the number of tasks of each.
-static LogicalResult compileForCpu(ModuleOp kernels, const CpuOptions &options,
-                                   std::vector<KernelInfo> *infos, SmallVectorImpl<int64_t> &tasks,
-                                   runtime::Bytes &object) {
+/// Compiles the kernels for each CPU.
+static LogicalResult compileForCpus(ModuleOp kernels, const ArtifactOptions &options,
+                                    std::vector<KernelInfo> *infos,
+                                    std::vector<runtime::CpuKernels> &variants) {
   if (kernels.getBody()->empty())
     return success();
-  std::vector<KernelInfo> compiled;
-  FailureOr<std::vector<char>> code = compileKernels(kernels, options, &compiled);
-  if (failed(code))
-    return failure();
-  auto *bytes = reinterpret_cast<const std::byte *>(code->data());
-  object = runtime::Bytes(bytes, bytes + code->size());
-  for (const KernelInfo &info : compiled)
-    tasks.push_back(info.tasks);
-  if (infos)
-    *infos = std::move(compiled);
+  CpuOptions one = options.cpu;
+  for (const std::string &cpu : options.cpus.empty() ? std::vector{one.cpu} : options.cpus) {
+    one.cpu = cpu;
+    FailureOr<runtime::CpuKernels> compiled = compileKernels(kernels, one, infos);
+    if (failed(compiled))
+      return failure();
+    variants.push_back(std::move(*compiled));
+  }
   return success();
 }
 
@@ -55,7 +53,6 @@ FailureOr<runtime::Artifact> codegen::compileRt(ModuleOp module, const ArtifactO
                                                 std::vector<KernelInfo> *infos,
                                                 std::vector<GpuKernelInfo> *gpuInfos) {
   OwningOpRef<ModuleOp> kernels = kernelsAlone(module);
-  SmallVector<int64_t> tasks;
   runtime::Artifact artifact;
   artifact.report = options.report;
   if (options.gpu) {
@@ -63,10 +60,10 @@ FailureOr<runtime::Artifact> codegen::compileRt(ModuleOp module, const ArtifactO
     if (failed(gpu))
       return failure();
     artifact.gpu = std::move(*gpu);
-  } else if (failed(compileForCpu(*kernels, options.cpu, infos, tasks, artifact.kernels))) {
+  } else if (failed(compileForCpus(*kernels, options, infos, artifact.kernels))) {
     return failure();
   }
-  FailureOr<SerializedProgram> serialized = serialize(module, tasks);
+  FailureOr<SerializedProgram> serialized = serialize(module);
   if (failed(serialized))
     return failure();
   artifact.program = std::move(serialized->program);

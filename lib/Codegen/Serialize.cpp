@@ -32,8 +32,8 @@ SmallVector<func::FuncOp> codegen::kernelsOf(ModuleOp module) {
   return kernels;
 }
 
-Serializer::Serializer(rt::ProgramOp program, ArrayRef<int64_t> tasks)
-    : op(program), tasks(tasks), meshes(program->getParentOfType<ModuleOp>()) {}
+Serializer::Serializer(rt::ProgramOp program)
+    : op(program), meshes(program->getParentOfType<ModuleOp>()) {}
 
 sharding::Layout Serializer::layoutOf(dist::ShardingAttr layout, Type global) const {
   return sharding::makeLayout(dist::resolveVerified(layout, meshes, global), dist::shapeOf(global));
@@ -190,10 +190,10 @@ FailureOr<SerializedProgram> Serializer::run() {
   return std::move(result);
 }
 
-FailureOr<SerializedProgram> codegen::serialize(ModuleOp module, ArrayRef<int64_t> tasks) {
+FailureOr<SerializedProgram> codegen::serialize(ModuleOp module) {
   SmallVector<rt::ProgramOp> programs(module.getOps<rt::ProgramOp>());
   if (programs.size() != 1)
     return module.emitError() << "the module has " << programs.size()
                               << " rt.program ops; expected one";
-  return Serializer(programs.front(), tasks).run();
+  return Serializer(programs.front()).run();
 }

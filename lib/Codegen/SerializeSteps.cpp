@@ -108,7 +108,6 @@ std::optional<runtime::Step> Serializer::stepOf(Operation *op) {
         for (Value slot : launch->getOperands())
           one.slots.push_back(slotOf(slot));
         one.reads = launch.getReads().size();
-        one.tasks = tasks.empty() ? 1 : tasks[one.kernel];
         step.name = launch.getKernel().str();
         step.action = std::move(one);
       })

@@ -18,7 +18,7 @@ namespace tessera::codegen {
 
 class Serializer {
 public:
-  Serializer(rt::ProgramOp program, llvm::ArrayRef<int64_t> tasks);
+  explicit Serializer(rt::ProgramOp program);
   mlir::FailureOr<SerializedProgram> run();
 
 private:
@@ -44,7 +44,6 @@ private:
   mlir::LogicalResult assignOrders();
 
   rt::ProgramOp op;
-  llvm::ArrayRef<int64_t> tasks;
   dist::MeshTable meshes;
   SerializedProgram result;
   llvm::StringMap<int64_t> meshIndex, kernelIndex;

@@ -47,7 +47,7 @@ static std::string checkCache(const CompileOptions &options) {
 static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation,
                                                         const CompileOptions &options) {
   codegen::ArtifactOptions result;
-  result.cpu.cpu = options.cpu;
+  result.cpus = splitAtCommas(options.cpus);
   result.cpu.cacheDirectory = options.cacheDirectory;
   result.cpu.useCache = !options.noCache;
   if (options.target != "cpu" && options.target != "cuda" && options.target != "stub") {
@@ -60,7 +60,7 @@ static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation
                          << "'\n";
     return std::nullopt;
   }
-  if (!options.cpu.empty() && options.target != "cpu") {
+  if (!options.cpus.empty() && options.target != "cpu") {
     compilation.errors() << "error: --cpu applies to target cpu, not to '" << options.target
                          << "'\n";
     return std::nullopt;
@@ -70,9 +70,14 @@ static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation
     return std::nullopt;
   }
   if (options.target == "cpu") {
-    if (std::string why = codegen::checkCpu(result.cpu); !why.empty()) {
-      compilation.errors() << "error: " << why << "\n";
-      return std::nullopt;
+    for (auto [i, cpu] : llvm::enumerate(result.cpus)) {
+      std::string why = codegen::checkCpu(cpu);
+      if (why.empty() && llvm::is_contained(llvm::ArrayRef(result.cpus).take_front(i), cpu))
+        why = "--cpu names '" + cpu + "' twice";
+      if (!why.empty()) {
+        compilation.errors() << "error: " << why << "\n";
+        return std::nullopt;
+      }
     }
     return result;
   }
@@ -148,6 +153,7 @@ compileWith(Compilation &compilation, const CompileOptions &options, bool single
   if (options.kernels)
     for (const codegen::KernelInfo &info : infos)
       llvm::outs() << "kernel " << info.name << "  "
+                   << (codegenOptions->cpus.size() > 1 ? "for " + info.cpu + "  " : "")
                    << (info.scheme == codegen::KernelScheme::Fallback ? "plain loops"
                                                                       : "vectorised")
                    << (info.reason.empty() ? "" : "  (" + info.reason + ")") << "\n";

@@ -12,9 +12,12 @@ using namespace tessera::runtime;
 
 int main(int argc, char **argv) {
   DriverOptions options;
-  std::string path;
+  std::string path, cpu;
   CLI::App app{"Runs a compiled Tessera program (.tsra)", "tessera-exec"};
   app.add_option("artifact", path, "Artifact that `tessera compile` wrote")->required();
+  app.add_option("--cpu", cpu,
+                 "Run the kernels for this CPU, one of those of `tessera compile --cpu`; default: "
+                 "the best for this machine");
   tessera::RunFlags flags(&app, options);
   try {
     app.parse(argc, argv);
@@ -32,5 +35,8 @@ int main(int argc, char **argv) {
   auto artifact = readArtifact(path);
   if (!artifact)
     return printError(artifact.status());
+  if (!cpu.empty())
+    if (Status status = keepKernels(artifact->kernels, cpu); !status.ok())
+      return printError(status);
   return runDriver(std::make_shared<const Artifact>(std::move(*artifact)), options);
 }

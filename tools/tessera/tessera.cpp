@@ -153,7 +153,12 @@ static void addCompileOptions(CLI::App *command, tessera::CompileOptions &option
           "Architectures of target cuda: sm_NN (requires ptxas) or compute_NN (PTX); default: "
           "sm_80,sm_90a,compute_80")
       ->allow_extra_args(false);
-  command->add_option("--cpu", options.cpu, "LLVM name of the target CPU; default: this machine's");
+  command
+      ->add_option("--cpu", options.cpus,
+                   "CPUs of target cpu, by LLVM's names: native, x86-64-v3, znver4, aarch64, ...; "
+                   "the kernels "
+                   "are compiled for each, and a machine runs the best for it; default: native")
+      ->allow_extra_args(false);
   CLI::Option *cache =
       command->add_option("--cache", options.cacheDirectory, "Directory of the kernel cache");
   command->add_flag("--no-cache", options.noCache, "Do not use the kernel cache")->excludes(cache);

@@ -32,7 +32,8 @@ Library::Library(const std::string &text, CpuOptions options) {
   auto compiled = compileKernels(*module, options, &infos);
   if (mlir::failed(compiled))
     return;
-  image = *compiled;
+  auto *bytes = reinterpret_cast<const char *>(compiled->image.data());
+  image.assign(bytes, bytes + compiled->image.size());
   char path[] = "/tmp/tessera-kernel-test-XXXXXX";
   int descriptor = mkstemp(path);
   if (descriptor < 0 || write(descriptor, image.data(), image.size()) != ssize_t(image.size()))

@@ -10,6 +10,7 @@
 
 #include "tessera/Runtime/Artifact/Artifact.h"
 #include "tessera/Runtime/Execution/Executor.h"
+#include "tessera/Support/CpuFeatures.h"
 
 #include <gtest/gtest.h>
 #include <numeric>
@@ -27,6 +28,13 @@ using sharding::ReduceKind;
 /// Opens a program on the backend named on the command line (Main.cpp).
 Expected<std::unique_ptr<Executor>> openUnderTest(std::shared_ptr<const Artifact> artifact,
                                                   const BackendOptions &options);
+
+#ifdef TEST_KERNELS
+/// The kernels of TEST_KERNELS, each of so many tasks, for this machine.
+inline CpuKernels kernelsForTests(size_t count, int64_t tasks = 1) {
+  return {"any", hostArchitecture(), {}, std::vector(count, tasks), *readFile(TEST_KERNELS)};
+}
+#endif
 
 /// A mesh with axes a, b, c, … and ids counted from `firstId`.
 inline Mesh makeMesh(const Shape &shape, int64_t firstId = 0, std::string name = "m") {

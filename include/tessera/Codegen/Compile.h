@@ -16,6 +16,8 @@ namespace tessera::codegen {
 
 struct ArtifactOptions {
   CpuOptions cpu;
+  /// Compiles the kernels once for each of these, instead of for `cpu.cpu`; the runtime chooses.
+  std::vector<std::string> cpus;
   /// If set, kernels are compiled for these architectures instead of the CPU.
   std::optional<GpuOptions> gpu;
   /// The artifact's `report` section: JSON, or empty.
@@ -28,11 +30,9 @@ struct SerializedProgram {
   runtime::Bytes constants; ///< without duplicates, each 64-byte aligned
 };
 
-/// Serialises the one `rt.program` of a module. `tasks`, in the order of `kernelsOf`, is the number
-/// of tasks of each kernel; empty: one each. Fails with a located diagnostic unless there is one
+/// Serialises the one `rt.program` of a module. Fails with a located diagnostic unless there is one
 /// program, or if transfers between parts deadlock.
-mlir::FailureOr<SerializedProgram> serialize(mlir::ModuleOp module,
-                                             llvm::ArrayRef<int64_t> tasks = {});
+mlir::FailureOr<SerializedProgram> serialize(mlir::ModuleOp module);
 
 /// The kernels of a module in the order of `LaunchStep::kernel`.
 llvm::SmallVector<mlir::func::FuncOp> kernelsOf(mlir::ModuleOp module);

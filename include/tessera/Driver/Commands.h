@@ -48,13 +48,13 @@ struct ProgramOptions {
   std::string objective = "time";    ///< of reshard plans
   bool narrowReductions = false;     ///< reduce 16-bit floats in 16 bits
   std::string attentionSequence =
-      "auto";            ///< keys of a cut sequence: gather, ring; auto: the better
-  std::string schedule;  ///< of a pipeline's micro-batches; empty: the program's
+      "auto";           ///< keys of a cut sequence: gather, ring; auto: the better
+  std::string schedule; ///< of a pipeline's micro-batches; empty: the program's
   /// Overlap computation with collectives; by default only for target cuda.
   std::optional<bool> overlaps;
-  std::string topology;  ///< file of the machine, empty for the default
-  std::string fusion;    ///< options of dist-fuse-collectives
-  bool remarks = false;  ///< print the compiler's choices and their reasons
+  std::string topology;                    ///< file of the machine, empty for the default
+  std::string fusion;                      ///< options of dist-fuse-collectives
+  bool remarks = false;                    ///< print the compiler's choices and their reasons
   std::vector<std::string> dialectPlugins; ///< shared objects with dialects of the program
   SearchRequest search;
 };
@@ -81,7 +81,7 @@ struct CompileOptions : ProgramOptions {
   std::string output;             ///< the artifact (.tsra)
   std::string target = "cpu";     ///< cpu, cuda or stub
   std::vector<std::string> archs; ///< of cuda: sm_NN, compute_NN; empty: the compiler's choice
-  std::string cpu;                ///< LLVM's name of the CPU, empty: this one
+  std::vector<std::string> cpus;  ///< LLVM's names of CPUs, empty: this machine's
   std::string cacheDirectory;     ///< of compiled kernels, empty: the user's
   bool noCache = false;
   bool kernels = false; ///< print how each kernel was compiled

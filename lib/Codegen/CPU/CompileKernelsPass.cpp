@@ -50,7 +50,7 @@ struct CompileKernelsPass : PassWrapper<CompileKernelsPass, OperationPass<Module
     }
   }
 
-  Option<std::string> cpu{*this, "cpu", llvm::cl::desc("LLVM CPU name"), llvm::cl::init("host")};
+  Option<std::string> cpu{*this, "cpu", llvm::cl::desc("LLVM CPU name"), llvm::cl::init("native")};
   Option<std::string> features{*this, "features", llvm::cl::desc("LLVM CPU features")};
   Option<bool> vectorise{*this, "vectorise", llvm::cl::desc("false: plain loops only"),
                          llvm::cl::init(true)};

@@ -63,8 +63,8 @@ static void compileUnits(std::vector<Unit> &units, const KernelTarget &target,
   compileInParallel(units.size(), options.threads, registry, compile);
 }
 
-FailureOr<std::vector<char>> compileKernels(ModuleOp kernels, const CpuOptions &options,
-                                            std::vector<KernelInfo> *infos) {
+FailureOr<runtime::CpuKernels> compileKernels(ModuleOp kernels, const CpuOptions &options,
+                                              std::vector<KernelInfo> *infos) {
   std::string error;
   FailureOr<KernelTarget> target = KernelTarget::get(options, error);
   if (failed(target))
@@ -90,18 +90,24 @@ FailureOr<std::vector<char>> compileKernels(ModuleOp kernels, const CpuOptions &
       return unit.first.emitError("kernel cannot be compiled: ") << unit.error, failure();
     objects.push_back(std::move(unit.object));
   }
+  runtime::CpuKernels result{target->cpu, target->architecture, target->required, {}, {}};
   std::vector<ExportedSymbol> exports;
   for (auto &[name, unit] : collected->functions) {
     exports.emplace_back(name, units[unit].symbol);
+    result.tasks.push_back(units[unit].info.tasks);
     if (infos) {
       infos->push_back(units[unit].info);
       infos->back().name = name;
+      infos->back().cpu = target->cpu;
     }
   }
-  FailureOr<std::vector<char>> linked = linkSharedObject(objects, exports, options.linker, error);
+  FailureOr<std::vector<char>> linked =
+      linkSharedObject(objects, exports, options.linker, target->isForeign(), error);
   if (failed(linked))
     return kernels.emitError(error), failure();
-  return linked;
+  auto *bytes = reinterpret_cast<const std::byte *>(linked->data());
+  result.image = runtime::Bytes(bytes, bytes + linked->size());
+  return result;
 }
 
 } // namespace tessera::codegen

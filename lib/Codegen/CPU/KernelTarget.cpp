@@ -9,7 +9,10 @@
 
 #include "../Kernels/MachineCode.h"
 
-#include "llvm/ADT/StringMap.h"
+#include "tessera/Support/CpuFeatures.h"
+
+#include "llvm-c/Target.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
@@ -24,73 +27,111 @@
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 #include <mutex>
-#include <set>
 
 using namespace llvm;
 
 namespace tessera::codegen {
 
-/// Whether the subtarget of `machine` has `feature`, by LLVM's table of CPUs.
-static bool hasFeature(const TargetMachine &machine, StringRef feature) {
-  return machine.getMCSubtargetInfo()->checkFeatures(("+" + feature).str());
+namespace {
+/// An architecture with a code generator, and its names.
+struct Architecture {
+  const char *name, *triple, *baseline;
+};
+} // namespace
+static constexpr Architecture kArchitectures[] = {
+    {"x86-64", "x86_64-unknown-linux-gnu", "x86-64"},
+    {"aarch64", "aarch64-unknown-linux-gnu", "generic"},
+};
+
+static void initialiseTargets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeX86TargetInfo();
+    LLVMInitializeX86Target();
+    LLVMInitializeX86TargetMC();
+    LLVMInitializeX86AsmPrinter();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
+  });
+}
+
+/// The subtarget of a CPU with features added or removed; null if LLVM does not know the CPU.
+static std::unique_ptr<MCSubtargetInfo>
+subtargetOf(const Architecture &architecture, const std::string &cpu, const std::string &features) {
+  std::string error;
+  Triple triple(architecture.triple);
+  const Target *target = TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  // Queries the generic CPU: a subtarget for an unknown one would print to stderr.
+  std::unique_ptr<MCSubtargetInfo> generic(target->createMCSubtargetInfo(triple, "", ""));
+  if (!generic || !generic->isCPUStringValid(cpu))
+    return nullptr;
+  return std::unique_ptr<MCSubtargetInfo>(target->createMCSubtargetInfo(triple, cpu, features));
+}
+
+std::string KernelTarget::features() const {
+  std::string text;
+  for (const std::string &feature : required)
+    text += (text.empty() ? "+" : ",+") + feature;
+  return text;
+}
+
+bool KernelTarget::isForeign() const {
+  return architecture != hostArchitecture();
 }
 
 mlir::FailureOr<KernelTarget> KernelTarget::get(const CpuOptions &options, std::string &error) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    InitializeNativeTarget();
-    InitializeNativeTargetAsmPrinter();
-    InitializeNativeTargetAsmParser();
-  });
+  initialiseTargets();
+  bool isNative = options.cpu.empty() || options.cpu == "native" || options.cpu == "host";
+  std::string cpu = isNative ? sys::getHostCPUName().str() : options.cpu;
+  for (const Architecture &architecture : kArchitectures) {
+    if (isNative && architecture.name != StringRef(hostArchitecture()))
+      continue;
+    if (isNative && !subtargetOf(architecture, cpu, ""))
+      cpu = architecture.baseline; // a CPU newer than LLVM
+    std::unique_ptr<MCSubtargetInfo> subtarget = subtargetOf(
+        architecture, cpu == architecture.name ? architecture.baseline : cpu, options.features);
+    if (!subtarget)
+      continue;
+    KernelTarget target;
+    target.triple = architecture.triple;
+    target.cpu = cpu;
+    target.architecture = architecture.name;
+    target.baseline = architecture.baseline;
+    if (isNative)
+      target.required = hostFeatures();
+    else
+      for (const char *feature : kernelFeatures(architecture.name))
+        if (subtarget->checkFeatures(std::string("+") + feature))
+          target.required.push_back(feature);
 
-  KernelTarget target;
-  target.triple = sys::getDefaultTargetTriple();
-  if (options.cpu.empty() || options.cpu == "host") {
-    target.cpu = sys::getHostCPUName().str();
-    std::set<std::string> sorted; // StringMap has no order of its own.
-    for (const auto &[name, enabled] : sys::getHostCPUFeatures())
-      sorted.insert((enabled ? "+" : "-") + name.str());
-    for (const std::string &feature : sorted)
-      target.features += (target.features.empty() ? "" : ",") + feature;
-  } else {
-    target.cpu = options.cpu;
-    target.features = options.features;
+    // Their default NaN is 0x7fc00000 or 0xffc00000, and NaN operands propagate.
+    target.zeroExtendsNaN = true;
+    auto has = [&](StringRef feature) { return is_contained(target.required, feature); };
+    if (target.architecture == "x86-64") {
+      bool avx512 = has("avx512f") && has("avx512vl") && has("avx512bw") && has("avx512dq");
+      target.vectorBits = avx512 ? 512 : has("avx2") ? 256 : 128;
+      target.numRegisters = avx512 ? 32 : 16;
+      target.fma = has("fma");
+      target.convertsF16InIntegers = !has("f16c");
+    } else {
+      target.numRegisters = 32;
+      target.fma = true;
+    }
+    return target;
   }
-
-  const Target *known = TargetRegistry::lookupTarget(Triple(target.triple), error);
-  if (!known)
-    return mlir::failure();
-  // Queries the generic CPU: a machine for an unknown one would print to stderr.
-  std::unique_ptr<MCSubtargetInfo> generic(
-      known->createMCSubtargetInfo(Triple(target.triple), "", ""));
-  if (!generic || !generic->isCPUStringValid(target.cpu)) {
-    error = "unknown CPU '" + target.cpu + "' for " + target.triple +
-            "; expected an LLVM CPU name or 'host'";
-    return mlir::failure();
-  }
-  std::unique_ptr<TargetMachine> machine = target.createMachine();
-  if (!machine) {
-    error = "LLVM has no code generator for " + target.triple;
-    return mlir::failure();
-  }
-  // Their default NaN is 0x7fc00000 or 0xffc00000, and NaN operands propagate.
-  Triple triple(target.triple);
-  target.zeroExtendsNaN = triple.isX86() || triple.isAArch64() || triple.isRISCV();
-  if (triple.isX86()) {
-    bool avx512 = hasFeature(*machine, "avx512f") && hasFeature(*machine, "avx512vl") &&
-                  hasFeature(*machine, "avx512bw") && hasFeature(*machine, "avx512dq");
-    target.vectorBits = avx512 ? 512 : hasFeature(*machine, "avx2") ? 256 : 128;
-    target.numRegisters = avx512 ? 32 : 16;
-    target.fma = hasFeature(*machine, "fma");
-    target.convertsF16InIntegers = !hasFeature(*machine, "f16c");
-  } else if (triple.isAArch64()) {
-    target.numRegisters = 32;
-    target.fma = true;
-  }
-  return target;
+  error = "unknown CPU '" + options.cpu +
+          "'; expected 'native', 'aarch64', or LLVM's name of an x86-64 or AArch64 CPU, such as "
+          "x86-64-v3";
+  return mlir::failure();
 }
 
-std::string checkCpu(const CpuOptions &options) {
+std::string checkCpu(const std::string &name) {
+  CpuOptions options;
+  options.cpu = name;
   std::string error;
   return failed(KernelTarget::get(options, error)) ? error : std::string();
 }
@@ -106,7 +147,7 @@ std::unique_ptr<TargetMachine> KernelTarget::createMachine() const {
   // vectors and remainders round equally.
   options.AllowFPOpFusion = FPOpFusion::Standard;
   return std::unique_ptr<TargetMachine>(known->createTargetMachine(
-      parsed, cpu, features, options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));
+      parsed, baseline, features(), options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));
 }
 
 /// For vectorised loops: hoists, simplifies addresses, and unrolls windows of a few trips. O2 takes
@@ -140,8 +181,10 @@ mlir::FailureOr<std::string> emitObject(Module &module, const KernelTarget &targ
   for (Function &function : module) {
     if (function.isDeclaration())
       continue;
-    function.addFnAttr("target-cpu", target.cpu);
-    function.addFnAttr("target-features", target.features);
+    function.addFnAttr("target-cpu", target.baseline);
+    function.addFnAttr("target-features", target.features());
+    function.addFnAttr("tune-cpu",
+                       target.cpu == target.architecture ? target.baseline : target.cpu);
     // LLVM's default is half the register on AVX-512 CPUs, which halves FMA-bound kernels.
     function.addFnAttr("prefer-vector-width", std::to_string(target.vectorBits));
     function.addFnAttr("no-trapping-math", "true");

@@ -20,8 +20,10 @@ namespace tessera::codegen {
 /// A CPU and its properties for code generation.
 struct KernelTarget {
   std::string triple;
-  std::string cpu;
-  std::string features;               ///< LLVM's comma-separated list, sorted
+  std::string cpu;                    ///< LLVM's name; only its schedule is used
+  std::string architecture;           ///< as of tessera::hostArchitecture
+  std::string baseline;               ///< LLVM's CPU that has only the architecture's baseline
+  std::vector<std::string> required;  ///< features beyond it
   unsigned vectorBits = 128;          ///< width of the widest vector register worth using
   unsigned numRegisters = 16;         ///< vector registers
   bool fma = false;                   ///< a fused multiply-add instruction exists
@@ -31,12 +33,16 @@ struct KernelTarget {
   /// The target of `options`; an error message if LLVM does not support it.
   static mlir::FailureOr<KernelTarget> get(const CpuOptions &options, std::string &error);
 
+  /// Whether this machine's architecture is another one.
+  bool isForeign() const;
   /// Elements of `bits` bits in a vector register, at least 1.
   int64_t lanes(unsigned bits) const { return std::max<int64_t>(1, vectorBits / bits); }
   /// A machine for one module: not shared between threads.
   std::unique_ptr<llvm::TargetMachine> createMachine() const;
   /// The part of the cache key that identifies this target.
-  std::string key() const { return triple + "|" + cpu + "|" + features; }
+  std::string key() const { return triple + "|" + cpu + "|" + features(); }
+  /// `required` in LLVM's form, "+avx,+avx2".
+  std::string features() const;
 };
 
 /// The pipeline of LLVM's optimiser.

@@ -98,14 +98,13 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     cpuOptions.useCache = gpuOptions.useCache = false;
     std::vector<KernelInfo> cpuInfos;
     std::vector<GpuKernelInfo> infos;
-    FailureOr<std::vector<char>> object = compileKernels(*kernels, cpuOptions, &cpuInfos);
+    FailureOr<runtime::CpuKernels> object = compileKernels(*kernels, cpuOptions, &cpuInfos);
     FailureOr<runtime::GpuModule> gpu = compileGpuKernels(*kernels, gpuOptions, &infos);
     if (failed(object) || failed(gpu))
       return signalPassFailure();
-    auto *bytes = reinterpret_cast<const std::byte *>(object->data());
     runtime::KernelLibrary cpu;
     runtime::StubKernelLibrary stub;
-    runtime::Status status = cpu.open(runtime::Bytes(bytes, bytes + object->size()), names);
+    runtime::Status status = cpu.open({*object}, names);
     if (status.ok())
       status = stub.open(*gpu);
     if (!status.ok()) {

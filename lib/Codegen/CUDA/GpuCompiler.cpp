@@ -113,7 +113,8 @@ FailureOr<runtime::GpuImage> linkStub(ArrayRef<Unit> units, size_t place, const 
       image.symbols.push_back(symbol);
     }
   }
-  FailureOr<std::vector<char>> linked = linkSharedObject(objects, exports, linker, error);
+  FailureOr<std::vector<char>> linked =
+      linkSharedObject(objects, exports, linker, /*foreign=*/false, error);
   if (failed(linked))
     return failure();
   auto *bytes = reinterpret_cast<const std::byte *>(linked->data());

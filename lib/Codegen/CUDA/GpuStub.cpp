@@ -9,9 +9,9 @@
 #include "GpuRetarget.h"
 #include "GpuStages.h"
 #include "tessera/Runtime/Gpu/StubKernel.h"
+#include "tessera/Support/CpuFeatures.h"
 
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/TargetParser/Host.h"
 
 using namespace mlir;
 
@@ -23,7 +23,7 @@ static constexpr llvm::StringLiteral kTable = "tessera_stub_table";
 static FailureOr<std::string> toObject(ModuleOp module, std::string &error) {
   // Images run on other machines, so target the baseline CPU of this architecture.
   CpuOptions options;
-  options.cpu = llvm::Triple(llvm::sys::getDefaultTargetTriple()).isX86() ? "x86-64" : "generic";
+  options.cpu = hostArchitecture();
   FailureOr<KernelTarget> target = KernelTarget::get(options, error);
   if (failed(target))
     return failure();

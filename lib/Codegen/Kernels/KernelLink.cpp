@@ -63,7 +63,8 @@ static Error writeFile(StringRef path, StringRef content) {
 
 FailureOr<std::vector<char>> linkSharedObject(ArrayRef<std::string> objects,
                                               ArrayRef<ExportedSymbol> exports,
-                                              const std::string &linker, std::string &error) {
+                                              const std::string &linker, bool foreign,
+                                              std::string &error) {
   std::string program = findLinker(linker);
   if (program.empty()) {
     error = linker.empty() ? "linking kernels needs LLVM's linker: no ld.lld-22 or ld.lld on the "
@@ -114,7 +115,7 @@ FailureOr<std::vector<char>> linkSharedObject(ArrayRef<std::string> objects,
   }
   add("\"--version-script=" + path("versions") + "\"");
   add("--no-as-needed");
-  if (std::string libm = findLibm(); !libm.empty())
+  if (std::string libm = foreign ? "" : findLibm(); !libm.empty())
     add("\"" + libm + "\"");
   std::string output = path("kernels.so"), response = path("arguments"), log = path("log");
   add("-o");

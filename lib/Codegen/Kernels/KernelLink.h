@@ -22,10 +22,13 @@ using ExportedSymbol = std::pair<std::string, std::string>;
 
 /// Links `objects` (contents of ELF objects) with ld.lld, run as a process in a temporary
 /// directory of its own. `linker` is a path; if empty, searches ld.lld-22 or ld.lld on the PATH and
-/// in LLVM's bin directory. On failure `error` has the reason or the linker's message.
+/// in LLVM's bin directory. `foreign`: for another architecture, so that functions of libm are
+/// found among the libraries of the program that loads the result. On failure `error` has the
+/// reason or the linker's message.
 llvm::FailureOr<std::vector<char>> linkSharedObject(llvm::ArrayRef<std::string> objects,
                                                     llvm::ArrayRef<ExportedSymbol> exports,
-                                                    const std::string &linker, std::string &error);
+                                                    const std::string &linker, bool foreign,
+                                                    std::string &error);
 
 } // namespace tessera::codegen
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <map>
 
 namespace tessera::runtime {
 
@@ -20,7 +21,7 @@ static_assert(std::endian::native == std::endian::little);
 namespace {
 
 constexpr std::array<char, 8> kMagic = {'T', 'E', 'S', 'S', 'E', 'R', 'A', '\n'};
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 struct Header {
   std::array<char, 8> magic;
@@ -52,6 +53,7 @@ size_t aligned(size_t offset) {
 struct Contents {
   std::optional<std::string_view> program;
   std::string_view report, kernels, constants, gpu;
+  std::map<std::string, std::string_view> images; ///< kernels.N
 };
 
 Status readSections(const std::byte *data, size_t size, Contents &contents) {
@@ -93,6 +95,8 @@ Status readSections(const std::byte *data, size_t size, Contents &contents) {
       contents.report = bytes;
     else if (name == "kernels")
       contents.kernels = bytes;
+    else if (name.starts_with("kernels."))
+      contents.images[name] = bytes;
     else if (name == "constants")
       contents.constants = bytes;
     else if (name == "gpu")
@@ -112,12 +116,21 @@ std::string_view view(const Bytes &bytes) {
   return {reinterpret_cast<const char *>(bytes.data()), bytes.size()};
 }
 
+std::string imageName(size_t variant) {
+  return "kernels." + std::to_string(variant);
+}
+
 Status checkKernels(const Artifact &artifact) {
   if (!artifact.gpu.empty())
     return verify(artifact.gpu, artifact.program);
   if (!artifact.program.kernels.empty() && artifact.kernels.empty())
     return Status::error("the program names kernels, but the artifact has neither a section "
                          "'kernels' nor a section 'gpu'");
+  for (const CpuKernels &variant : artifact.kernels)
+    if (variant.tasks.size() != artifact.program.kernels.size() ||
+        std::any_of(variant.tasks.begin(), variant.tasks.end(), [](int64_t n) { return n < 1; }))
+      return Status::error("kernels for '" + variant.cpu +
+                           "': expected a positive number of tasks for each kernel");
   return {};
 }
 
@@ -133,8 +146,14 @@ Bytes serialize(const Artifact &artifact) {
   std::vector<std::pair<std::string_view, std::string_view>> parts = {{"program", program}};
   if (!artifact.report.empty())
     parts.emplace_back("report", artifact.report);
-  if (!artifact.kernels.empty())
-    parts.emplace_back("kernels", view(artifact.kernels));
+  std::string kernels = artifact.kernels.empty() ? "" : toJson(artifact.kernels);
+  if (!kernels.empty())
+    parts.emplace_back("kernels", kernels);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < artifact.kernels.size(); ++i)
+    names.push_back(imageName(i));
+  for (size_t i = 0; i < artifact.kernels.size(); ++i)
+    parts.emplace_back(names[i], view(artifact.kernels[i].image));
   if (!artifact.constants.empty())
     parts.emplace_back("constants", view(artifact.constants));
   Bytes gpu = artifact.gpu.empty() ? Bytes() : serialize(artifact.gpu);
@@ -167,8 +186,16 @@ Expected<Artifact> parseArtifact(const std::byte *data, size_t size, const std::
   auto program = parseProgram(*contents.program, static_cast<int64_t>(contents.constants.size()));
   if (!program)
     return program.status().in(origin);
-  Artifact artifact{std::move(*program), std::string(contents.report), toBytes(contents.kernels),
-                    toBytes(contents.constants)};
+  Artifact artifact{
+      std::move(*program), std::string(contents.report), {}, toBytes(contents.constants)};
+  if (!contents.kernels.empty()) {
+    auto variants = parseCpuKernels(contents.kernels);
+    if (!variants)
+      return variants.status().in(origin);
+    artifact.kernels = std::move(*variants);
+    for (size_t i = 0; i < artifact.kernels.size(); ++i)
+      artifact.kernels[i].image = toBytes(contents.images[imageName(i)]);
+  }
   if (!contents.gpu.empty()) {
     auto gpu = parseGpuModule(reinterpret_cast<const std::byte *>(contents.gpu.data()),
                               contents.gpu.size());

@@ -182,8 +182,8 @@ Step readStep(const Node &node, int depth) {
   Step step{node["order"].integer(), node.textOr("loc"), node.textOr("name"), {}};
   std::string op = node["op"].text();
   if (op == "launch")
-    step.action = LaunchStep{node["kernel"].integer(), node["args"].integers(),
-                             node["reads"].integer(), node.integerOr("tasks", 1)};
+    step.action =
+        LaunchStep{node["kernel"].integer(), node["args"].integers(), node["reads"].integer()};
   else if (op == "gemm")
     step.action = readGemm(node);
   else if (op == "contract")

@@ -132,8 +132,6 @@ struct ActionWriter {
                  {"kernel", launch.kernel},
                  {"args", launch.slots},
                  {"reads", launch.reads}});
-    if (launch.tasks != 1)
-      json["tasks"] = launch.tasks;
   }
   void operator()(const GemmStep &gemm) const {
     json.update({{"op", "gemm"},

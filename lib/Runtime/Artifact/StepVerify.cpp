@@ -64,8 +64,6 @@ Status StepVerifier::check(const LaunchStep &launch) {
   if (launch.reads < 0 || launch.reads > static_cast<int64_t>(launch.slots.size()))
     return Status::error("reads is " + text(launch.reads) + "; expected 0 to " +
                          text(launch.slots.size()) + ", the number of args");
-  if (launch.tasks < 1)
-    return Status::error("tasks must be positive");
   const std::vector<int64_t> *bytes =
       base.program.kernelBytes.empty() ? nullptr : &base.program.kernelBytes[launch.kernel];
   if (bytes && bytes->size() != launch.slots.size())

@@ -354,6 +354,8 @@ private:
     report.devices = program.numDevices();
     report.seed = options.seed;
     report.backend = options.backend;
+    if (auto kernels = chooseKernels(artifact->kernels); kernels && *kernels)
+      report.cpu = (*kernels)->cpu;
     report.collectives = session->executor().stats();
     if (options.backend == "mpi" || options.backend == "tcp")
       TESSERA_RETURN_IF_ERROR(reportRoutes());

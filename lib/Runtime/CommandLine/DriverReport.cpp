@@ -124,6 +124,8 @@ std::string reportJson(const RunReport &report) {
             {"devices", report.devices},
             {"seed", report.seed},
             {"steps", report.steps}};
+  if (!report.cpu.empty())
+    json["cpu"] = report.cpu;
   json["results"] = Json::array();
   for (const RunReport::Value &result : report.results)
     json["results"].push_back(resultJson(result));

@@ -34,9 +34,20 @@ static int anonymousFile() {
   return descriptor;
 }
 
-Status KernelLibrary::open(const Bytes &image, const std::vector<std::string> &names) {
+Status KernelLibrary::open(const std::vector<CpuKernels> &variants,
+                           const std::vector<std::string> &names) {
   if (names.empty())
     return {};
+  auto chosen = chooseKernels(variants);
+  if (!chosen)
+    return chosen.status();
+  if (!*chosen)
+    return Status::error("kernels: the artifact has none for a CPU");
+  tasksOf = (*chosen)->tasks;
+  return open((*chosen)->image, names);
+}
+
+Status KernelLibrary::open(const Bytes &image, const std::vector<std::string> &names) {
   descriptor = anonymousFile();
   for (size_t done = 0; descriptor >= 0 && done < image.size();) {
     ssize_t count = ::write(descriptor, image.data() + done, image.size() - done);

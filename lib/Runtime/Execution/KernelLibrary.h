@@ -8,7 +8,7 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_KERNELLIBRARY_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_KERNELLIBRARY_H
 
-#include "tessera/Runtime/Artifact/Bytes.h"
+#include "tessera/Runtime/Artifact/CpuKernels.h"
 
 namespace tessera::runtime {
 
@@ -23,9 +23,14 @@ public:
   KernelLibrary &operator=(const KernelLibrary &) = delete;
   ~KernelLibrary();
 
-  /// Opens `image` and finds every name. Errors have the loader's message, or the missing symbol.
+  /// Opens the best of `variants` for this machine and finds every name. Errors name what the
+  /// machine lacks, or have the loader's message, or the missing symbol.
+  Status open(const std::vector<CpuKernels> &variants, const std::vector<std::string> &names);
+  /// The same with a shared object for any CPU of this architecture.
   Status open(const Bytes &image, const std::vector<std::string> &names);
   Kernel kernel(int64_t index) const { return kernels[index]; }
+  /// The kernel may be split into ranges of [0, tasks).
+  int64_t tasks(int64_t index) const { return tasksOf[index]; }
 
 private:
   // The loader identifies libraries by path: the descriptor stays open so that its path is not
@@ -33,6 +38,7 @@ private:
   int descriptor = -1;
   void *library = nullptr;
   std::vector<Kernel> kernels;
+  std::vector<int64_t> tasksOf;
 };
 
 } // namespace tessera::runtime

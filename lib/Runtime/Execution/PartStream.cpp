@@ -100,13 +100,14 @@ void PartStream::launch(const LaunchStep &step) {
     arguments.push_back(at(slot));
   Kernel kernel = processor->kernels.kernel(step.kernel);
   WorkerPool &pool = processor->pool;
-  int64_t chunks = std::min(step.tasks, 4 * pool.size());
+  int64_t tasks = processor->kernels.tasks(step.kernel);
+  int64_t chunks = std::min(tasks, 4 * pool.size());
   if (!processor->splits || chunks <= 1) {
-    kernel(arguments.data(), 0, step.tasks);
+    kernel(arguments.data(), 0, tasks);
     return;
   }
   pool.parallelFor(chunks, [&](int64_t chunk) {
-    kernel(arguments.data(), step.tasks * chunk / chunks, step.tasks * (chunk + 1) / chunks);
+    kernel(arguments.data(), tasks * chunk / chunks, tasks * (chunk + 1) / chunks);
   });
 }
 

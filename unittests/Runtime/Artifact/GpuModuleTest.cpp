@@ -56,7 +56,7 @@ TEST(GpuModule, RoundTrip) {
 TEST(GpuModule, CpuArtifactsHaveNone) {
   Artifact artifact = gpuArtifact();
   artifact.gpu = {};
-  artifact.kernels = Bytes(8);
+  artifact.kernels = {CpuKernels{"x86-64", "x86-64", {}, {1}, Bytes(8)}};
   Bytes bytes = serialize(artifact);
   auto read = parseArtifact(bytes.data(), bytes.size(), "mem");
   ASSERT_TRUE(read) << read.message();

@@ -21,7 +21,7 @@ inline std::unique_ptr<gpu::GpuExecutor> openOnStub(const Program &program, uint
                                                     const gpu::PlantedFaults &faults = {}) {
   auto artifact = std::make_shared<Artifact>();
   artifact->program = program;
-  artifact->kernels = *readFile(TEST_KERNELS);
+  artifact->kernels = {kernelsForTests(program.kernels.size())};
   Status status = verify(artifact->program, 0);
   EXPECT_TRUE(status.ok()) << status.message();
   BackendOptions options;

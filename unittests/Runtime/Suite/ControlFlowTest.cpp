@@ -12,13 +12,13 @@ using namespace tessera::runtime;
 namespace {
 
 /// Opens a program with the test kernels and constants.
-std::unique_ptr<Executor> openWithKernels(Program program, Bytes constants = {},
-                                          int64_t cores = 2) {
+std::unique_ptr<Executor> openWithKernels(Program program, Bytes constants = {}, int64_t cores = 2,
+                                          int64_t tasks = 1) {
   auto artifact = std::make_shared<Artifact>();
   program.kernels = {"add_one", "add_index", "count_up", "scale_coordinate"};
   artifact->program = std::move(program);
   artifact->constants = std::move(constants);
-  artifact->kernels = *readFile(TEST_KERNELS);
+  artifact->kernels = {kernelsForTests(program.kernels.size(), tasks)};
   Status status = verify(artifact->program, static_cast<int64_t>(artifact->constants.size()));
   EXPECT_TRUE(status.ok()) << status.message();
   auto executor = openUnderTest(artifact, {0, cores, true});
@@ -59,8 +59,8 @@ TEST(Kernels, LaunchesInOneOrManyTasks) {
       int64_t x = b.slot(p, DType::f32, Shape{tasks * 4}),
               y = b.slot(p, DType::f32, Shape{tasks * 4});
       b.program.kernels = {"add_one"};
-      b.add(p, LaunchStep{0, {x, y}, 1, tasks});
-      auto executor = openWithKernels(b.program, {}, cores);
+      b.add(p, LaunchStep{0, {x, y}, 1});
+      auto executor = openWithKernels(b.program, {}, cores, tasks);
       ASSERT_TRUE(executor);
       for (int64_t d = 0; d < 2; ++d)
         for (int64_t i = 0; i < tasks * 4; ++i)
@@ -115,11 +115,11 @@ TEST(Kernels, MissingSymbolsAndBrokenObjects) {
   auto artifact = std::make_shared<Artifact>();
   artifact->program = b.program;
   artifact->program.kernels = {"no_such_kernel"};
-  artifact->kernels = *readFile(TEST_KERNELS);
+  artifact->kernels = {kernelsForTests(1)};
   auto missing = openUnderTest(artifact, {});
   ASSERT_FALSE(missing);
   EXPECT_NE(missing.message().find("no_such_kernel"), std::string::npos);
-  artifact->kernels = Bytes(64, std::byte(1));
+  artifact->kernels[0].image = Bytes(64, std::byte(1));
   auto broken = openUnderTest(artifact, {});
   ASSERT_FALSE(broken);
   EXPECT_NE(broken.message().find("cannot be loaded"), std::string::npos);

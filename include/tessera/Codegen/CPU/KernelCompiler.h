@@ -17,6 +17,7 @@
 #define TESSERA_CODEGEN_CPU_KERNELCOMPILER_H
 
 #include "tessera/Codegen/Kernels/Kernel.h"
+#include "tessera/Runtime/Artifact/CpuKernels.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -28,7 +29,8 @@ namespace tessera::codegen {
 
 /// Options of the kernel compiler. The defaults are for this machine.
 struct CpuOptions {
-  /// LLVM's name of the CPU; empty or "host": this machine's.
+  /// LLVM's name of an x86-64 or AArch64 CPU, "aarch64" for any AArch64 one; empty, "native" or
+  /// "host": this machine's. Of its features those of tessera::kernelFeatures are used.
   std::string cpu;
   /// Features after LLVM's `-mattr`, "+avx2,-fma"; used only with a named `cpu`.
   std::string features;
@@ -50,8 +52,8 @@ struct CpuOptions {
   bool keepLoopIR = false;
 };
 
-/// Empty if LLVM supports the CPU of `options`; else an error message.
-std::string checkCpu(const CpuOptions &options);
+/// Empty if kernels can be compiled for CPU `name` (CpuOptions::cpu); else an error message.
+std::string checkCpu(const std::string &name);
 
 /// The scheme by which a kernel was compiled.
 enum class KernelScheme {
@@ -62,6 +64,7 @@ enum class KernelScheme {
 /// The result of compiling one kernel.
 struct KernelInfo {
   std::string name;
+  std::string cpu; ///< that it was compiled for
   KernelScheme scheme = KernelScheme::Fallback;
   /// Why it is a fallback, or the ops of a vectorised kernel that are scalar; else empty.
   std::string reason;
@@ -75,13 +78,14 @@ struct KernelInfo {
   std::string loopIR; ///< with CpuOptions::keepLoopIR
 };
 
-/// Compiles every function of `kernels` and links them: the bytes of a shared object. `infos`, if
-/// not null, gets one entry per function, in order. The result depends only on `kernels` and
+/// Compiles every function of `kernels` for one CPU and links them. `infos`, if not null, gets one
+/// entry per function, in order. The result depends only on `kernels` and
 /// `options`, not on threads or the cache. Fails with located diagnostics on a function that breaks
 /// the contract of Kernels/Kernel.h, on ops outside the listed dialects, or when there is no
 /// linker. `kernels` is not changed.
-mlir::FailureOr<std::vector<char>> compileKernels(mlir::ModuleOp kernels, const CpuOptions &options,
-                                                  std::vector<KernelInfo> *infos = nullptr);
+mlir::FailureOr<runtime::CpuKernels> compileKernels(mlir::ModuleOp kernels,
+                                                    const CpuOptions &options,
+                                                    std::vector<KernelInfo> *infos = nullptr);
 
 /// Registers `--tessera-compile-kernels`, which compiles a module's kernels and prints the scheme
 /// of each.

@@ -13,16 +13,17 @@
 #ifndef TESSERA_RUNTIME_ARTIFACT_ARTIFACT_H
 #define TESSERA_RUNTIME_ARTIFACT_ARTIFACT_H
 
+#include "tessera/Runtime/Artifact/CpuKernels.h"
 #include "tessera/Runtime/Artifact/GpuKernels.h"
 
 namespace tessera::runtime {
 
 struct Artifact {
   Program program;
-  std::string report; ///< JSON; may be empty
-  Bytes kernels;      ///< a shared object; empty without launches or for a GPU
-  Bytes constants;    ///< for slots of space `constant`
-  GpuModule gpu = {}; ///< the kernels for a GPU or its emulation; empty for the CPU
+  std::string report;              ///< JSON; may be empty
+  std::vector<CpuKernels> kernels; ///< one per CPU; empty without launches or for a GPU
+  Bytes constants;                 ///< for slots of space `constant`
+  GpuModule gpu = {};              ///< the kernels for a GPU or its emulation; empty for the CPU
 
   /// FNV-1a 64 of the serialised program and its constants: the same on all ranks of a job.
   uint64_t fingerprint() const;

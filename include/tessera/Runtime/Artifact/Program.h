@@ -76,7 +76,6 @@ struct LaunchStep {
   int64_t kernel = 0;         ///< index into Program::kernels
   std::vector<int64_t> slots; ///< "args": their pointers in order
   int64_t reads = 0;          ///< the number of leading slots that are only read
-  int64_t tasks = 1;          ///< the kernel may be split into ranges of [0, tasks)
 };
 
 /// The function applied to each element of a product. gelu is x/2 (1 + tanh(sqrt(2/pi) (x +

@@ -31,8 +31,8 @@ std::vector<StubKernels::Operation> StubKernels::operations(const LaunchStep &st
   std::vector<Operation> result;
   if (artifact->gpu.empty()) {
     Kernel kernel = host.kernel(step.kernel);
-    result.push_back({[kernel, pointers = slots, &step]() mutable {
-                        kernel(pointers.data(), 0, step.tasks);
+    result.push_back({[kernel, pointers = slots, tasks = host.tasks(step.kernel)]() mutable {
+                        kernel(pointers.data(), 0, tasks);
                         return Status();
                       },
                       {}});
