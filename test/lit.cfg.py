@@ -46,6 +46,14 @@ for level, flag in (("x86_64-v3", "avx2"), ("x86_64-v4", "avx512vl")):
 if "avx2" in flags and shutil.which("qemu-x86_64"):
     config.available_features.add("qemu-x86_64")
 
+# The runtime for aarch64, cross-built by `make aarch64`.
+cross = os.path.join(config.tessera_source_dir, "build-aarch64", "bin", "tessera-exec")
+if shutil.which("qemu-aarch64") and os.path.exists(cross):
+    config.available_features.add("aarch64-exec")
+    config.substitutions.append(("%aarch64_exec", f"qemu-aarch64 -L /usr/aarch64-linux-gnu {cross}"))
+else:
+    lit_config.note("no qemu-aarch64, or `make aarch64` was not run: no artifact is run on aarch64")
+
 # Python tests need the package, most also the module and JAX; tests without their dependencies are skipped.
 config.substitutions.append(("%tessera_python", config.tessera_python))
 config.environment["PYTHONPATH"] = config.tessera_python_path

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../RunFlags.h"
+#include "../Version.h"
 #include "tessera/Runtime/CommandLine/Driver.h"
 
 using namespace tessera::runtime;
@@ -14,6 +15,8 @@ int main(int argc, char **argv) {
   DriverOptions options;
   std::string path, cpu;
   CLI::App app{"Runs a compiled Tessera program (.tsra)", "tessera-exec"};
+  app.set_version_flag("--version", tessera::versionText(),
+                       "Print the version and what kernels use");
   app.add_option("artifact", path, "Artifact that `tessera compile` wrote")->required();
   app.add_option("--cpu", cpu,
                  "Run the kernels for this CPU, one of those of `tessera compile --cpu`; default: "

@@ -28,9 +28,9 @@ TEST(CpuKernels, TheMostFeaturesThatThisMachineHas) {
   auto none = chooseKernels(variants);
   ASSERT_FALSE(none);
   EXPECT_NE(none.message().find("'other' require architecture pdp-11"), std::string::npos);
-  EXPECT_NE(none.message().find("a feature of tomorrow; compile the program with --cpu=" +
-                                portableCpu()),
-            std::string::npos)
+  EXPECT_NE(
+      none.message().find("a feature of tomorrow; compile the program with --cpu=" + portableCpu()),
+      std::string::npos)
       << none.message();
   auto empty = chooseKernels({});
   EXPECT_TRUE(empty && !*empty);

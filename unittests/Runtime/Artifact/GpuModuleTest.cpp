@@ -24,7 +24,7 @@ static Artifact gpuArtifact() {
   b.program.kernels = {"k0"};
   b.program.kernelBytes = {{256, 256}};
   Step loop = b.step(LoopStep{iv, {0, {}}, {2, {}}, {1, {}}, {}});
-  std::get<LoopStep>(loop.action).body.push_back(b.step(LaunchStep{0, {x, y}, 1, 1}));
+  std::get<LoopStep>(loop.action).body.push_back(b.step(LaunchStep{0, {x, y}, 1}));
   b.program.parts[p].steps.push_back(loop);
   b.result("y", p, y, layout);
   Artifact artifact{b.program, "", {}, {}};

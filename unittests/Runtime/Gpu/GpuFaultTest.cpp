@@ -78,7 +78,7 @@ struct RandomProgram {
     auto compute = [&] {
       const auto &slots = below(2) ? parts : columns;
       int64_t from = pick(slots);
-      steps.push_back(b.step(LaunchStep{0, {from, pick(slots, from)}, 1, 4}));
+      steps.push_back(b.step(LaunchStep{0, {from, pick(slots, from)}, 1}));
     };
     // A fault in a collective without predecessors or successors would have no effect.
     for (size_t i = 0, count = 6 + below(6); i < count; ++i) {

@@ -34,12 +34,12 @@ struct BusyProgram {
     b.program.kernels = {"add_one"};
     Step loop = b.step(LoopStep{iv, {0, {}}, {3, {}}, {1, {}}, {}});
     StepList &body = std::get<LoopStep>(loop.action).body;
-    body.push_back(b.step(LaunchStep{0, {x, y}, 1, 4}));
+    body.push_back(b.step(LaunchStep{0, {x, y}, 1}));
     body.push_back(
         b.step(b.collective(CollectiveKind::all_reduce, m, y, y, DType::f32, partial, rows)));
     body.push_back(
         b.step(b.collective(CollectiveKind::all_gather, m, y, z, DType::f32, rows, full)));
-    body.push_back(b.step(LaunchStep{0, {y, x}, 1, 4}));
+    body.push_back(b.step(LaunchStep{0, {y, x}, 1}));
     body.push_back(
         b.step(b.collective(CollectiveKind::all_to_all, m, y, w, DType::f32, rows, columns)));
     body.push_back(
@@ -151,7 +151,8 @@ TEST(GpuStub, SwappedCollectivesAndWrongCountsAreFound) {
   expectFound(&PlantedFaults::swapCollectives, 4, 10,
               {"different collectives", "deadlock", "meets a receive"}, open);
   // An in-place gather with another count is at the wrong address, which is detected first.
-  expectFound(&PlantedFaults::wrongCount, 4, 10, {"different collectives", "in place requires"}, open);
+  expectFound(&PlantedFaults::wrongCount, 4, 10, {"different collectives", "in place requires"},
+              open);
 }
 
 TEST(GpuStub, MismatchesNameBothCalls) {
@@ -191,8 +192,7 @@ TEST(GpuStub, DataDependentLoopsSynchroniseOncePerIteration) {
   int64_t flag = b.slot(p, DType::i1, Shape{});
   b.program.kernels = {"", "", "count_up"};
   Step loop = b.step(WhileStep{{}, flag, {}});
-  std::get<WhileStep>(loop.action)
-      .before.push_back(b.step(LaunchStep{2, {limit, value, flag}, 1, 1}));
+  std::get<WhileStep>(loop.action).before.push_back(b.step(LaunchStep{2, {limit, value, flag}, 1}));
   b.program.parts[p].steps.push_back(loop);
   b.program.kernels[0] = b.program.kernels[1] = "add_one";
   auto executor = openOnStub(b.program, 0, false);
@@ -218,7 +218,7 @@ TEST(GpuStub, CollectivesInDataDependentLoops) {
   b.program.kernels = {"add_one", "add_index", "count_up"};
   Step loop = b.step(WhileStep{{}, flag, {}});
   auto &action = std::get<WhileStep>(loop.action);
-  action.before.push_back(b.step(LaunchStep{2, {limit, value, flag}, 1, 1}));
+  action.before.push_back(b.step(LaunchStep{2, {limit, value, flag}, 1}));
   action.body.push_back(
       b.step(b.collective(CollectiveKind::reduce_scatter, m, x, y, DType::f32, partial, rows)));
   action.body.push_back(
@@ -248,8 +248,8 @@ TEST(GpuStub, KernelsOfAGpuAreEmulated) {
   int64_t m = b.mesh(makeMesh({2})), p = b.part(m);
   int64_t x = b.slot(p, DType::f32, Shape{64}), y = b.slot(p, DType::f32, Shape{64});
   b.program.kernels = {"four_times"};
-  b.add(p, LaunchStep{0, {x, y}, 1, 1});
-  b.add(p, LaunchStep{0, {y, x}, 1, 1});
+  b.add(p, LaunchStep{0, {x, y}, 1});
+  b.add(p, LaunchStep{0, {y, x}, 1});
   auto artifact = std::make_shared<Artifact>();
   artifact->program = b.program;
   GpuLaunch first{"twice", {4, 1, 1}, {16, 1, 1}, 0, {{0, 0, 256, false}, {-1, 64, 256, true}}};

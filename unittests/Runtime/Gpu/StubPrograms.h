@@ -14,14 +14,15 @@
 
 namespace tessera::runtime {
 
-/// Opens the program, with kernels of TEST_KERNELS, on the stub; null, with a failed test, if it is
-/// not valid. `inProcess`: with devices in one process as for `vdev`, otherwise as for `cuda`.
+/// Opens the program, with kernels of TEST_KERNELS (four tasks each), on the stub; null, with a
+/// failed test, if it is not valid. `inProcess`: with devices in one process as for `vdev`,
+/// otherwise as for `cuda`.
 inline std::unique_ptr<gpu::GpuExecutor> openOnStub(const Program &program, uint64_t scheduleSeed,
                                                     bool inProcess,
                                                     const gpu::PlantedFaults &faults = {}) {
   auto artifact = std::make_shared<Artifact>();
   artifact->program = program;
-  artifact->kernels = {kernelsForTests(program.kernels.size())};
+  artifact->kernels = {kernelsForTests(program.kernels.size(), /*tasks=*/4)};
   Status status = verify(artifact->program, 0);
   EXPECT_TRUE(status.ok()) << status.message();
   BackendOptions options;

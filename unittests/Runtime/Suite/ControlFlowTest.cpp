@@ -99,7 +99,7 @@ TEST(Kernels, CoordinatesAndConstants) {
   b.program.parts[p].slots.push_back({"k", Slot::Space::constant, 8, 4, DType::f32, {}});
   b.program.parts[p].coordinates.push_back({c, {whole(b.program.meshes[m], 1)}});
   b.program.kernels = {"", "", "", "scale_coordinate"};
-  b.add(p, LaunchStep{3, {2, c, out}, 2, 1});
+  b.add(p, LaunchStep{3, {2, c, out}, 2});
   Bytes constants(12);
   writeElement(DType::f32, 2.5, constants.data() + 8);
   auto executor = openWithKernels(b.program, constants);
@@ -143,7 +143,7 @@ TEST(ControlFlow, CountedLoops) {
       if (fromSlots)
         loop.lower.slot = lower, loop.upper.slot = upper;
       Step step = b.step(loop);
-      std::get<LoopStep>(step.action).body.push_back(b.step(LaunchStep{1, {iv, sum}, 1, 1}));
+      std::get<LoopStep>(step.action).body.push_back(b.step(LaunchStep{1, {iv, sum}, 1}));
       b.program.parts[p].steps.push_back(step);
       auto executor = openWithKernels(b.program);
       ASSERT_TRUE(executor);
@@ -165,10 +165,10 @@ TEST(ControlFlow, WhileAndIf) {
   b.program.kernels = {"add_one", "", "count_up"};
   Step loop = b.step(WhileStep{{}, flag, {}});
   auto &action = std::get<WhileStep>(loop.action);
-  action.before.push_back(b.step(LaunchStep{2, {limit, value, flag}, 1, 1}));
+  action.before.push_back(b.step(LaunchStep{2, {limit, value, flag}, 1}));
   Step branch = b.step(IfStep{choice, {}, {}});
-  std::get<IfStep>(branch.action).thenSteps.push_back(b.step(LaunchStep{0, {x, x}, 1, 1}));
-  std::get<IfStep>(branch.action).elseSteps.push_back(b.step(LaunchStep{0, {y, y}, 1, 1}));
+  std::get<IfStep>(branch.action).thenSteps.push_back(b.step(LaunchStep{0, {x, x}, 1}));
+  std::get<IfStep>(branch.action).elseSteps.push_back(b.step(LaunchStep{0, {y, y}, 1}));
   action.body.push_back(branch);
   b.program.parts[p].steps.push_back(loop);
   auto executor = openWithKernels(b.program);

@@ -1,0 +1,28 @@
+//===- Version.h - The text of --version ------------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_TOOLS_VERSION_H
+#define TESSERA_TOOLS_VERSION_H
+
+#include "tessera/Support/CpuFeatures.h"
+
+namespace tessera {
+
+/// The version, what kernels use on this machine, and which code has never run on hardware.
+inline std::string versionText() {
+  std::string text = "tessera " TESSERA_VERSION "\nthis machine: " + portableCpu() + ", with";
+  for (const std::string &feature : hostFeatures())
+    text += " " + feature;
+  if (hostFeatures().empty())
+    text += " the baseline of " + std::string(hostArchitecture());
+  return text + "\nuntested on hardware: kernels for aarch64 (tested under emulation)\n"
+                "unused: AMX, AVX512-BF16, AVX512-FP16, SVE";
+}
+
+} // namespace tessera
+
+#endif // TESSERA_TOOLS_VERSION_H
