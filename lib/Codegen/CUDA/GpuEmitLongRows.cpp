@@ -128,8 +128,7 @@ void GpuEmitter::recomputeChunk(const GpuMember &member, const Chunk &chunk) {
   for (const NestOutput &output : member.outputs)
     if (output.accumulates) {
       Type element = member.accesses[output.operand].element;
-      Value neutral = arith::ConstantOp::create(b, loc, neutralElement(*output.kind, element));
-      unused.push_back(widen(b, loc, neutral, chunk.lanes));
+      unused.push_back(neutralOf(*output.kind, element, chunk.lanes));
     }
   body(member, chunk, unused);
 }

@@ -96,6 +96,13 @@ void GpuEmitter::overChunks(const Space &space, int64_t volume, Values &carried,
   carried = Values(loop.getResults());
 }
 
+/// Replaces `current` by `next` in the chunk's lanes that are within the row.
+void GpuEmitter::keepInside(const Chunk &chunk, ValueRange next, Values &current) {
+  Value valid = chunk.full ? within(chunk) : chunk.valid;
+  for (auto [value, before] : llvm::zip_equal(next, current))
+    before = valid ? arith::SelectOp::create(b, loc, valid, value, before).getResult() : value;
+}
+
 void GpuEmitter::rowElements(const GpuMember &member, const Space &space, int64_t volume) {
   Values none;
   overChunks(space, volume, none,
@@ -112,29 +119,13 @@ void GpuEmitter::rowReduction(const GpuMember &member, const Space &space, int64
     outputs.push_back(&output);
     const GpuAccess &access = member.accesses[output.operand];
     old.push_back(load(member, access, none));
-    TypedAttr neutral = neutralElement(*output.kind, access.element);
-    if (space.lanes)
-      neutral =
-          DenseElementsAttr::get(VectorType::get(space.lanes, access.element), Attribute(neutral));
-    accumulators.push_back(arith::ConstantOp::create(b, loc, neutral));
+    accumulators.push_back(neutralOf(*output.kind, access.element, space.lanes));
   }
   overChunks(space, volume, accumulators, [&](Chunk chunk, Values &current) {
-    Values next = body(member, chunk, current);
-    Value valid = chunk.full ? within(chunk) : chunk.valid;
-    for (auto [value, before] : llvm::zip_equal(next, current))
-      before = valid ? arith::SelectOp::create(b, loc, valid, value, before).getResult() : value;
+    keepInside(chunk, body(member, chunk, current), current);
   });
   for (auto [i, output] : llvm::enumerate(outputs)) {
-    Value value = accumulators[i];
-    if (space.lanes) {
-      Value sum;
-      for (int64_t l = 0; l < space.lanes; ++l) {
-        Value part = vector::ExtractOp::create(b, loc, value, l);
-        sum = sum ? vector::makeArithReduction(b, loc, *output->kind, sum, part) : part;
-      }
-      value = sum;
-    }
-    value = teamReduce(value, *output->kind);
+    Value value = teamReduce(overLanes(accumulators[i], *output->kind), *output->kind);
     value = vector::makeArithReduction(b, loc, *output->kind, old[i], value);
     store(member, member.accesses[output->operand], none, value);
   }

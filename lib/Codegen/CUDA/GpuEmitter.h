@@ -65,6 +65,7 @@ private:
   mlir::Value within(const Chunk &chunk);
   void overChunks(const Space &space, int64_t volume, Values &carried,
                   llvm::function_ref<void(Chunk, Values &)> body);
+  void keepInside(const Chunk &chunk, mlir::ValueRange next, Values &current);
   std::map<Key, Range> ranges() const;
   Key keyInRow(const GpuMember &member, const GpuAccess &access) const;
 
@@ -73,6 +74,8 @@ private:
   bool shift(llvm::ArrayRef<const GpuMember *> members, int64_t volume, Space &space) const;
 
   // GpuReduce.cpp
+  mlir::Value neutralOf(mlir::vector::CombiningKind kind, mlir::Type element, int64_t lanes);
+  mlir::Value overLanes(mlir::Value value, mlir::vector::CombiningKind kind);
   mlir::Value teamReduce(mlir::Value value, mlir::vector::CombiningKind kind);
   mlir::Value shuffleXor(mlir::Value value, int64_t distance);
 
@@ -83,6 +86,7 @@ private:
   bool rowOnline(const GpuMember &member);
   void walkOnline(OnlineSum &online);
   void endOnline(OnlineSum &online);
+  mlir::Value splatOf(mlir::Type type, const llvm::APFloat &number);
   mlir::Value finiteOr0(mlir::Value value);
   mlir::Value expDifference(mlir::Value from, mlir::Value to, mlir::FloatType element);
   mlir::Value shiftSum(mlir::Value sum, mlir::Value from, mlir::Value to);

@@ -280,21 +280,24 @@ void GpuEmitter::findOnlineSums() {
   }
 }
 
+/// A number as a float, or as a vector of them.
+Value GpuEmitter::splatOf(Type type, const APFloat &number) {
+  TypedAttr attr = b.getFloatAttr(getElementTypeOrSelf(type), number);
+  if (auto vector = dyn_cast<VectorType>(type))
+    attr = DenseElementsAttr::get(vector, Attribute(attr));
+  return arith::ConstantOp::create(b, loc, attr);
+}
+
 /// The value, or 0 if it is not finite.
 Value GpuEmitter::finiteOr0(Value value) {
   Type type = value.getType();
-  auto element = cast<FloatType>(getElementTypeOrSelf(type));
-  auto splat = [&](const APFloat &number) -> Value {
-    TypedAttr attr = b.getFloatAttr(element, number);
-    if (auto vector = dyn_cast<VectorType>(type))
-      attr = DenseElementsAttr::get(vector, Attribute(attr));
-    return arith::ConstantOp::create(b, loc, attr);
-  };
-  const llvm::fltSemantics &semantics = element.getFloatSemantics();
+  const llvm::fltSemantics &semantics =
+      cast<FloatType>(getElementTypeOrSelf(type)).getFloatSemantics();
   Value isFinite =
       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, loc, value),
-                            splat(APFloat::getInf(semantics)));
-  return arith::SelectOp::create(b, loc, isFinite, value, splat(APFloat::getZero(semantics)));
+                            splatOf(type, APFloat::getInf(semantics)));
+  return arith::SelectOp::create(b, loc, isFinite, value,
+                                 splatOf(type, APFloat::getZero(semantics)));
 }
 
 /// exp(from - to) in floats of `element`.
@@ -314,13 +317,10 @@ Value GpuEmitter::shiftSum(Value sum, Value from, Value to) {
   Value factor = expDifference(finiteOr0(from), finiteOr0(to), element);
   // Terms are 0 until the maximum exceeds -inf, and the factor may be infinite then.
   Type type = from.getType();
-  auto lowest = cast<FloatType>(getElementTypeOrSelf(type));
-  TypedAttr infinity =
-      b.getFloatAttr(lowest, APFloat::getInf(lowest.getFloatSemantics(), /*Negative=*/true));
-  if (auto vector = dyn_cast<VectorType>(type))
-    infinity = DenseElementsAttr::get(vector, Attribute(infinity));
+  const llvm::fltSemantics &semantics =
+      cast<FloatType>(getElementTypeOrSelf(type)).getFloatSemantics();
   Value none = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, from,
-                                     arith::ConstantOp::create(b, loc, infinity));
+                                     splatOf(type, APFloat::getInf(semantics, /*Negative=*/true)));
   Value shifted = arith::MulFOp::create(b, loc, sum, factor);
   return arith::SelectOp::create(b, loc, none, sum, shifted);
 }
@@ -334,33 +334,20 @@ void GpuEmitter::walkOnline(OnlineSum &online) {
   vector::CombiningKind kind = *greatestOutput.kind;
   int64_t volume = ownVolume(maximum);
   const Space &space = spaces[volume];
-  Values carried;
-  for (auto [kind, element] :
-       {std::pair(kind, limit.element), std::pair(vector::CombiningKind::ADD, total.element)})
-    carried.push_back(widen(
-        b, loc, arith::ConstantOp::create(b, loc, neutralElement(kind, element)), space.lanes));
+  Values carried{neutralOf(kind, limit.element, space.lanes),
+                 neutralOf(vector::CombiningKind::ADD, total.element, space.lanes)};
   Value old = load(maximum, limit, Chunk());
   overChunks(space, volume, carried, [&](Chunk chunk, Values &current) {
     Value greatest = body(maximum, chunk, current[0])[0];
     Value shifted = shiftSum(current[1], current[0], greatest);
     cache[online.shift] = finiteOr0(greatest);
-    Value next[] = {greatest, body(sum, chunk, shifted)[0]};
-    Value valid = chunk.full ? within(chunk) : chunk.valid;
-    for (auto [value, before] : llvm::zip_equal(next, current))
-      before = valid ? arith::SelectOp::create(b, loc, valid, value, before).getResult() : value;
+    keepInside(chunk, {greatest, body(sum, chunk, shifted)[0]}, current);
   });
   Value greatest = carried[0], part = carried[1];
   if (space.lanes) {
-    auto over = [&](Value value, vector::CombiningKind kind) {
-      Value all = vector::ExtractOp::create(b, loc, value, 0);
-      for (int64_t l = 1; l < space.lanes; ++l)
-        all = vector::makeArithReduction(b, loc, kind, all,
-                                         vector::ExtractOp::create(b, loc, value, l));
-      return all;
-    };
-    Value most = over(greatest, kind);
-    part = over(shiftSum(part, greatest, widen(b, loc, most, space.lanes)),
-                vector::CombiningKind::ADD);
+    Value most = overLanes(greatest, kind);
+    part = overLanes(shiftSum(part, greatest, widen(b, loc, most, space.lanes)),
+                     vector::CombiningKind::ADD);
     greatest = most;
   }
   Value most = teamReduce(greatest, kind);

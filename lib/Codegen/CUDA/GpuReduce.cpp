@@ -16,6 +16,23 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
+/// The neutral element of a reduction, in each of a chunk's lanes.
+Value GpuEmitter::neutralOf(vector::CombiningKind kind, Type element, int64_t lanes) {
+  return widen(b, loc, arith::ConstantOp::create(b, loc, neutralElement(kind, element)), lanes);
+}
+
+/// Combines a chunk's lanes, in order.
+Value GpuEmitter::overLanes(Value value, vector::CombiningKind kind) {
+  auto type = dyn_cast<VectorType>(value.getType());
+  if (!type)
+    return value;
+  Value all = vector::ExtractOp::create(b, loc, value, 0);
+  for (int64_t lane = 1; lane < type.getNumElements(); ++lane)
+    all = vector::makeArithReduction(b, loc, kind, all,
+                                     vector::ExtractOp::create(b, loc, value, lane));
+  return all;
+}
+
 Value GpuEmitter::shuffleXor(Value value, int64_t distance) {
   Type type = value.getType(), i32 = b.getI32Type();
   auto exchange = [&](Value word) -> Value {
@@ -77,8 +94,7 @@ Value GpuEmitter::teamReduce(Value value, vector::CombiningKind kind) {
     Value there = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, which, constant(warps));
     Value safe = arith::SelectOp::create(b, loc, there, which, constant(0));
     Value part = memref::LoadOp::create(b, loc, parts, safe);
-    Value neutral = arith::ConstantOp::create(b, loc, neutralElement(kind, type));
-    value = arith::SelectOp::create(b, loc, there, part, neutral);
+    value = arith::SelectOp::create(b, loc, there, part, neutralOf(kind, type, /*lanes=*/0));
   } else {
     value = memref::LoadOp::create(b, loc, parts, which);
   }
