@@ -106,7 +106,18 @@ void emitAttention(func::FuncOp kernel, const AttentionKernel &attention, Module
   };
   SmallVector<Value> results = tileKernel.roots(attention.results);
   if (isa<ext::AttentionOp>(attention.op)) {
-    launchOf([&](AttentionTiles &tiles) { return emitAttentionForward(tiles, results); });
+    KeySplit split;
+    Value partial;
+    launchOf([&](AttentionTiles &tiles) {
+      split = splitKeys(tiles);
+      if (split.parts > 1)
+        partial = tileKernel.workspace(Float32Type::get(kernel.getContext()),
+                                       elementsOfParts(tiles, split));
+      return emitAttentionForward(tiles, results, split, partial);
+    });
+    if (partial)
+      launchOf(
+          [&](AttentionTiles &tiles) { return emitCombination(tiles, results, split, partial); });
     return;
   }
   launchOf([&](AttentionTiles &tiles) { return emitQueryGradient(tiles, results[0]); });

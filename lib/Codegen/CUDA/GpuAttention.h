@@ -50,9 +50,26 @@ std::pair<mlir::Value, mlir::Value> keysOf(AttentionTiles &tiles, KeyRange range
 std::pair<mlir::Value, mlir::Value> queriesOf(AttentionTiles &tiles, KeyRange range,
                                               mlir::Value first, int64_t count, int64_t tile);
 
-/// Emits the work of one block: a tile of queries with all keys that they attend to. Returns the
-/// grid.
-GpuShape emitAttentionForward(AttentionTiles &tiles, llvm::ArrayRef<mlir::Value> results);
+/// How the keys of an attention with few queries (decoding) are split over blocks, so that they
+/// occupy the GPU: the partial results of each part of the keys are combined by a second launch, in
+/// order.
+struct KeySplit {
+  int64_t parts = 1;
+  int64_t keys = 0; ///< of a part, a multiple of the tile's
+  int64_t rows = 0; ///< of all queries
+};
+KeySplit splitKeys(const AttentionTiles &tiles);
+/// The number of elements of the partial results: f32 sums of each row, then its greatest score and
+/// the sum of its weights.
+int64_t elementsOfParts(const AttentionTiles &tiles, const KeySplit &split);
+
+/// Emits the work of one block: a tile of queries with all keys that they attend to, or with a part
+/// of them, whose results are written to `partial`. Returns the grid.
+GpuShape emitAttentionForward(AttentionTiles &tiles, llvm::ArrayRef<mlir::Value> results,
+                              const KeySplit &split, mlir::Value partial);
+/// Emits the combination of the parts, with some elements of a row per thread.
+GpuShape emitCombination(AttentionTiles &tiles, llvm::ArrayRef<mlir::Value> results,
+                         const KeySplit &split, mlir::Value partial);
 /// Emit the gradient by query with a tile of queries per block, and those by key and value with a
 /// tile of keys per block.
 GpuShape emitQueryGradient(AttentionTiles &tiles, mlir::Value result);

@@ -9,6 +9,10 @@
 // they attend to. Its state per row is the largest score m, the sum l of exp(score - m), and the
 // sums o of exp(score - m) * value; when m grows, l and o are multiplied by exp(old m - new m).
 //
+// Few queries with many keys, as in decoding, have few such blocks. Then several blocks share the
+// keys, and a second launch combines their states by the same rule ("Flash-Decoding for
+// long-context inference", Dao et al., 2023).
+//
 //===----------------------------------------------------------------------===//
 
 #include "GpuAttention.h"
@@ -41,14 +45,25 @@ struct RowState {
 
 class Forward {
 public:
-  Forward(AttentionTiles &tiles, ArrayRef<Value> results)
-      : t(tiles), b(tiles.b), loc(tiles.loc), parts(tiles.parts), results(results) {}
+  Forward(AttentionTiles &tiles, ArrayRef<Value> results, const KeySplit &split, Value partial)
+      : t(tiles), b(tiles.b), loc(tiles.loc), parts(tiles.parts), results(results), split(split),
+        partial(partial) {}
 
   GpuShape emit();
+  GpuShape combine();
 
 private:
   RowState step(const RowState &state, Value firstKey);
   void finish(const RowState &state);
+  void storePart(const RowState &state);
+  void storeLogsumexp(Value most, Value total, Value row, Value isOurs);
+  Value total(const RowState &state, unsigned which) {
+    return t.acrossColumns(state.total[which], [&](Value x, Value y) { return addf(x, y); });
+  }
+  /// Where the parts have the greatest scores and the sums of their weights.
+  int64_t firstState() const {
+    return split.parts * split.rows * parts.domain.sizeOf(parts.domain.outputFeatures);
+  }
   Value addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
   Value subf(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
   Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
@@ -64,6 +79,8 @@ private:
   Location loc;
   const ext::AttentionParts &parts;
   ArrayRef<Value> results;
+  const KeySplit &split;
+  Value partial, firstRow; ///< of the part, the block's first row in it
   SharedTile queries, keys, values, weights;
   LeftFragments left;
   Value firstQuery;
@@ -117,34 +134,127 @@ RowState Forward::step(const RowState &state, Value firstKey) {
 
 void Forward::finish(const RowState &state) {
   Fragments sums = state.sums;
-  std::array<Value, 2> total;
-  for (unsigned which : {0, 1}) {
-    total[which] =
-        t.acrossColumns(state.total[which], [&](Value x, Value y) { return addf(x, y); });
-    for (Fragment &sum : sums)
-      for (unsigned i : {2 * which, 2 * which + 1})
-        sum[i] = arith::DivFOp::create(b, loc, sum[i], total[which]);
-  }
+  std::array<Value, 2> totals{total(state, 0), total(state, 1)};
+  for (Fragment &sum : sums)
+    for (unsigned i = 0; i < 4; ++i)
+      sum[i] = arith::DivFOp::create(b, loc, sum[i], totals[i / 2]);
   t.store(queries, sums, results[0], parts.output, t.queryLoop(), firstQuery);
-  if (results.size() < 2)
-    return;
   // One lane of four stores the log-sum-exp of a row.
-  Value root = results[1], memory = t.launch.flat(root, /*write=*/true);
-  Type type = cast<MemRefType>(root.getType()).getElementType();
-  t.note(root, /*store=*/true, bytesOf(type), "one element per row");
-  t.count(root, /*store=*/true);
   for (unsigned which : {0, 1}) {
     Value row = t.add(firstQuery, t.rowOf(which));
     Value isOurs = arith::AndIOp::create(b, loc, t.less(row, t.constant(t.extent(t.queryLoop()))),
                                          t.less(t.columnOf(0, 0), t.constant(1)));
-    auto branch = scf::IfOp::create(b, loc, isOurs, /*withElse=*/false);
+    storeLogsumexp(state.most[which], totals[which], row, isOurs);
+  }
+}
+
+/// Stores the log-sum-exp of a row, if the op has this result.
+void Forward::storeLogsumexp(Value most, Value total, Value row, Value isOurs) {
+  if (results.size() < 2)
+    return;
+  Value root = results[1], memory = t.launch.flat(root, /*write=*/true);
+  Type type = cast<MemRefType>(root.getType()).getElementType();
+  t.note(root, /*store=*/true, bytesOf(type), "one element per row");
+  auto branch = scf::IfOp::create(b, loc, isOurs, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value log = addf(most, math::LogOp::create(b, loc, total));
+  memref::StoreOp::create(b, loc, t.convert(log, type), memory,
+                          t.offsetOf(parts.maps.back(), root, t.queryLoop(), row, /*clamp=*/false));
+}
+
+/// Stores the state of the block's rows.
+void Forward::storePart(const RowState &state) {
+  int64_t width = parts.domain.sizeOf(parts.domain.outputFeatures);
+  auto pair = VectorType::get(2, b.getF32Type());
+  Value memory = t.launch.flat(partial, /*write=*/true);
+  t.note(partial, /*store=*/true, width % 2 == 0 ? 8 : 4, "a lane's part of a fragment");
+  t.count(partial, /*store=*/true);
+  auto storeIf = [&](Value condition, function_ref<void()> store) {
+    auto branch = scf::IfOp::create(b, loc, condition, /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    Value log = addf(state.most[which], math::LogOp::create(b, loc, total[which]));
-    memref::StoreOp::create(
-        b, loc, t.convert(log, type), memory,
-        t.offsetOf(parts.maps.back(), root, t.queryLoop(), row, /*clamp=*/false));
+    store();
+  };
+  for (unsigned which : {0, 1}) {
+    Value total = this->total(state, which), query = t.add(firstQuery, t.rowOf(which));
+    Value row = t.add(firstRow, query);
+    storeIf(t.less(query, t.constant(t.extent(t.queryLoop()))), [&] {
+      for (auto [number, sum] : llvm::enumerate(state.sums)) {
+        Value elements[] = {sum[2 * which], sum[2 * which + 1]};
+        for (int64_t step = width % 2 == 0 ? 2 : 1, i = 0; i < 2; i += step) {
+          Value column = t.columnOf(number, i);
+          Value value = step == 2
+                            ? vector::FromElementsOp::create(b, loc, pair, elements).getResult()
+                            : elements[i];
+          storeIf(t.less(column, t.constant(width)),
+                  [&] { t.put(value, memory, t.add(t.multiply(row, width), column)); });
+        }
+      }
+      storeIf(t.less(t.columnOf(0, 0), t.constant(1)), [&] {
+        Value both =
+            vector::FromElementsOp::create(b, loc, pair, ValueRange{state.most[which], total});
+        t.put(both, memory, t.add(t.multiply(row, 2), firstState()));
+      });
+    });
   }
+}
+
+GpuShape Forward::combine() {
+  const ext::AttentionDomain &domain = parts.domain;
+  int64_t width = domain.sizeOf(domain.outputFeatures), queries = t.extent(t.queryLoop());
+  int64_t vector = std::min<int64_t>(4, t.widthOf(parts.output, results[0], t.queryLoop(),
+                                                  /*store=*/true));
+  Type f32 = b.getF32Type(), element = cast<MemRefType>(results[0].getType()).getElementType();
+  Value from = t.launch.flat(partial, /*write=*/false);
+  Value to = t.launch.flat(results[0], /*write=*/true);
+  if (vector < 4)
+    t.note(partial, /*store=*/false, 4 * vector, "rows of " + std::to_string(width) + " elements");
+  t.count(partial, /*store=*/false);
+  for (Value result : results)
+    t.count(result, /*store=*/true);
+  SmallVector<unsigned> outer(domain.batch);
+  llvm::append_range(outer, t.otherQueryLoops());
+  Value first = t.constant(0), last = t.constant(split.parts);
+  return t.forEach(split.rows * width / vector, [&](Value index) {
+    Value row = t.divide(index, width / vector);
+    Value column = t.multiply(t.remainder(index, width / vector), vector);
+    auto stateOf = [&](Value part) {
+      Value place = t.add(t.multiply(part, split.rows), row);
+      Value both = t.load(from, t.add(t.multiply(place, 2), firstState()), f32, 2);
+      return std::array<Value, 2>{vector::ExtractOp::create(b, loc, both, 0),
+                                  vector::ExtractOp::create(b, loc, both, 1)};
+    };
+    Value none = t.real(-std::numeric_limits<double>::infinity());
+    Value most =
+        t.loop(first, last, 1, none, [&](Value part, ValueRange carried) -> SmallVector<Value> {
+          return {maxf(carried[0], stateOf(part)[0])};
+        })[0];
+    Value base = t.select(isNothing(most), t.real(0), most);
+    Type sums = vector == 1 ? f32 : Type(VectorType::get(vector, f32));
+    auto each = [&](Value x) {
+      return vector == 1 ? x : vector::BroadcastOp::create(b, loc, sums, x).getResult();
+    };
+    SmallVector<Value> done =
+        t.loop(first, last, 1, {each(t.real(0)), t.real(0)},
+               [&](Value part, ValueRange carried) -> SmallVector<Value> {
+                 auto [partMost, partTotal] = stateOf(part);
+                 Value factor = t.exponential(subf(partMost, base));
+                 Value place =
+                     t.add(t.multiply(t.add(t.multiply(part, split.rows), row), width), column);
+                 Value values = mulf(t.load(from, place, f32, vector), each(factor));
+                 return {addf(carried[0], values), addf(carried[1], mulf(partTotal, factor))};
+               });
+    Value result = arith::DivFOp::create(b, loc, done[0], each(done[1]));
+    t.fixDigits(outer, t.divide(row, queries));
+    Value query = t.remainder(row, queries);
+    Value place = t.offsetOf(parts.output, results[0], t.queryLoop(), query, /*clamp=*/false);
+    if (element != f32)
+      result = arith::TruncFOp::create(
+          b, loc, vector == 1 ? element : Type(VectorType::get(vector, element)), result);
+    t.put(result, to, t.add(place, column));
+    storeLogsumexp(most, done[1], query, t.less(column, t.constant(1)));
+  });
 }
 
 GpuShape Forward::emit() {
@@ -166,8 +276,14 @@ GpuShape Forward::emit() {
   SmallVector<unsigned> outer(domain.batch);
   llvm::append_range(outer, t.otherQueryLoops());
   int64_t rowTiles = llvm::divideCeil(numQueries, rows);
-  shape.blocks = domain.sizeOf(outer) * rowTiles;
-  t.fixDigits(outer, t.divide(t.launch.blockIndex(), rowTiles));
+  shape.blocks = domain.sizeOf(outer) * rowTiles * split.parts;
+  Value number = t.divide(t.launch.blockIndex(), rowTiles), part;
+  if (split.parts > 1) {
+    part = t.divide(number, domain.sizeOf(outer));
+    firstRow = t.multiply(number, numQueries);
+    number = t.remainder(number, domain.sizeOf(outer));
+  }
+  t.fixDigits(outer, number);
   Value tile = t.remainder(t.launch.blockIndex(), rowTiles);
   std::optional<KeyRange> range = visibleKeys(t);
   // The last queries of a causal mask attend to the most keys, so their blocks start first.
@@ -186,18 +302,60 @@ GpuShape Forward::emit() {
   Value begin = t.constant(0), end = t.constant(numKeys);
   if (range)
     std::tie(begin, end) = keysOf(t, *range, firstQuery, rows, keys.rows);
+  if (part) {
+    begin = t.add(begin, t.multiply(part, split.keys));
+    end = t.least(end, t.add(begin, split.keys));
+  }
   state = RowState::of(
       t.loop(begin, end, keys.rows, state.values(), [&](Value firstKey, ValueRange carried) {
         return step(RowState::of(carried), firstKey).values();
       }));
-  finish(state);
+  if (part) {
+    storePart(state);
+  } else {
+    finish(state);
+    for (Value result : ArrayRef(results).drop_front())
+      t.count(result, /*store=*/true);
+  }
   for (unsigned operand = 0; operand < parts.op->getNumOperands(); ++operand)
     t.count(t.roots[operand], /*store=*/false);
   return shape;
 }
 
-GpuShape emitAttentionForward(AttentionTiles &tiles, ArrayRef<Value> results) {
-  return Forward(tiles, results).emit();
+KeySplit splitKeys(const AttentionTiles &tiles) {
+  constexpr int64_t kFewestSteps = 4;
+  const ext::AttentionDomain &domain = tiles.parts.domain;
+  int64_t numQueries = tiles.extent(tiles.queryLoop()), numKeys = tiles.extent(domain.key);
+  TileSizes sizes =
+      forwardTiles(tiles, numQueries,
+                   std::max(domain.sizeOf(domain.features), domain.sizeOf(domain.outputFeatures)));
+  int64_t rows = sizes.warps * AttentionTiles::kRows;
+  int64_t outer = domain.sizeOf(domain.batch) * domain.sizeOf(tiles.otherQueryLoops());
+  // The keys that a block's queries see, from the tile on in which the first one is.
+  if (std::optional<KeyRange> range = visibleKeys(tiles))
+    numKeys = std::min(numKeys, rows + range->last - range->first + sizes.columns);
+  int64_t steps = llvm::divideCeil(numKeys, sizes.columns);
+  int64_t parts = partsOfSum(outer * llvm::divideCeil(numQueries, rows), steps, kFewestSteps);
+  KeySplit split;
+  split.keys = llvm::divideCeil(steps, parts) * sizes.columns;
+  split.parts = llvm::divideCeil(numKeys, split.keys);
+  split.rows = outer * numQueries;
+  return split;
+}
+
+int64_t elementsOfParts(const AttentionTiles &tiles, const KeySplit &split) {
+  const ext::AttentionDomain &domain = tiles.parts.domain;
+  return split.parts * split.rows * (domain.sizeOf(domain.outputFeatures) + 2);
+}
+
+GpuShape emitAttentionForward(AttentionTiles &tiles, ArrayRef<Value> results, const KeySplit &split,
+                              Value partial) {
+  return Forward(tiles, results, split, partial).emit();
+}
+
+GpuShape emitCombination(AttentionTiles &tiles, ArrayRef<Value> results, const KeySplit &split,
+                         Value partial) {
+  return Forward(tiles, results, split, partial).combine();
 }
 
 } // namespace tessera::codegen

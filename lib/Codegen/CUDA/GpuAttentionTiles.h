@@ -75,6 +75,9 @@ public:
                             llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> body);
   mlir::Value exponential(mlir::Value x);
 
+  /// The elements that a thread accesses at once in rows of a tensor.
+  int64_t widthOf(mlir::AffineMap map, mlir::Value root, std::optional<unsigned> loop, bool store);
+
   // Memory, by elements.
   mlir::Value offsetOf(mlir::AffineMap map, mlir::Value root, std::optional<unsigned> loop,
                        mlir::Value index, bool clamp = true);
@@ -84,8 +87,6 @@ public:
   llvm::SmallVector<mlir::Value> roots;
 
 private:
-  /// The elements that a thread accesses at once in rows of a tensor.
-  int64_t widthOf(mlir::AffineMap map, mlir::Value root, std::optional<unsigned> loop, bool store);
   llvm::SmallVector<mlir::Value> leftOf(const SharedTile &tile, int64_t step);
   Fragments multiplyByMma(const SharedTile &left, const LeftFragments &kept,
                           const SharedTile &right);

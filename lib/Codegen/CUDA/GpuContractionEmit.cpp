@@ -8,28 +8,11 @@
 #include "GpuContractionTiles.h"
 #include "GpuTileKernel.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace tessera::codegen {
-
-/// Calls `body` with the index of each thread below `count`; returns the grid.
-static GpuShape forEach(TileWriter &t, int64_t count, function_ref<void(Value)> body) {
-  Value index = t.add(t.multiply(t.launch.blockIndex(), kBlockThreads), t.launch.threadIndex());
-  OpBuilder::InsertionGuard guard(t.b);
-  if (count % kBlockThreads != 0) {
-    auto branch = scf::IfOp::create(t.b, t.loc, t.less(index, t.constant(count)),
-                                    /*withElse=*/false);
-    t.b.setInsertionPointToStart(branch.thenBlock());
-  }
-  body(index);
-  GpuShape shape;
-  shape.blocks = llvm::divideCeil(count, kBlockThreads);
-  shape.threads = kBlockThreads;
-  return shape;
-}
 
 GpuShape emitPartSums(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const ContractionLoops &loops,
                       const ContractionShape &shape, Value parts, Value result, bool accumulates) {
@@ -48,7 +31,7 @@ GpuShape emitPartSums(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const Contr
     t.note(result, /*store=*/true, 4 * width, "unaligned rows");
   Type f32 = t.b.getF32Type();
   Value from = launch.flat(parts, /*write=*/false), to = launch.flat(result, /*write=*/true);
-  return forEach(t, total / width, [&](Value index) {
+  return t.forEach(total / width, [&](Value index) {
     Value first = t.multiply(index, width);
     Value sum = t.load(from, first, f32, width);
     sum = t.loop(t.constant(1), t.constant(shape.parts), 1, sum,
@@ -79,8 +62,8 @@ GpuShape emitZeros(GpuLaunchBuilder &launch, GpuLaunchInfo &info, Value result) 
   Type stored = width == 1 ? type.getElementType() : VectorType::get(4, type.getElementType());
   Value zero = arith::ConstantOp::create(t.b, t.loc, t.b.getZeroAttr(stored));
   Value to = launch.flat(result, /*write=*/true);
-  return forEach(t, type.getNumElements() / width,
-                 [&](Value index) { t.put(zero, to, t.multiply(index, width)); });
+  return t.forEach(type.getNumElements() / width,
+                   [&](Value index) { t.put(zero, to, t.multiply(index, width)); });
 }
 
 void emitContractions(func::FuncOp kernel, const ContractionKernel &contraction, ModuleOp launches,

@@ -62,9 +62,7 @@ static std::pair<bool, int64_t> loadsOf(const ContractionLoops &loops, unsigned 
 }
 
 ContractionShape ContractionTiles::shapeOf(const ContractionLoops &loops, Type element) {
-  // One block per multiprocessor of an H100, or two if the sum is split. Shorter parts would be
-  // bound by memory latency.
-  constexpr int64_t kBusyBlocks = 132, kFewestSteps = 8;
+  constexpr int64_t kFewestSteps = 8;
   ContractionShape shape;
   int64_t rows = loops.rows.size(), columns = loops.columns.size(), sums = loops.sums.size();
   auto tileOf = [](int64_t size, int64_t least, int64_t most) {
@@ -89,10 +87,7 @@ ContractionShape ContractionTiles::shapeOf(const ContractionLoops &loops, Type e
   shape.columnTiles = llvm::divideCeil(columns, shape.columns);
   shape.batches = loops.batches.size();
   int64_t steps = llvm::divideCeil(sums, shape.depth);
-  int64_t blocks = shape.blocks();
-  int64_t wanted = blocks >= kBusyBlocks ? 1 : llvm::divideCeil(2 * kBusyBlocks, blocks);
-  int64_t parts = std::clamp<int64_t>(steps / kFewestSteps, 1, wanted);
-  int64_t stepsOfPart = llvm::divideCeil(steps, parts);
+  int64_t stepsOfPart = llvm::divideCeil(steps, partsOfSum(shape.blocks(), steps, kFewestSteps));
   shape.partDepth = stepsOfPart * shape.depth;
   shape.parts = llvm::divideCeil(steps, stepsOfPart);
   return shape;

@@ -15,6 +15,12 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
+int64_t partsOfSum(int64_t blocks, int64_t steps, int64_t fewest) {
+  constexpr int64_t kMultiprocessors = 132;
+  int64_t wanted = blocks >= kMultiprocessors ? 1 : llvm::divideCeil(2 * kMultiprocessors, blocks);
+  return std::clamp<int64_t>(steps / fewest, 1, wanted);
+}
+
 TileWriter::TileWriter(GpuLaunchBuilder &launch, GpuLaunchInfo &info)
     : launch(launch), b(launch.b), loc(launch.loc), info(info) {
   Value thread = launch.threadIndex();
@@ -93,6 +99,20 @@ SmallVector<Value> TileWriter::loop(Value begin, Value end, int64_t step, ValueR
   if (!carried.empty())
     scf::YieldOp::create(b, loc, next);
   return llvm::to_vector(ValueRange(made.getResults()));
+}
+
+GpuShape TileWriter::forEach(int64_t count, function_ref<void(Value)> body) {
+  Value index = add(multiply(launch.blockIndex(), kBlockThreads), launch.threadIndex());
+  OpBuilder::InsertionGuard guard(b);
+  if (count % kBlockThreads != 0) {
+    auto branch = scf::IfOp::create(b, loc, less(index, constant(count)), /*withElse=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  }
+  body(index);
+  GpuShape shape;
+  shape.blocks = llvm::divideCeil(count, kBlockThreads);
+  shape.threads = kBlockThreads;
+  return shape;
 }
 
 void TileWriter::note(Value root, bool store, int64_t bytes, StringRef why) {

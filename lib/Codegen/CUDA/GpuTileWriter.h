@@ -34,6 +34,11 @@ struct SharedTile {
 using Fragment = std::array<mlir::Value, 4>;
 using Fragments = llvm::SmallVector<Fragment>;
 
+/// The parts of a sum of `steps` by `blocks` blocks: two blocks for each multiprocessor of an H100
+/// if there would be less than one. A part has `fewest` steps: less would be bound by memory
+/// latency.
+int64_t partsOfSum(int64_t blocks, int64_t steps, int64_t fewest);
+
 /// Emits launches whose blocks multiply tiles in shared memory.
 class TileWriter {
 public:
@@ -58,6 +63,9 @@ public:
   llvm::SmallVector<mlir::Value>
   loop(mlir::Value begin, mlir::Value end, int64_t step, mlir::ValueRange carried,
        llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+
+  /// Calls `body` with the index of each thread below `count`; returns the grid.
+  GpuShape forEach(int64_t count, llvm::function_ref<void(mlir::Value)> body);
 
   // Memory.
   /// A vector, or a scalar if the width is 1.
