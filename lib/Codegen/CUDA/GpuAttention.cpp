@@ -120,7 +120,22 @@ void emitAttention(func::FuncOp kernel, const AttentionKernel &attention, Module
           [&](AttentionTiles &tiles) { return emitCombination(tiles, results, split, partial); });
     return;
   }
-  launchOf([&](AttentionTiles &tiles) { return emitQueryGradient(tiles, results[0]); });
+  int64_t numParts = 0; // of the keys, if one launch computes all gradients
+  Value partial = results[0];
+  launchOf([&](AttentionTiles &tiles) {
+    if (!hasJointGradients(tiles))
+      return emitQueryGradient(tiles, results[0]);
+    numParts = jointParts(tiles);
+    auto type = cast<MemRefType>(results[0].getType());
+    if (numParts > 1)
+      partial = tileKernel.workspace(type.getElementType(), numParts * type.getNumElements());
+    return emitJointGradients(tiles, results, partial, numParts);
+  });
+  if (numParts > 1)
+    launchOf(
+        [&](AttentionTiles &tiles) { return emitQuerySum(tiles, results[0], partial, numParts); });
+  if (numParts > 0)
+    return;
   launchOf([&](AttentionTiles &tiles) { return emitKeyGradients(tiles, results[1], results[2]); });
 }
 

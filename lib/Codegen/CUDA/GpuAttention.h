@@ -75,6 +75,17 @@ GpuShape emitCombination(AttentionTiles &tiles, llvm::ArrayRef<mlir::Value> resu
 GpuShape emitQueryGradient(AttentionTiles &tiles, mlir::Value result);
 GpuShape emitKeyGradients(AttentionTiles &tiles, mlir::Value byKey, mlir::Value byValue);
 
+/// Whether one launch computes all gradients: it has five products in place of seven, but reads and
+/// writes the gradient by query for each tile of keys. That is less time where FMA multiplies.
+bool hasJointGradients(const AttentionTiles &tiles);
+/// The number of blocks that share the keys of one batch. Each has a partial gradient by query.
+int64_t jointParts(const AttentionTiles &tiles);
+GpuShape emitJointGradients(AttentionTiles &tiles, llvm::ArrayRef<mlir::Value> results,
+                            mlir::Value partial, int64_t parts);
+/// Emits the sum of the partial gradients by query.
+GpuShape emitQuerySum(AttentionTiles &tiles, mlir::Value result, mlir::Value partial,
+                      int64_t parts);
+
 } // namespace tessera::codegen
 
 #endif // TESSERA_CODEGEN_CUDA_GPUATTENTION_H

@@ -10,6 +10,10 @@
 // and iterates over the queries of all heads that share these keys. Both recompute the scores, the
 // second with rows and columns exchanged: its weights are then the left operand of the sums.
 //
+// In f32 the products take the time, and one launch shares the scores: the second, whose blocks
+// then have several tiles of keys, and each a partial gradient by query in memory. No other block
+// writes there, so that the order of its sum is fixed; another launch adds the parts.
+//
 //===----------------------------------------------------------------------===//
 
 #include "GpuAttention.h"
@@ -29,14 +33,14 @@ protected:
         query(tiles.queryLoop()) {}
 
   /// Computes the weights of scores, and the gradients by their products: they replace `products`
-  /// and `byWeights`, the product of gradient and value. `uneven`: a loop whose index may be out of
+  /// and `byWeights`, the product of gradient and value. `uneven`: loops whose index may be out of
   /// bounds.
   struct Element {
     Value queryIndex, keyIndex, logsumexp, delta;
   };
   void differentiate(Fragments &products, Fragments &byWeights,
                      function_ref<Element(size_t fragment, unsigned i)> elementOf,
-                     std::optional<unsigned> uneven) {
+                     ArrayRef<unsigned> uneven) {
     for (size_t number = 0; number < products.size(); ++number)
       for (unsigned i = 0; i < 4; ++i) {
         Element at = elementOf(number, i);
@@ -48,9 +52,9 @@ protected:
         Value byProduct =
             t.evaluate(parts.op->getRegion(1), product, at.queryIndex, at.keyIndex, scoreGradient);
         // Elements beyond the operands add nothing.
-        if (uneven) {
-          Value index = uneven == domain.key ? at.keyIndex : at.queryIndex;
-          Value inside = t.less(index, t.constant(t.extent(uneven)));
+        for (unsigned loop : uneven) {
+          Value index = loop == domain.key ? at.keyIndex : at.queryIndex;
+          Value inside = t.less(index, t.constant(t.extent(loop)));
           weight = t.select(inside, weight, t.real(0));
           byProduct = t.select(inside, byProduct, t.real(0));
         }
@@ -128,7 +132,7 @@ public:
             return Element{t.add(firstQuery, t.rowOf(i / 2)),
                            t.add(at, t.columnOf(fragment, i % 2)), logsumexp[i / 2], delta[i / 2]};
           },
-          numKeys % keys.rows != 0 ? std::optional(domain.key) : std::nullopt);
+          numKeys % keys.rows != 0 ? ArrayRef(domain.key) : ArrayRef<unsigned>());
       Fragments sums = unflatten(carried);
       t.accumulate(sums, byWeights, keys, weights);
       return flatten(sums);
@@ -152,7 +156,12 @@ class KeyGradients : Backward {
 public:
   explicit KeyGradients(AttentionTiles &tiles) : Backward(tiles) {}
 
-  GpuShape emit(Value byKey, Value byValue) {
+  /// `partial`: if not null, the buffer of the gradients by query of each of the parts into which
+  /// blocks cut the keys, in the layout of `byQuery`.
+  GpuShape emit(Value byKey, Value byValue, Value byQuery = {}, Value partial = {},
+                int64_t numParts = 0) {
+    this->byQuery = byQuery;
+    this->partial = partial;
     int64_t depth = domain.sizeOf(domain.features), width = domain.sizeOf(domain.outputFeatures);
     int64_t numKeys = t.extent(domain.key);
     TileSizes sizes = backwardTiles(t, numKeys, std::max(depth, width));
@@ -167,8 +176,33 @@ public:
     logsumexps = t.launch.shared(b.getF32Type(), sizes.columns);
     deltas = t.launch.shared(b.getF32Type(), sizes.columns);
     int64_t rowTiles = llvm::divideCeil(numKeys, rows);
-    t.fixDigits(domain.batch, t.divide(t.launch.blockIndex(), rowTiles));
-    firstKey = t.multiply(t.remainder(t.launch.blockIndex(), rowTiles), rows);
+    int64_t blocks = partial ? numParts : rowTiles; // of a batch
+    t.fixDigits(domain.batch, t.divide(t.launch.blockIndex(), blocks));
+    Value tile = t.remainder(t.launch.blockIndex(), blocks);
+    if (partial) {
+      // Tiles are dealt out in turn, since those of a causal mask differ in their work.
+      zeroPart(tile, numParts);
+      t.loop(tile, t.constant(rowTiles), numParts, ValueRange(), [&](Value each, ValueRange) {
+        overTile(each, rows, byKey, byValue);
+        t.barrier(); // the tiles of keys and values have been stored
+        return SmallVector<Value>();
+      });
+      t.count(partial, /*store=*/false, llvm::divideCeil(rowTiles, numParts));
+      t.count(partial, /*store=*/true, llvm::divideCeil(rowTiles, numParts) + 1);
+    } else {
+      overTile(tile, rows, byKey, byValue);
+    }
+    countReads();
+    GpuShape shape;
+    shape.blocks = domain.sizeOf(domain.batch) * blocks;
+    shape.threads = sizes.warps * kWarp;
+    return shape;
+  }
+
+private:
+  /// Computes the gradients by the keys of a tile, and their part of that by the queries.
+  void overTile(Value tile, int64_t rows, Value byKey, Value byValue) {
+    firstKey = t.multiply(tile, rows);
     t.put(keys, t.fetch(keys, kKey, domain.key, firstKey));
     t.put(values, t.fetch(values, kValue, domain.key, firstKey));
     t.barrier();
@@ -192,14 +226,91 @@ public:
             firstKey);
     t.store(values, ArrayRef(sums).drop_front(numKeySums), byValue, parts.maps[kValue], domain.key,
             firstKey);
-    countReads();
-    GpuShape shape;
-    shape.blocks = domain.sizeOf(domain.batch) * rowTiles;
-    shape.threads = sizes.warps * kWarp;
-    return shape;
   }
 
-private:
+  /// Zeroes the part's gradient by query.
+  void zeroPart(Value part, int64_t numParts) {
+    auto type = cast<MemRefType>(byQuery.getType());
+    Value memory = t.launch.flat(partial, /*write=*/true);
+    partBase = numParts > 1 ? t.multiply(part, type.getNumElements()) : Value();
+    int64_t depth = domain.sizeOf(domain.features), numQueries = t.extent(query);
+    int64_t threads = t.warps() * kWarp, width = widthOfPart();
+    Value zero = arith::ConstantOp::create(
+        b, loc, b.getZeroAttr(width == 1 ? t.element() : VectorType::get(width, t.element())));
+    SmallVector<unsigned> heads = t.otherQueryLoops();
+    Value count = t.constant(domain.sizeOf(heads) * numQueries * (depth / width));
+    t.loop(t.launch.threadIndex(), count, threads, ValueRange(), [&](Value number, ValueRange) {
+      Value row = t.divide(number, depth / width);
+      t.fixDigits(heads, t.divide(row, numQueries));
+      Value column = t.multiply(t.remainder(number, depth / width), width);
+      t.put(zero, memory, t.add(placeOf(t.remainder(row, numQueries)), column));
+      return SmallVector<Value>();
+    });
+    t.barrier(); // other threads add to these elements
+  }
+  int64_t widthOfPart() { return t.widthOf(parts.maps[kQuery], byQuery, query, /*store=*/true); }
+  /// Where the row of a query begins in the part.
+  Value placeOf(Value row) {
+    return t.add(t.offsetOf(parts.maps[kQuery], byQuery, query, row, /*clamp=*/false), partBase);
+  }
+
+  /// Adds the product of the weights that `accumulate` has left in shared memory and the keys to
+  /// the part: a thread has four queries by four features.
+  void addByQuery() {
+    constexpr int64_t kSide = 4;
+    int64_t depth = domain.sizeOf(domain.features), numQueries = t.extent(query);
+    int64_t across = keys.depth / kSide, total = queries.rows / kSide * across;
+    int64_t threads = t.warps() * kWarp, width = widthOfPart();
+    auto vector = VectorType::get(kSide, t.element());
+    Value memory = t.launch.flat(partial, /*write=*/true);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(vector));
+    auto inside = [&](Value condition) {
+      auto branch = scf::IfOp::create(b, loc, condition, /*withElse=*/false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    };
+    for (int64_t first = 0; first < total; first += threads) {
+      OpBuilder::InsertionGuard guard(b);
+      Value number = t.add(t.launch.threadIndex(), first);
+      if (first + threads > total)
+        inside(t.less(number, t.constant(total)));
+      Value row = t.multiply(t.divide(number, across), kSide);
+      Value column = t.multiply(t.remainder(number, across), kSide);
+      SmallVector<Value> sums =
+          t.loop(t.constant(0), t.constant(keys.rows), 1, SmallVector<Value>(kSide, zero),
+                 [&](Value key, ValueRange carried) {
+                   Value some = t.loadVector(weights, key, row, kSide);
+                   Value features = t.loadVector(keys, key, column, kSide);
+                   SmallVector<Value> next;
+                   for (int64_t i = 0; i < kSide; ++i) {
+                     Value weight = vector::BroadcastOp::create(
+                         b, loc, vector, vector::ExtractOp::create(b, loc, some, i).getResult());
+                     next.push_back(vector::FMAOp::create(b, loc, weight, features, carried[i]));
+                   }
+                   return next;
+                 });
+      for (int64_t i = 0; i < kSide; ++i) {
+        OpBuilder::InsertionGuard rowGuard(b);
+        Value at = t.add(firstQuery, t.add(row, i));
+        if (numQueries % queries.rows != 0)
+          inside(t.less(at, t.constant(numQueries)));
+        for (int64_t j = 0; j < kSide; j += width) {
+          OpBuilder::InsertionGuard columnGuard(b);
+          Value feature = t.add(column, j), some = sums[i];
+          if (depth != keys.depth)
+            inside(t.less(feature, t.constant(depth)));
+          if (width == 1)
+            some = vector::ExtractOp::create(b, loc, some, j);
+          else if (width < kSide)
+            some = vector::ExtractStridedSliceOp::create(
+                b, loc, some, ArrayRef<int64_t>{j}, ArrayRef<int64_t>{width}, ArrayRef<int64_t>{1});
+          Value place = t.add(placeOf(at), feature);
+          Value old = t.load(memory, place, t.element(), width);
+          t.put(arith::AddFOp::create(b, loc, old, some), memory, place);
+        }
+      }
+    }
+  }
+
   SmallVector<Value> overQueries(ValueRange carried, int64_t rows) {
     Value begin = t.constant(0), end = t.constant(t.extent(query));
     if (std::optional<KeyRange> range = visibleKeys(t))
@@ -235,6 +346,11 @@ private:
     stageRows(logsumexps, kLogsumexp, at);
     stageRows(deltas, kDelta, at);
     t.barrier();
+    SmallVector<unsigned> uneven;
+    if (t.extent(query) % queries.rows != 0)
+      uneven.push_back(*query);
+    if (partial && t.extent(domain.key) % keys.rows != 0)
+      uneven.push_back(domain.key);
     Fragments products = t.multiply(keys, leftKeys, queries);
     Fragments byWeights = t.multiply(values, leftValues, gradients);
     differentiate(
@@ -245,16 +361,19 @@ private:
                          memref::LoadOp::create(b, loc, logsumexps, column),
                          memref::LoadOp::create(b, loc, deltas, column)};
         },
-        t.extent(query) % queries.rows != 0 ? query : std::nullopt);
+        uneven);
     Fragments sums = unflatten(carried);
     Fragments valueSums(ArrayRef(sums).drop_front(numKeySums));
     sums.resize(numKeySums);
     t.accumulate(valueSums, products, gradients, weights);
     t.accumulate(sums, byWeights, queries, weights);
+    if (partial)
+      addByQuery();
     llvm::append_range(sums, valueSums);
     return flatten(sums);
   }
 
+  Value byQuery, partial, partBase;
   Value logsumexps, deltas;
   LeftFragments leftKeys, leftValues;
   size_t numKeySums = 0;
@@ -268,6 +387,47 @@ GpuShape emitQueryGradient(AttentionTiles &tiles, Value result) {
 
 GpuShape emitKeyGradients(AttentionTiles &tiles, Value byKey, Value byValue) {
   return KeyGradients(tiles).emit(byKey, byValue);
+}
+
+bool hasJointGradients(const AttentionTiles &tiles) {
+  constexpr int64_t kMostFeatures = 64; // the sums of more take all registers
+  const ext::AttentionDomain &domain = tiles.parts.domain;
+  return !tiles.usesMma() && tiles.queryLoop() &&
+         std::max(domain.sizeOf(domain.features), domain.sizeOf(domain.outputFeatures)) <=
+             kMostFeatures;
+}
+
+int64_t jointParts(const AttentionTiles &tiles) {
+  // Four blocks per multiprocessor of an H100 keep it busy until the last ones end.
+  constexpr int64_t kBusyBlocks = 4 * 132;
+  const ext::AttentionDomain &domain = tiles.parts.domain;
+  int64_t numKeys = tiles.extent(domain.key);
+  TileSizes sizes =
+      backwardTiles(tiles, numKeys,
+                    std::max(domain.sizeOf(domain.features), domain.sizeOf(domain.outputFeatures)));
+  int64_t rowTiles = llvm::divideCeil(numKeys, sizes.warps * AttentionTiles::kRows);
+  return std::clamp<int64_t>(kBusyBlocks / domain.sizeOf(domain.batch), 1, rowTiles);
+}
+
+GpuShape emitJointGradients(AttentionTiles &tiles, ArrayRef<Value> results, Value partial,
+                            int64_t parts) {
+  return KeyGradients(tiles).emit(results[1], results[2], results[0], partial, parts);
+}
+
+GpuShape emitQuerySum(AttentionTiles &tiles, Value result, Value partial, int64_t parts) {
+  auto type = cast<MemRefType>(result.getType());
+  int64_t total = type.getNumElements();
+  int64_t width = total % 4 == 0 ? 4 : 1;
+  tiles.count(partial, /*store=*/false);
+  tiles.count(result, /*store=*/true);
+  if (width == 1)
+    tiles.note(result, /*store=*/true, bytesOf(type.getElementType()), "an odd number of elements");
+  Value from = tiles.launch.flat(partial, /*write=*/false);
+  Value to = tiles.launch.flat(result, /*write=*/true);
+  return tiles.forEach(total / width, [&](Value index) {
+    Value first = tiles.multiply(index, width);
+    tiles.put(tiles.sumOfParts(from, first, total, parts, type.getElementType(), width), to, first);
+  });
 }
 
 } // namespace tessera::codegen

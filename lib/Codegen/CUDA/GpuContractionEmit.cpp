@@ -33,12 +33,7 @@ GpuShape emitPartSums(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const Contr
   Value from = launch.flat(parts, /*write=*/false), to = launch.flat(result, /*write=*/true);
   return t.forEach(total / width, [&](Value index) {
     Value first = t.multiply(index, width);
-    Value sum = t.load(from, first, f32, width);
-    sum = t.loop(t.constant(1), t.constant(shape.parts), 1, sum,
-                 [&](Value part, ValueRange carried) -> SmallVector<Value> {
-                   Value next = t.load(from, t.add(t.multiply(part, total), first), f32, width);
-                   return {arith::AddFOp::create(t.b, t.loc, carried[0], next)};
-                 })[0];
+    Value sum = t.sumOfParts(from, first, total, shape.parts, f32, width);
     // The index fits in 32 bits, since a workspace has no more elements.
     Value line = t.divide(index, columns / width);
     Value place =

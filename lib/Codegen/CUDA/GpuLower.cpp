@@ -23,6 +23,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
 
 using namespace mlir;
 
@@ -143,6 +144,7 @@ LogicalResult lowerLaunches(ModuleOp module) {
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false);
   populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
+  vector::populateVectorInsertExtractStridedSliceTransforms(patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   ub::populateUBToLLVMConversionPatterns(converter, patterns);

@@ -141,6 +141,15 @@ Value TileWriter::load(Value memory, Value offset, Type element, int64_t width) 
                                 /*nontemporal=*/false, llvm::MaybeAlign(width * bytesOf(element)));
 }
 
+Value TileWriter::sumOfParts(Value memory, Value first, int64_t total, int64_t parts, Type element,
+                             int64_t width) {
+  return loop(constant(1), constant(parts), 1, load(memory, first, element, width),
+              [&](Value part, ValueRange carried) -> SmallVector<Value> {
+                Value next = load(memory, add(multiply(part, total), first), element, width);
+                return {arith::AddFOp::create(b, loc, carried[0], next)};
+              })[0];
+}
+
 void TileWriter::put(Value value, Value memory, Value offset) {
   auto type = dyn_cast<VectorType>(value.getType());
   if (!type)

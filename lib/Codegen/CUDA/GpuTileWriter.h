@@ -74,6 +74,9 @@ public:
   /// Loads a vector from a row of a tile.
   mlir::Value loadVector(const SharedTile &tile, mlir::Value row, mlir::Value column,
                          int64_t width);
+  /// Adds up the vectors at `first` of parts with `total` elements each, in order.
+  mlir::Value sumOfParts(mlir::Value memory, mlir::Value first, int64_t total, int64_t parts,
+                         mlir::Type element, int64_t width);
   void barrier();
   /// `note` records why an access is narrow; `count` adds the bytes of a tensor to those that the
   /// launch moves.

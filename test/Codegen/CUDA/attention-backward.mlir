@@ -111,7 +111,9 @@ func.func private @groups(%q: tensor<2x3x40x32xf16>, %k: tensor<2x40x32xf16>, %v
   return %c0, %c1, %c2 : tensor<2x3x40x32xf16>, tensor<2x40x32xf16>, tensor<2x40x32xf16>
 }
 
-// EQUAL: uneven: attention attention equal
+// In f32 one launch computes all gradients.
+// CHECK-LABEL: uneven: launches 1, workspace 0
+// EQUAL: uneven: attention equal
 func.func private @uneven(%q: tensor<3x37x20xf32>, %k: tensor<3x53x20xf32>, %v: tensor<3x53x12xf32>,
     %do: tensor<3x37x12xf32>, %l: tensor<3x37xf32>, %delta: tensor<3x37xf32>, %out0: tensor<3x37x20xf32>,
     %out1: tensor<3x53x20xf32>, %out2: tensor<3x53x12xf32>)
@@ -161,7 +163,7 @@ func.func private @long_rows_f32(%q: tensor<1x40x128xf32>, %k: tensor<1x50x128xf
   return %c0, %c1, %c2 : tensor<1x40x128xf32>, tensor<1x50x128xf32>, tensor<1x50x128xf32>
 }
 
-// EQUAL: sequence_first: attention attention equal
+// EQUAL: sequence_first: attention equal
 func.func private @sequence_first(%q: tensor<2x40x2x32xf32>, %k: tensor<56x2x32xf32>, %v: tensor<2x56x32xf32>,
     %do: tensor<40x2x2x32xf32>, %l: tensor<2x2x40xf32>, %delta: tensor<2x2x40xf32>, %out0: tensor<2x40x2x32xf32>,
     %out1: tensor<56x2x32xf32>, %out2: tensor<2x56x32xf32>)
@@ -185,4 +187,47 @@ func.func private @sequence_first(%q: tensor<2x40x2x32xf32>, %k: tensor<56x2x32x
   %c1 = linalg.copy ins(%r#1 : tensor<56x2x32xf32>) outs(%out1 : tensor<56x2x32xf32>) -> tensor<56x2x32xf32>
   %c2 = linalg.copy ins(%r#2 : tensor<2x56x32xf32>) outs(%out2 : tensor<2x56x32xf32>) -> tensor<2x56x32xf32>
   return %c0, %c1, %c2 : tensor<2x40x2x32xf32>, tensor<56x2x32xf32>, tensor<2x56x32xf32>
+}
+
+// Two blocks share three tiles of keys of each batch, of which a window sees some; another launch adds their gradients.
+// CHECK-LABEL: parts: launches 2, workspace 506880
+// CHECK-NEXT: attention: grid 528, block 128
+// CHECK-NEXT: attention: grid 62, block 256
+// EQUAL: parts: attention attention equal
+func.func private @parts(%q: tensor<264x40x6xf32>, %k: tensor<264x130x6xf32>, %v: tensor<264x130x4xf32>,
+    %g: tensor<264x40x4xf32>, %l: tensor<264x40xf32>, %d: tensor<264x40xf32>,
+    %out0: tensor<264x40x6xf32>, %out1: tensor<264x130x6xf32>, %out2: tensor<264x130x4xf32>)
+    -> (tensor<264x40x6xf32>, tensor<264x130x6xf32>, tensor<264x130x4xf32>) attributes {kernel.reads = 6 : i64} {
+  %r:3 = ext.attention_backward indexing_maps = [#bmf, #bnf, #bng, #bmg, #bm, #bm, #bmf, #bnf, #bng]
+      ins(%q, %k, %v, %g, %l, %d :
+          tensor<264x40x6xf32>, tensor<264x130x6xf32>, tensor<264x130x4xf32>, tensor<264x40x4xf32>,
+          tensor<264x40xf32>, tensor<264x40xf32>) {
+  ^bb0(%p: f32, %ib: index, %im: index, %in: index, %if: index, %ig: index):
+    %first = arith.constant 20 : index
+    %last = arith.constant 70 : index
+    %from = arith.addi %im, %first : index
+    %to = arith.addi %im, %last : index
+    %above = arith.cmpi sge, %in, %from : index
+    %below = arith.cmpi sle, %in, %to : index
+    %c = arith.andi %above, %below : i1
+    %none = arith.constant 0xFF800000 : f32
+    %u = arith.select %c, %p, %none : f32
+    ext.yield %u : f32
+  } derivative {
+  ^bb0(%p: f32, %ib: index, %im: index, %in: index, %if: index, %ig: index, %dy: f32):
+    %first = arith.constant 20 : index
+    %last = arith.constant 70 : index
+    %from = arith.addi %im, %first : index
+    %to = arith.addi %im, %last : index
+    %above = arith.cmpi sge, %in, %from : index
+    %below = arith.cmpi sle, %in, %to : index
+    %c = arith.andi %above, %below : i1
+    %zero = arith.constant 0.0 : f32
+    %u = arith.select %c, %dy, %zero : f32
+    ext.yield %u : f32
+  } -> tensor<264x40x6xf32>, tensor<264x130x6xf32>, tensor<264x130x4xf32>
+  %c0 = linalg.copy ins(%r#0 : tensor<264x40x6xf32>) outs(%out0 : tensor<264x40x6xf32>) -> tensor<264x40x6xf32>
+  %c1 = linalg.copy ins(%r#1 : tensor<264x130x6xf32>) outs(%out1 : tensor<264x130x6xf32>) -> tensor<264x130x6xf32>
+  %c2 = linalg.copy ins(%r#2 : tensor<264x130x4xf32>) outs(%out2 : tensor<264x130x4xf32>) -> tensor<264x130x4xf32>
+  return %c0, %c1, %c2 : tensor<264x40x6xf32>, tensor<264x130x6xf32>, tensor<264x130x4xf32>
 }
