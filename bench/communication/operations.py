@@ -88,6 +88,8 @@ def cases():
                                       (SHARD + 4 * N) * 7 // 8, "a part to columns, indices to all: each device adds up columns", out="?"),
         "gradient, unplaced": Case(lambda a, b: jnp.tanh(a.T @ b), [x, x], D * ROW * 7 // 8,
                                    "contributions of all, each device keeps a part: B (n-1)/n, and tanh of it", out="?"),
+        "sum of tanh of a sum": Case(lambda a, b: jnp.tanh(a.T @ b).sum(), [x, x], D * ROW * 7 // 8 + 2 * 4 * 7 // 8,
+                                     "contributions of all, each device sums up a part; the sum", out=None),
         "product of bf16": Case(lambda a, b: a.T @ b, [shape(N, D, dtype=bf16)] * 2, D * D * (4 + 2) * 7 // 8,
                                 "scattered in f32, gathered rounded", out=None),
         "product of bf16, narrow": Case(lambda a, b: a.T @ b, [shape(N, D, dtype=bf16)] * 2, 2 * D * D * 2 * 7 // 8,

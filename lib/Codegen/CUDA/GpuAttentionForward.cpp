@@ -230,7 +230,7 @@ GpuShape Forward::combine() {
         t.loop(first, last, 1, none, [&](Value part, ValueRange carried) -> SmallVector<Value> {
           return {maxf(carried[0], stateOf(part)[0])};
         })[0];
-    Value base = t.select(isNothing(most), t.real(0), most);
+    Value base = t.select(isNegativeInfinity(most), t.real(0), most);
     Type sums = vector == 1 ? f32 : Type(VectorType::get(vector, f32));
     auto each = [&](Value x) {
       return vector == 1 ? x : vector::BroadcastOp::create(b, loc, sums, x).getResult();
