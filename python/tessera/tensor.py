@@ -72,7 +72,7 @@ class Tensor(_Base):
 
     def _init(self, shape, dtype: DType, array=None, sharding: Sharding | None = None, weak=False):
         self.shape, self.dtype, self.sharding, self._source, self._own = tuple(shape), dtype, sharding, None, None
-        self._array, self._value, self._scope, self._weak, self._unused, self._mesh, self._gradient = array, None, None, weak, None, None, False
+        self._data, self._value, self._scope, self._weak, self._unused, self._mesh, self._gradient = array, None, None, weak, None, None, False
 
     # Shape, type and placement.
 
