@@ -47,7 +47,7 @@ class Refusals(unittest.TestCase):
         """Unsupported primitives are named in the error."""
         x, square = array(4), array(4, 4)
         for fn, args, name in ((jax.scipy.special.gammaln, (x,), "lgamma"), (jnp.linalg.cholesky, (square,), "cholesky"),
-                               (lambda x: jnp.abs(jnp.fft.fft(x)), (x,), "fft"), (jnp.linalg.svd, (square,), "svd"),
+                               (jnp.linalg.svd, (square,), "svd"),
                                (lambda x: jax.shard_map(lambda x: lax.psum(x.sum(), "d"), mesh=mesh_of(d=4), in_specs=P("d"), out_specs=P())(x),
                                 (x,), "shard_map")):
             self.refused(fn, args, f"primitive '{name}' is not supported")
@@ -71,11 +71,11 @@ class Refusals(unittest.TestCase):
                 tessera.from_jax(fn, (array(3),))
 
     def test_types(self):
-        self.refused(lambda x: x, (array(3, dtype=jnp.complex64),), "argument 'x' has type complex64[3]")
+        self.refused(lambda x: jnp.tanh(x), (array(3, dtype=jnp.complex64),), "primitive 'tanh' of complex values is not supported")
 
         def fn(x):
-            return jnp.real(jnp.fft.fft(x))
-        self.refused(fn, (array(3),), line_of(fn, 1), "'fft'")
+            return jnp.real(jnp.tanh(jnp.fft.fft(x)))
+        self.refused(fn, (array(3),), line_of(fn, 1), "'tanh' of complex values")
 
     def test_types_on_the_way(self):
         def fn(x):

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from ..sharding import quoted
 from ..source import entry, of_library, warn
 from . import arguments as trees
 from .associative import recognised
+from .complexes import is_complex, part_of, without_complex
 from .errors import ImportFailure
 from .importer import Importer, check_primitives, is_key
 from .shardings import ShardingReader
@@ -40,6 +42,11 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
         feeds = trees.matching_feeds(args, shape)
     feeds = dict(feeds or {})
     outputs = trees.results(shape, out_shardings, feeds, inputs)
+    with of_library("jax"):
+        closed = without_complex(closed)
+    inputs, at = _real_leaves(inputs)
+    outputs, to = _real_leaves(outputs)
+    feeds = {out: into for i, k in feeds.items() for out, into in zip(to[i], at[k])}
     jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), instantiate=True)
     check_primitives(jaxpr)
 
@@ -77,12 +84,28 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
     return importer.b.module, inputs, outputs, shape
 
 
+def _real_leaves(leaves):
+    """Leaves with two, of the real and the imaginary part, for each complex one, and the places of each leaf among them."""
+    real, places = [], []
+    for leaf in leaves:
+        parts = [dataclasses.replace(leaf, name=f"{leaf.name}.{part}", aval=part_of(leaf.aval)) for part in ("real", "imag")] \
+            if is_complex(leaf.aval) else [leaf]
+        places.append(range(len(real), len(real) + len(parts)))
+        real += parts
+    return real, places
+
+
 class JaxProgram(Program):
-    """A program imported from JAX; arguments and results have the tree structure of the function's."""
+    """A program imported from JAX; arguments and results have the tree structure of the function's.
+
+    The program itself takes and returns complex arrays as two real ones each.
+    """
 
     def __init__(self, fn, args, in_shardings, out_shardings, **options):
         module, self.inputs, self.outputs, shape = to_module(fn, args, in_shardings, out_shardings, **options)
         self._in_tree, self._out_tree = jax.tree.structure(tuple(args)), jax.tree.structure(shape)
+        self._in_types, self._out_types = ([leaf.dtype for leaf in jax.tree.leaves(tree)]
+                                           for tree in (jax.tree.map(_abstract, tuple(args)), shape))
         self._words = [functools.partial(_words, dtype=leaf.aval.dtype) if is_key(leaf.aval.dtype) or not leaf.aval.shape else None
                        for leaf in self.inputs]
         super().__init__(str(module), getattr(fn, "__name__", "program"), verify=False)
@@ -101,8 +124,28 @@ class JaxProgram(Program):
             number, has, needs = next((i, a, b) for i, (a, b) in enumerate(zip(tree.children(), self._in_tree.children())) if a != b)
             raise ImportFailure(f"argument {number} of '{self.name}' has the structure {_structure(has)}; the program was imported for "
                                 f"{_structure(needs)}")
-        results = self._run([words(v) if words else v for v, words in zip(leaves, self._words)])
-        return jax.tree.unflatten(self._out_tree, [_typed(r, leaf.aval.dtype) for r, leaf in zip(results, self.outputs)])
+        given = [part for value, dtype in zip(leaves, self._in_types) for part in _parts(value, dtype)]
+        results = self._run([words(v) if words else v for v, words in zip(given, self._words)])
+        found = iter([_typed(r, leaf.aval.dtype) for r, leaf in zip(results, self.outputs)])
+        return jax.tree.unflatten(self._out_tree, [_joined(found, dtype) for dtype in self._out_types])
+
+
+def _parts(value, dtype):
+    """An argument as the one or two arrays that the program takes."""
+    if not jax.numpy.issubdtype(dtype, np.complexfloating):
+        return [value]
+    array = np.asarray(value, dtype)
+    return [np.ascontiguousarray(array.real), np.ascontiguousarray(array.imag)]
+
+
+def _joined(arrays, dtype):
+    """A result of the function from the next one or two of the program."""
+    first = next(arrays)
+    if not jax.numpy.issubdtype(dtype, np.complexfloating):
+        return first
+    joined = np.empty(first.shape, dtype)
+    joined.real, joined.imag = first, next(arrays)
+    return joined
 
 
 def _structure(tree) -> str:

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Complex tensors of PyTorch as pairs of real ones, and Fourier transforms as products of matrices.
+"""Complex tensors of PyTorch as pairs of real ones.
 
 Programs are real: a complex value exists between the operations that make it (`view_as_complex`, `polar`, a transform)
 and those that read it (`view_as_real`, `abs`), as in rotary embeddings written with complex numbers.
@@ -8,26 +8,14 @@ and those that read it (`view_as_real`, `abs`), as in rotary embeddings written 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
-import numpy as np
-
-from .. import ops
+from .. import complexes, ops
+from ..complexes import Complex
 from ..errors import ArgumentError
 from ..source import refuse
-from ..tensor import Tensor, asarray
+from ..tensor import Tensor
 from .registry import RULES, rule
-
-_DIRECT = 64  # transforms up to this length are one product
-
-
-@dataclasses.dataclass(frozen=True)
-class Complex:
-    """real + i imag, tensors of one shape and type."""
-    real: Tensor
-    imag: Tensor
-
 
 COMPLEX: dict = {}
 
@@ -96,7 +84,7 @@ def _(real, imag):
 
 @_complex("polar.default")
 def _(length, angle):
-    return Complex(length * ops.cos(angle), length * ops.sin(angle))
+    return complexes.polar(ops, length, angle)
 
 
 @_complex("_to_copy.default")
@@ -106,7 +94,7 @@ def _(z, **kwargs):
 
 @_complex("abs.default")
 def _(z):
-    return ops.sqrt(z.real * z.real + z.imag * z.imag)
+    return complexes.absolute(ops, z)
 
 
 @_complex("angle.default")
@@ -168,23 +156,19 @@ def _(x, y):
         x, y = y, x
     if not isinstance(y, (Complex, complex)):
         return Complex(x.real * y, x.imag * y)
-    y = pair(y)
-    return Complex(x.real * y.real - x.imag * y.imag, x.real * y.imag + x.imag * y.real)
+    return complexes.multiply(x, pair(y))
 
 
 @_complex("div.Tensor", "div.Scalar")
 def _(x, y):
     if not isinstance(y, (Complex, complex)):
         return Complex(x.real / y, x.imag / y)
-    x, y = pair(x), pair(y)
-    square = y.real * y.real + y.imag * y.imag
-    return Complex((x.real * y.real + x.imag * y.imag) / square, (x.imag * y.real - x.real * y.imag) / square)
+    return complexes.divide(pair(x), pair(y))
 
 
 @_complex("exp.default")
 def _(z):
-    length = ops.exp(z.real)
-    return Complex(length * ops.cos(z.imag), length * ops.sin(z.imag))
+    return complexes.exponential(ops, z)
 
 
 @_complex("mm.default", "bmm.default", "matmul.default")
@@ -193,92 +177,37 @@ def _(x, y):
         return Complex(x @ y.real, x @ y.imag)
     if not isinstance(y, Complex):
         return Complex(x.real @ y, x.imag @ y)
-    return Complex(x.real @ y.real - x.imag @ y.imag, x.real @ y.imag + x.imag @ y.real)
+    return complexes.multiply(x, y, lambda x, y: x @ y)
 
 
-def _transformed(z: Complex, axis: int, sign: int) -> Complex:
-    """sum over j of z[j] exp(sign 2 pi i j k / n) along `axis`, without a factor.
-
-    A length n = a b is transformed in a, multiplied by the roots of unity in between, and transformed in b (Cooley and
-    Tukey, 1965); a length without divisors is one product with an n x n matrix.
-    """
-    last = z.real.ndim - 1
-    order = [d for d in range(last + 1) if d != axis] + [axis]
-    back = [order.index(d) for d in range(last + 1)]
-    z = _along_last(Complex(ops.permute_dims(z.real, order), ops.permute_dims(z.imag, order)), sign)
-    return Complex(ops.permute_dims(z.real, back), ops.permute_dims(z.imag, back))
-
-
-def _roots(rows, columns, n, sign, dtype):
-    angles = 2 * np.pi * (np.outer(np.arange(rows, dtype=np.int64), np.arange(columns, dtype=np.int64)) % n) / n
-    return [asarray(part.astype(str(dtype))) for part in (np.cos(angles), sign * np.sin(angles))]
-
-
-def _times(z, real, imag, product):
-    return Complex(product(z.real, real) - product(z.imag, imag), product(z.real, imag) + product(z.imag, real))
-
-
-def _along_last(z, sign):
-    *batch, n = z.real.shape
-    divisors = [d for d in range(2, math.isqrt(n) + 1) if n % d == 0] if n > _DIRECT else []
-    if not divisors:
-        return _times(z, *_roots(n, n, n, sign, z.real.dtype), lambda x, y: x @ y)
-    a = divisors[-1]
-    b = n // a
-    each = lambda z, function: Complex(function(z.real), function(z.imag))
-    z = each(z, lambda x: ops.swapaxes(x.reshape((*batch, a, b)), -1, -2))  # [j2, j1] of j = j1 b + j2
-    z = _along_last(z, sign)                                                # [j2, k1]
-    z = _times(z, *_roots(b, a, n, sign, z.real.dtype), lambda x, y: x * y)
-    z = _along_last(each(z, lambda x: ops.swapaxes(x, -1, -2)), sign)       # [k1, k2] of k = k1 + a k2
-    return each(z, lambda x: ops.swapaxes(x, -1, -2).reshape((*batch, n)))
-
-
-def _scaled(z, n, norm):
+def _scaled(value, count, norm):
     """norm of PyTorch's transforms: 0 none, 1 divides by the root of the number of elements, 2 by that number."""
     if norm == 0:
-        return z
-    factor = 1 / math.sqrt(n) if norm == 1 else 1 / n
-    return Complex(z.real * factor, z.imag * factor)
+        return value
+    factor = 1 / math.sqrt(count) if norm == 1 else 1 / count
+    return value.each(lambda part: part * factor) if isinstance(value, Complex) else value * factor
+
+
+def _axes(x, axes):
+    return [axis % x.ndim for axis in axes]
 
 
 @_complex("_fft_c2c.default")
 def _(z, axes, norm, forward):
-    n = 1
-    for axis in axes:
-        axis %= z.real.ndim
-        n *= z.real.shape[axis]
-        z = _transformed(z, axis, -1 if forward else 1)
-    return _scaled(z, n, norm)
+    axes = _axes(z.real, axes)
+    return _scaled(complexes.transform(ops, z, axes, -1 if forward else 1), math.prod(z.real.shape[d] for d in axes), norm)
 
 
 @_complex("_fft_r2c.default")
 def _(x, axes, norm, onesided):
-    z, n = Complex(x, ops.zeros_like(x)), 1
-    for axis in axes:
-        n *= x.shape[axis]
-        z = _transformed(z, axis % x.ndim, -1)
-    if onesided:
-        kept = (slice(None),) * (axes[-1] % x.ndim) + (slice(0, x.shape[axes[-1]] // 2 + 1),)
-        z = Complex(z.real[kept], z.imag[kept])
-    return _scaled(z, n, norm)
+    axes = _axes(x, axes)
+    return _scaled(complexes.of_real(ops, x, axes, onesided), math.prod(x.shape[d] for d in axes), norm)
 
 
 @_complex("_fft_c2r.default")
 def _(z, axes, norm, size):
-    *others, axis = [axis % z.real.ndim for axis in axes]
-    n = size
-    for other in others:
-        n *= z.real.shape[other]
-        z = _transformed(z, other, 1)
-    # The other half are the conjugates.
-    at = lambda start, end: (slice(None),) * axis + (slice(start, end),)
-    half = Complex(z.real[at(0, size // 2 + 1)], z.imag[at(0, size // 2 + 1)])
-    count = size - (size // 2 + 1)
-    rest = [ops.flip(part[at(1, count + 1)], axis) for part in (half.real, half.imag)]
-    if count:
-        half = Complex(ops.concat([half.real, rest[0]], axis), ops.concat([half.imag, -rest[1]], axis))
-    # The first element of a real signal's transform is real, and so is the middle one of an even length.
-    return _scaled(_transformed(half, axis, 1), n, norm).real
+    axes = _axes(z.real, axes)
+    return _scaled(complexes.to_real(ops, z, axes, size), size * math.prod(z.real.shape[d] for d in axes[:-1]), norm)
 
 
 def is_complex(node) -> bool:
