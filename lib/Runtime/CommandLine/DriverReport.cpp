@@ -124,8 +124,6 @@ std::string reportJson(const RunReport &report) {
             {"devices", report.devices},
             {"seed", report.seed},
             {"steps", report.steps}};
-  if (!report.cpu.empty())
-    json["cpu"] = report.cpu;
   json["results"] = Json::array();
   for (const RunReport::Value &result : report.results)
     json["results"].push_back(resultJson(result));
@@ -170,6 +168,8 @@ std::string reportJson(const RunReport &report) {
                                {"text", check.text},
                                {"warnings", check.warnings}});
   }
+  if (!report.cpu.empty())
+    json["cpu"] = report.cpu;
   json["timing"] = {{"seconds", report.seconds},
                     {"step_seconds", report.stepSeconds},
                     {"step_core_seconds", report.stepCoreSeconds}};
