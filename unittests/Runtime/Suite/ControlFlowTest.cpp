@@ -18,7 +18,7 @@ std::unique_ptr<Executor> openWithKernels(Program program, Bytes constants = {},
   program.kernels = {"add_one", "add_index", "count_up", "scale_coordinate"};
   artifact->program = std::move(program);
   artifact->constants = std::move(constants);
-  artifact->kernels = {kernelsForTests(program.kernels.size(), tasks)};
+  artifact->kernels = {kernelsForTests(artifact->program.kernels.size(), tasks)};
   Status status = verify(artifact->program, static_cast<int64_t>(artifact->constants.size()));
   EXPECT_TRUE(status.ok()) << status.message();
   auto executor = openUnderTest(artifact, {0, cores, true});
