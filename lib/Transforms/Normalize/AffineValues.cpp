@@ -239,3 +239,18 @@ AffineExpr AffineValues::ofIndex(Value value, int64_t extent) {
     return ofIndex(select.getFalseValue(), extent);
   return {};
 }
+
+Value dist::readPart(OpBuilder &b, Location loc, Value tensor, AffineMap map,
+                     ArrayRef<int64_t> extents) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<int64_t> shape(type.getShape());
+  for (auto [size, expr] : llvm::zip_equal(shape, map.getResults()))
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      size = std::min(size, extents[dim.getPosition()]);
+  if (type.getShape() == ArrayRef(shape))
+    return tensor;
+  SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0)),
+      strides(shape.size(), b.getIndexAttr(1));
+  return tensor::ExtractSliceOp::create(b, loc, type.clone(shape), tensor, offsets,
+                                        getAsIndexOpFoldResult(b.getContext(), shape), strides);
+}

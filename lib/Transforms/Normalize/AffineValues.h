@@ -58,6 +58,11 @@ private:
   llvm::DenseMap<mlir::Value, mlir::AffineExpr> known; ///< looked up only
 };
 
+/// The part of a tensor that an op of these loops reads by a map: where a result of the map is a
+/// loop of smaller extent than the dimension, its first elements. linalg requires equal extents.
+mlir::Value readPart(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,
+                     mlir::AffineMap map, llvm::ArrayRef<int64_t> extents);
+
 } // namespace tessera::dist
 
 #endif // TESSERA_LIB_TRANSFORMS_NORMALIZE_AFFINEVALUES_H

@@ -110,7 +110,12 @@ static linalg::GenericOp without(linalg::GenericOp op, const Followed &followed)
       }
     }
   };
-  auto made = linalg::GenericOp::create(b, op.getLoc(), op->getResultTypes(), op.getDpsInputs(),
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  extents.erase(extents.begin() + followed.loop);
+  SmallVector<Value> inputs;
+  for (auto [input, map] : llvm::zip(op.getDpsInputs(), maps))
+    inputs.push_back(readPart(b, op.getLoc(), input, map, extents));
+  auto made = linalg::GenericOp::create(b, op.getLoc(), op->getResultTypes(), inputs,
                                         op.getDpsInits(), maps, iterators, body);
   op->replaceAllUsesWith(made->getResults());
   op.erase();

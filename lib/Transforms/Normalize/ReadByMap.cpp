@@ -72,27 +72,19 @@ static int64_t repetitionsOf(ArrayRef<int64_t> indices) {
   return times;
 }
 
-/// Elements `first` to `first + count - 1` of a dimension.
-static Value slice(OpBuilder &b, Location loc, Value table, int64_t dim, int64_t first,
-                   int64_t count) {
-  auto type = cast<RankedTensorType>(table.getType());
-  SmallVector<int64_t> shape(type.getShape());
-  if (shape[dim] == count)
-    return table;
-  SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0)),
-      strides(shape.size(), b.getIndexAttr(1));
-  offsets[dim] = b.getIndexAttr(first);
-  shape[dim] = count;
-  return tensor::ExtractSliceOp::create(b, loc, type.clone(shape), table, offsets,
-                                        getAsIndexOpFoldResult(b.getContext(), shape), strides);
-}
-
 /// Elements `first` to `first + count - 1` of a dimension, each repeated `times` times.
 static Value repeat(OpBuilder &b, Location loc, Value table, int64_t dim, int64_t first,
                     int64_t count, int64_t times) {
-  table = slice(b, loc, table, dim, first, count);
   auto type = cast<RankedTensorType>(table.getType());
   SmallVector<int64_t> shape(type.getShape());
+  SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0)),
+      strides(shape.size(), b.getIndexAttr(1));
+  offsets[dim] = b.getIndexAttr(first);
+  if (shape[dim] != count) {
+    shape[dim] = count;
+    table = tensor::ExtractSliceOp::create(b, loc, type.clone(shape), table, offsets,
+                                           getAsIndexOpFoldResult(b.getContext(), shape), strides);
+  }
   shape.insert(shape.begin() + dim + 1, times);
   int64_t rank = std::ssize(shape);
   SmallVector<AffineExpr> read;
@@ -199,22 +191,17 @@ static void readByMap(linalg::GenericOp op) {
   SmallVector<AffineExpr> places;
   for (AffineExpr expr : read.getResults())
     places.push_back(expr.replaceDims(renumbered));
-  // A loop that reads a dimension has its extent: it may run over the first rows only.
-  Value table = op.getInputs()[element.getArgNumber()];
-  if (auto dim = dyn_cast<AffineDimExpr>(place))
-    table = slice(b, op.getLoc(), table,
-                  llvm::find(read.getResults(), searched) - read.getResults().begin(), 0,
-                  extents[dim.getPosition()]);
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   Value init = tensor::EmptyOp::create(b, op.getLoc(), type.getShape(), type.getElementType());
   SmallVector<utils::IteratorType> iterators(next, utils::IteratorType::parallel);
-  auto made =
-      linalg::GenericOp::create(b, op.getLoc(), type, table, init,
-                                ArrayRef<AffineMap>{AffineMap::get(next, 0, places, b.getContext()),
-                                                    b.getMultiDimIdentityMap(next)},
-                                iterators, [](OpBuilder &body, Location loc, ValueRange arguments) {
-                                  linalg::YieldOp::create(body, loc, arguments[0]);
-                                });
+  AffineMap reads = AffineMap::get(next, 0, places, b.getContext());
+  Value table =
+      readPart(b, op.getLoc(), op.getInputs()[element.getArgNumber()], reads, type.getShape());
+  auto made = linalg::GenericOp::create(
+      b, op.getLoc(), type, table, init, ArrayRef<AffineMap>{reads, b.getMultiDimIdentityMap(next)},
+      iterators, [](OpBuilder &body, Location loc, ValueRange arguments) {
+        linalg::YieldOp::create(body, loc, arguments[0]);
+      });
   made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   op->getResult(0).replaceAllUsesWith(made.getResult(0));
   op.erase();

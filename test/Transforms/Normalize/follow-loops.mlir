@@ -98,3 +98,28 @@ func.func @beyond(%x: tensor<16xf32> {dist.sharding = #dist.sharding<@line, [sha
   } -> tensor<16xf32>
   return %y : tensor<16xf32>
 }
+
+// The first rows of a longer table are sliced: a loop that reads a dimension has its extent.
+// CHECK-LABEL: func.func @first_rows(
+// CHECK: %[[S:.*]] = tensor.extract_slice %arg0[0, 0] [6, 16] [1, 1]
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel"]} ins(%[[S]], %{{.*}} : tensor<6x16xf32>
+func.func @first_rows(%t: tensor<12x16xf32>, %init: tensor<6x16xf32>) -> tensor<6x16xf32> {
+  %e = tensor.empty() : tensor<6xi64>
+  %i = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]} outs(%e : tensor<6xi64>) {
+  ^bb0(%out: i64):
+    %b = linalg.index 0 : index
+    %p = arith.index_cast %b : index to i64
+    linalg.yield %p : i64
+  } -> tensor<6xi64>
+  %zero = arith.constant 0.0 : f32
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1, d2) -> (d2, d1)>, affine_map<(d0, d1, d2) -> (d0)>, affine_map<(d0, d1, d2) -> (d0, d1)>], iterator_types = ["parallel", "parallel", "reduction"]} ins(%t, %i : tensor<12x16xf32>, tensor<6xi64>) outs(%init : tensor<6x16xf32>) {
+  ^bb0(%in: f32, %at: i64, %out: f32):
+    %row = linalg.index 2 : index
+    %rowi = arith.index_cast %row : index to i64
+    %hit = arith.cmpi eq, %at, %rowi : i64
+    %s = arith.select %hit, %in, %zero : f32
+    %sum = arith.addf %out, %s : f32
+    linalg.yield %sum : f32
+  } -> tensor<6x16xf32>
+  return %r : tensor<6x16xf32>
+}
