@@ -307,7 +307,9 @@ bool TcpTransport::readSome(int64_t from) {
   if (count < 0 && (errno == EAGAIN || errno == EINTR))
     return false;
   if (count <= 0) {
-    fail(from, count == 0 ? "has ended" : std::string("is lost: ") + std::strerror(errno));
+    // The connection of a process that ends with unread messages is reset.
+    bool hasEnded = count == 0 || errno == ECONNRESET;
+    fail(from, hasEnded ? "has ended" : std::string("is lost: ") + std::strerror(errno));
     return false;
   }
   peer.read += count;
