@@ -1,13 +1,16 @@
 // The report lists overlapped collectives; results equal those of one device on threads and on the stub GPU.
-// RUN: tessera explain %s --topology %source/share/topologies/2core.json | FileCheck %s --check-prefix=PLAIN
-// RUN: tessera explain %s --overlap --topology %source/share/topologies/2core.json | FileCheck %s
-// RUN: tessera run %s --overlap --check --topology %source/share/topologies/2core.json
-// RUN: tessera run %s --overlap --check --backend stub --topology %source/share/topologies/2core.json
+// RUN: tessera explain %s --topology %S/Inputs/own_cores.json | FileCheck %s --check-prefix=PLAIN
+// RUN: tessera explain %s --overlap --topology %S/Inputs/own_cores.json | FileCheck %s
+// RUN: tessera run %s --overlap --check --topology %S/Inputs/own_cores.json
+// RUN: tessera run %s --overlap --check --backend stub --topology %S/Inputs/own_cores.json
 // RUN: not tessera-opt %s --dist-overlap-collectives=memory-budget=-1 2>&1 | FileCheck %s --check-prefix=BUDGET
+
+// Where devices communicate on the cores that they compute on, nothing is hidden, and the program stays synchronous.
+// RUN: tessera explain %s --overlap --topology %source/share/topologies/2core.json | FileCheck %s --check-prefix=PLAIN
 
 // PLAIN-NOT: overlapped
 // CHECK: all_reduce {{.*}} (overlapped: {{.*}} of {{.*}} exposed)
-// CHECK: modelled on 2core: {{.*}} of communication exposed
+// CHECK: modelled on own_cores: {{.*}} of communication exposed
 // BUDGET: error: dist-overlap-collectives: memory-budget -1.00 is not valid: expected a number of GiB, or 0 for no budget
 dist.process_mesh @line(shape = [4], dim_names = ["d"])
 

@@ -1,13 +1,13 @@
 // A loop over layers gathers the weights of the next layer, and sums the products of the last one, during its own products.
 // Results are bitwise equal to those without overlap, on threads and on the stub GPU in any order of its streams.
-// RUN: tessera explain %s --topology %source/share/topologies/2core.json | FileCheck %s --check-prefix=PLAIN
-// RUN: tessera explain %s --overlap --topology %source/share/topologies/2core.json | FileCheck %s
-// RUN: tessera explain %s --overlap --memory-budget 0.0081 --topology %source/share/topologies/2core.json | FileCheck %s --check-prefix=LITTLE
-// RUN: tessera run %s --topology %source/share/topologies/2core.json | grep checksum > %t.plain
-// RUN: tessera run %s --overlap --topology %source/share/topologies/2core.json | grep checksum > %t.threads
+// RUN: tessera explain %s --topology %S/Inputs/own_cores.json | FileCheck %s --check-prefix=PLAIN
+// RUN: tessera explain %s --overlap --topology %S/Inputs/own_cores.json | FileCheck %s
+// RUN: tessera explain %s --overlap --memory-budget 0.0081 --topology %S/Inputs/own_cores.json | FileCheck %s --check-prefix=LITTLE
+// RUN: tessera run %s --topology %S/Inputs/own_cores.json | grep checksum > %t.plain
+// RUN: tessera run %s --overlap --topology %S/Inputs/own_cores.json | grep checksum > %t.threads
 // RUN: diff %t.plain %t.threads
-// RUN: tessera run %s --backend stub --topology %source/share/topologies/2core.json | grep checksum > %t.one
-// RUN: tessera run %s --overlap --backend stub --schedule-seed 7 --topology %source/share/topologies/2core.json | grep checksum > %t.other
+// RUN: tessera run %s --backend stub --topology %S/Inputs/own_cores.json | grep checksum > %t.one
+// RUN: tessera run %s --overlap --backend stub --schedule-seed 7 --topology %S/Inputs/own_cores.json | grep checksum > %t.other
 // RUN: diff %t.one %t.other
 
 // PLAIN: all_gather {{.*}} x 9 trips

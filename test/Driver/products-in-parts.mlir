@@ -1,14 +1,14 @@
 // A product with gathered weights is decomposed: one part is multiplied while the next is gathered. Parts may
 // use another kernel than the whole, so that bits may differ from those without overlap, but not between runs.
-// RUN: tessera explain %s --overlap --topology %source/share/topologies/2core.json | FileCheck %s
-// RUN: tessera run %s --overlap --check=compiled --topology %source/share/topologies/2core.json | grep checksum > %t.threads
-// RUN: tessera run %s --overlap --backend stub --schedule-seed 1 --topology %source/share/topologies/2core.json | grep checksum > %t.one
-// RUN: tessera run %s --overlap --backend stub --schedule-seed 7 --topology %source/share/topologies/2core.json | grep checksum > %t.other
+// RUN: tessera explain %s --overlap --topology %S/Inputs/own_cores.json | FileCheck %s
+// RUN: tessera run %s --overlap --check=compiled --topology %S/Inputs/own_cores.json | grep checksum > %t.threads
+// RUN: tessera run %s --overlap --backend stub --schedule-seed 1 --topology %S/Inputs/own_cores.json | grep checksum > %t.one
+// RUN: tessera run %s --overlap --backend stub --schedule-seed 7 --topology %S/Inputs/own_cores.json | grep checksum > %t.other
 // RUN: diff %t.threads %t.one
 // RUN: diff %t.one %t.other
 
 // CHECK-COUNT-8: all_gather {{.*}} 524288 B, {{.*}} (overlapped:
-// CHECK: modelled on 2core: {{.*}} of communication exposed
+// CHECK: modelled on own_cores: {{.*}} of communication exposed
 dist.process_mesh @line(shape = [4], dim_names = ["d"])
 
 #left = affine_map<(i, j, k) -> (i, k)>

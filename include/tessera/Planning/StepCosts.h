@@ -27,6 +27,8 @@ struct CommunicationCost {
   sharding::AxisList axes; ///< of its group
   sharding::Traffic traffic;
   sharding::Timing timing;
+  /// The devices communicate on the cores that they compute on: nothing runs beside it.
+  bool occupiesCores = false;
   /// Nothing is sent: the time is computation.
   bool isLocal() const { return traffic.count == 0; }
 };

@@ -36,6 +36,7 @@ FailureOr<CommunicationCost> StepCosts::communicationOf(CollectiveOpInterface op
     cost.axes = *list;
   }
   cost.timing = topology.linksOf(mesh).timing(mesh, cost.axes, op.getKind(), cost.traffic);
+  cost.occupiesCores = topology.device.sharesCores;
   return cost;
 }
 

@@ -54,10 +54,12 @@ LogicalResult StepTimeline::runOne(Operation &op, Context context) {
     entry.isOverlapped = true;
     entry.readySeconds = readyAt(collective);
     entry.beginSeconds = done - cost->timing.seconds;
+    if (cost->occupiesCores)
+      entry.exposedSeconds = clock.waitUntil(done);
   } else if (auto wait = dyn_cast<WaitOp>(op)) {
     auto [done, entry] = started.lookup(wait.getStart());
     doneAt[wait] = done;
-    context.into[entry].exposedSeconds = clock.waitUntil(done);
+    context.into[entry].exposedSeconds += clock.waitUntil(done);
   } else if (auto send = dyn_cast<SendOp>(op)) {
     Entry &entry = context.into.emplace_back(context.entryOf(send, {}));
     entry.readySeconds = readyAt(send);
