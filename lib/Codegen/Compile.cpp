@@ -9,6 +9,7 @@
 
 #include "tessera/Codegen/Passes.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -20,7 +21,8 @@ LogicalResult codegen::lowerToRt(ModuleOp module, bool forGpu) {
   CodegenPipelineOptions options;
   options.gpu = forGpu;
   buildCodegenPipeline(manager, options);
-  return manager.run(module);
+  manager.enableVerifier(false); // once, at the end
+  return failure(failed(manager.run(module)) || failed(mlir::verify(module)));
 }
 
 /// A module of only the kernels.

@@ -100,9 +100,9 @@ void FuseGraph::growTree() {
   }
 }
 
-unsigned FuseGraph::dependencyBound(unsigned op) const {
+unsigned FuseGraph::dependencyBound(unsigned op) {
   while (latest[op] != op)
-    op = latest[op];
+    op = latest[op] = latest[latest[op]];
   return op;
 }
 
@@ -291,8 +291,9 @@ void FuseGraph::merge(unsigned from, unsigned into) {
              std::back_inserter(all));
   kept.ops = std::move(all);
   lastMerged = std::max(lastMerged, kept.ops.back());
-  for (unsigned at = kept.ops.front(); latest[at] < kept.ops.back(); ++at)
-    latest[at] = kept.ops.back();
+  for (unsigned at = dependencyBound(kept.ops.front()); at < kept.ops.back();
+       at = dependencyBound(at))
+    latest[at] = at + 1;
   gone.ops.clear();
 }
 

@@ -70,7 +70,7 @@ private:
   bool quicklyReaches(unsigned from, unsigned to);
   void growTree();
   /// An upper bound on the ops of the groups on which the group of an op depends, including itself.
-  unsigned dependencyBound(unsigned op) const;
+  unsigned dependencyBound(unsigned op);
   /// Whether only ops of the two groups use the producer's results.
   bool isPrivate(const Group &producer, unsigned consumerGroup) const;
   /// Whether values pass from the producer's group to the op's group only through operands of the
@@ -96,7 +96,7 @@ private:
   std::vector<unsigned> groupOf;
   std::vector<Group> groups;
   llvm::DenseMap<mlir::Operation *, unsigned> number;
-  std::vector<unsigned> latest; ///< by op: the last op of the groups that start at or before it
+  std::vector<unsigned> latest; ///< by op: it, or a later op on the way to its bound
   unsigned lastMerged = 0;      ///< no later op is in a group with others
   /// By op: the last search that visited it, backwards and forwards.
   std::vector<unsigned> visited, visitedAhead;

@@ -177,6 +177,21 @@ int ElementExpressions::stripConversions(int node) const {
   return node;
 }
 
+static bool isAfter(Operation *a, Operation *b) {
+  return b->isBeforeInBlock(a);
+}
+
+void ElementExpressions::addDependent(Value value) {
+  dependent.insert(value);
+  for (Operation *user : value.getUsers()) {
+    Operation *reader = root->getBlock()->findAncestorOpInBlock(*user);
+    if (!reader || !reached.insert(reader).second)
+      continue;
+    pending.push_back(reader);
+    std::push_heap(pending.begin(), pending.end(), isAfter);
+  }
+}
+
 bool ElementExpressions::dependsOnRoot(Value value) {
   if (value == root->getResult(0))
     return true;
@@ -184,16 +199,26 @@ bool ElementExpressions::dependsOnRoot(Value value) {
   if (!op || op->getBlock() != root->getBlock() || op->isBeforeInBlock(root) ||
       stops.contains(value))
     return false;
-  if (auto it = depends.find(value); it != depends.end())
-    return it->second;
-  depends[value] = false;
-  bool result = llvm::any_of(op->getOperands(), [&](Value it) { return dependsOnRoot(it); });
-  op->walk([&](Operation *inner) {
-    if (inner != op)
-      for (Value operand : inner->getOperands())
-        result = result || (operand.getParentBlock() == op->getBlock() && dependsOnRoot(operand));
-  });
-  return depends[value] = result;
+  if (dependent.empty())
+    addDependent(root->getResult(0));
+  while (!pending.empty() && !op->isBeforeInBlock(pending.front())) {
+    std::pop_heap(pending.begin(), pending.end(), isAfter);
+    Operation *reader = pending.back();
+    pending.pop_back();
+    for (Value result : reader->getResults())
+      if (!stops.contains(result))
+        addDependent(result);
+  }
+  return dependent.contains(value);
+}
+
+void ElementExpressions::stopAt(ArrayRef<Value> values) {
+  stops.insert(values.begin(), values.end());
+  if (llvm::none_of(values, [&](Value value) { return dependent.contains(value); }))
+    return;
+  dependent.clear();
+  reached.clear();
+  pending.clear();
 }
 
 //===----------------------------------------------------------------------===//

@@ -91,10 +91,7 @@ public:
   /// A tensor that is a leaf although it depends on the root.
   mlir::Value opaque;
   /// Values that depend on the root only through these values do not count as dependent.
-  void stopAt(llvm::ArrayRef<mlir::Value> values) {
-    depends.clear();
-    stops.insert(values.begin(), values.end());
-  }
+  void stopAt(llvm::ArrayRef<mlir::Value> values);
   std::optional<Split> wantedSplit;
 
 private:
@@ -106,13 +103,18 @@ private:
   int ofBody(mlir::linalg::LinalgOp op, mlir::Value scalar,
              llvm::ArrayRef<mlir::AffineExpr> loopsOf, llvm::DenseMap<mlir::Value, int> &known);
   bool isWorthInlining(mlir::Value tensor, llvm::ArrayRef<mlir::AffineExpr> indices);
+  void addDependent(mlir::Value value);
 
   const Loops &loops;
   mlir::linalg::LinalgOp root;
   unsigned reducedLoop;
   std::vector<Node> nodes;
   std::map<std::vector<const void *>, int> known;
-  llvm::DenseMap<mlir::Value, bool> depends; ///< looked up only
+  /// The values known to depend on the root, and their readers that were not yet visited, the first
+  /// in the block on top: a query visits the dependent ops before it, not the whole block.
+  llvm::DenseSet<mlir::Value> dependent; ///< looked up only
+  std::vector<mlir::Operation *> pending;
+  llvm::DenseSet<mlir::Operation *> reached; ///< looked up only
   llvm::DenseSet<mlir::Value> stops;         ///< looked up only
   llvm::SetVector<mlir::Operation *> seen;
   std::vector<mlir::Operation *> scratch; ///< scalars that stand for splat constants

@@ -235,11 +235,14 @@ std::optional<Reader> BackwardMatcher::read(linalg::LinalgOp op, unsigned side) 
 
 bool BackwardMatcher::findReaders() {
   for (Operation &op : *forward.root->getBlock()) {
-    auto product = dyn_cast<linalg::LinalgOp>(op);
-    if (!product || !isProduct(product) || &op == forward.root || product == forward.scores)
+    if (op.getNumOperands() < 2)
       continue;
+    // First what few ops do.
     bool reads[2] = {all.dependsOnRoot(op.getOperand(0)), all.dependsOnRoot(op.getOperand(1))};
     if (!reads[0] && !reads[1])
+      continue;
+    auto product = dyn_cast<linalg::LinalgOp>(op);
+    if (!product || !isProduct(product) || &op == forward.root || product == forward.scores)
       continue;
     if ((reads[0] && reads[1]) || !forward.root->isBeforeInBlock(&op))
       return false;
