@@ -12,6 +12,8 @@
 #include "RankPlan.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 namespace tessera::runtime {
 
@@ -100,32 +102,60 @@ struct Tally {
 };
 } // namespace
 
+/// All that the routes of a collective depend on, but for the hosts: those of a model's layers are
+/// often the same.
+using Shapes =
+    std::vector<std::tuple<DType, sharding::Layout, sharding::Layout, std::optional<double>>>;
+using Signature = std::tuple<int64_t, CollectiveKind, int64_t, std::optional<int64_t>,
+                             sharding::AxisList, std::optional<sharding::ReduceKind>, Shapes>;
+
+static Signature signatureOf(const Part &part, const CollectiveStep &step) {
+  Shapes shapes;
+  for (const Operand &each : step.operands)
+    shapes.emplace_back(each.dtype, each.source, each.target, each.fill);
+  return {part.mesh, step.kind,      step.mesh,        step.targetMesh,
+          step.axes, step.reduction, std::move(shapes)};
+}
+
+static Status tally(const Program &program, const Part &part, const CollectiveStep &step,
+                    const std::vector<int64_t> &hosts, bool countsBytes, Choices &choices,
+                    CollectiveRoutes &routes) {
+  RankPlan plan = planRanks(program, part, step, [](DType, sharding::ReduceKind) { return true; });
+  const sharding::DeviceIds &ids = program.meshes[part.mesh].processIds;
+  for (size_t place = 0; place < ids.size(); ++place) {
+    if (plan.groupOf[place] < 0)
+      continue;
+    const std::vector<int64_t> &group = plan.groups[plan.groupOf[place]];
+    std::vector<int64_t> of;
+    for (int64_t id : group)
+      of.push_back(hosts.empty() ? 0 : hosts[id]);
+    Tally tally{
+        routes,      group,
+        of,          std::lower_bound(group.begin(), group.end(), ids[place]) - group.begin(),
+        countsBytes, choices};
+    for (const RankAction &action : plan.actions[place])
+      TESSERA_RETURN_IF_ERROR(tally.add(action));
+  }
+  return {};
+}
+
 static Expected<std::vector<CollectiveRoutes>>
 tally(const Program &program, const std::vector<int64_t> &hosts, bool countsBytes) {
   std::vector<CollectiveRoutes> all;
   Choices choices;
+  std::map<Signature, size_t> first; // of the same signature
   for (const Part &part : program.parts)
     for (const Step *step : flatten(part).collectives) {
       const auto &collective = std::get<CollectiveStep>(step->action);
-      RankPlan plan =
-          planRanks(program, part, collective, [](DType, sharding::ReduceKind) { return true; });
-      CollectiveRoutes &routes = all.emplace_back(CollectiveRoutes{
-          collective.id, std::string(toString(collective.kind)), step->loc, {}, {}});
-      const sharding::DeviceIds &ids = program.meshes[part.mesh].processIds;
-      for (size_t place = 0; place < ids.size(); ++place) {
-        if (plan.groupOf[place] < 0)
-          continue;
-        const std::vector<int64_t> &group = plan.groups[plan.groupOf[place]];
-        std::vector<int64_t> of;
-        for (int64_t id : group)
-          of.push_back(hosts.empty() ? 0 : hosts[id]);
-        Tally tally{
-            routes,      group,
-            of,          std::lower_bound(group.begin(), group.end(), ids[place]) - group.begin(),
-            countsBytes, choices};
-        for (const RankAction &action : plan.actions[place])
-          TESSERA_RETURN_IF_ERROR(tally.add(action));
-      }
+      auto [known, isNew] = first.emplace(signatureOf(part, collective), all.size());
+      CollectiveRoutes routes = isNew ? CollectiveRoutes{} : all[known->second];
+      routes.id = collective.id;
+      routes.kind = toString(collective.kind);
+      routes.loc = step->loc;
+      if (isNew)
+        TESSERA_RETURN_IF_ERROR(
+            tally(program, part, collective, hosts, countsBytes, choices, routes));
+      all.push_back(std::move(routes));
     }
   std::sort(all.begin(), all.end(), [](const auto &a, const auto &b) { return a.id < b.id; });
   return all;
