@@ -80,6 +80,44 @@ def state_space(x, step, a, b, c):
     return jnp.einsum("bldn,bln->bld", h, c)
 
 
+def chunked_state_space(x, decay, b, c):
+    """Mamba's second form: products within chunks of 16 positions, a scan over the states of the chunks."""
+    batch, length, heads, width = x.shape
+    chunks = lambda a: a.reshape(batch, length // 16, 16, *a.shape[2:])
+    x, decay, b, c = chunks(x), chunks(-0.1 * jnp.abs(decay)), chunks(b), chunks(c)
+    total, at = jnp.cumsum(decay, 2), jnp.arange(16)
+    within = jnp.where((at[:, None] >= at)[..., None], jnp.exp(total[:, :, :, None] - total[:, :, None]), 0)
+    y = jnp.einsum("bcln,bcmn,bclmh,bcmhp->bclhp", c, b, within, x)
+    states = jnp.einsum("bcmn,bcmh,bcmhp->cbhpn", b, jnp.exp(total[:, :, -1:] - total), x)
+    join = lambda h, chunk: (h * chunk[1][..., None, None] + chunk[0], h)
+    before = lax.scan(join, jnp.zeros_like(states[0]), (states, jnp.exp(total[:, :, -1]).swapaxes(0, 1)))[1]
+    y += jnp.einsum("bcln,cbhpn,bclh->bclhp", c, before, jnp.exp(total))
+    return y.reshape(batch, length, heads, width)
+
+
+def retention(r, k, v, w):
+    """RWKV's recurrence: each position adds a product of its key and value to a state that decays."""
+    def step(state, at):
+        r, k, v, w = at
+        update = k[..., None] * v[..., None, :]
+        return state * jnp.exp(-jnp.exp(w))[..., None] + update, jnp.einsum("bhk,bhkv->bhv", r, state + update)
+    state = jnp.zeros((*r.shape[:1], *r.shape[2:], v.shape[-1]))
+    return lax.scan(step, state, tuple(a.swapaxes(0, 1) for a in (r, k, v, w)))[1].swapaxes(0, 1)
+
+
+def filtered(x, k):
+    """A long convolution by Fourier transforms."""
+    n = x.shape[-1]
+    return jnp.fft.irfft(jnp.fft.rfft(x, 2 * n) * jnp.fft.rfft(k, 2 * n), 2 * n)[..., :n]
+
+
+def power_iteration(a, v):
+    def step(_, v):
+        v = a @ v
+        return v / jnp.sqrt((v * v).sum())
+    return lax.fori_loop(0, 5, step, v)
+
+
 def low_rank(x, w, a, b):
     return x @ w + 2 * (x @ a) @ b
 
@@ -125,6 +163,18 @@ def model_cases(Case):
         "step: Newton-Schulz": Case(newton_schulz, [shape(32, 64)], reduced(1) + 2 * reduced(32 * 32), "the norm, two products",
                                     cut=[columns], out=columns),
         "solver: Sinkhorn": Case(sinkhorn, [shape(64, 32)], 3 * reduced(32), "sums of columns, three times"),
+        "model: chunked states, sequence": Case(
+            chunked_state_space, [shape(2, 256, 4, 16), shape(2, 256, 4), shape(2, 256, 8), shape(2, 256, 8)],
+            2 * part(16, 2 * 4 * 16 * 8) + part(16, 2 * 4), "states of the chunks to features and back, and their decays to heads",
+            cut=[columns] * 4, out=columns),
+        "model: retention, sequence": Case(retention, [shape(2, 64, 4, 16)] * 4, 5 * part(2, 64, 4, 16),
+                                           "all operands to batch and heads, and the result back", cut=[columns] * 4, out=columns),
+        "model: long convolution, sequence": Case(filtered, [shape(8, 16, 64), shape(16, 64)], 2 * part(8, 16, 64),
+                                                  "to the batch and back", cut=[deep, None], out=deep),
+        "solver: power iteration": Case(power_iteration, [shape(64, 64), shape(64)], 5 * (sent(64) + reduced(1)) + sent(64),
+                                        "contributions scattered, the norm, five times; gathered", cut=[columns, None], out=None),
+        "solver: page rank, loop": Case(lambda a, r: lax.fori_loop(0, 6, lambda _, r: 0.1 * a @ r + 0.1, r), [shape(64, 64), shape(64)],
+                                        6 * sent(64), "ranks gathered six times", cut=["s", None], out=None),
         "solver: page rank": Case(lambda a, r: 0.85 * a @ (0.85 * a @ r + 0.1) + 0.1, [shape(64, 64), shape(64)], 2 * sent(64),
                                   "ranks gathered twice"),
     }

@@ -31,9 +31,10 @@ struct TensorState {
   const sharding::TensorSharding *sharding; ///< from the pool; `open`: axes that may still be added
   bool isFixed;                             ///< of control flow: keeps the propagated sharding
   int64_t bytes;
-  int64_t priority;   ///< round in which its annotation starts to spread
-  mlir::Location loc; ///< where it is defined, for origins
-  std::string name;   ///< for arguments and results
+  int64_t priority;                ///< round in which its annotation starts to spread
+  mlir::Location loc;              ///< where it is defined, for origins
+  std::string name;                ///< for arguments and results
+  mlir::Operation *loop = nullptr; ///< that carries it: fixed, unless the whole loop is cut again
 };
 
 /// A rule over tensors: operands first, then results; -1 for values that are not tensors. Nodes

@@ -53,6 +53,10 @@ public:
   /// Never empty for an op with results; empty for ties of control flow and for constraints.
   const std::vector<Strategy> &of(size_t node) const { return *strategies[node]; }
   const StrategyList &listOf(size_t node) const { return strategies[node]; }
+  /// The candidates of a tensor beside its propagated sharding.
+  const std::vector<sharding::TensorSharding> &statesOf(size_t tensor) const {
+    return states[tensor];
+  }
 
 private:
   using List = std::vector<Strategy>;

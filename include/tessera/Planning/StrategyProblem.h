@@ -137,6 +137,9 @@ public:
   /// How often a tensor is sent per execution of its function: as often as its producer runs; loop
   /// carries are sent in the body.
   double tripsOfTensor(size_t tensor) const;
+  /// Whether a tie gives a loop's carry what an iteration adds to it: contributions to that are
+  /// reduced once, after the loop.
+  bool accumulates(const RuleNode &tie) const;
   /// The table of a tensor's reshards.
   sharding::ReshardTable &tableOf(size_t tensor) { return *pricesOf(tensor).table; }
   /// Seconds of one reshard of a tensor; both shardings are from the graph's pool.
@@ -190,9 +193,21 @@ private:
   ShardingRefs placesBetween(const StrategyEnd &from, llvm::ArrayRef<StrategyEnd> users,
                              const sharding::TensorSharding *last) const;
   StrategyEnd addProducedPlace(size_t tensor, const StrategyEnd &maker);
-  void addEdge(size_t tensor, const StrategyEnd &from, const StrategyEnd &to);
+  /// How often an edge is passed, and how often if it reduces contributions.
+  struct Trips {
+    double all, reduced;
+    auto operator<=>(const Trips &) const = default;
+  };
+  struct User {
+    StrategyEnd end;
+    bool accumulates;
+  };
+  void connect(size_t tensor, const StrategyEnd &own, llvm::ArrayRef<User> users, double trips,
+               StrategySource &source);
+  bool isOutside(const TensorState &carry, const RuleNode &user) const;
+  void addEdge(size_t tensor, const StrategyEnd &from, const StrategyEnd &to, Trips trips);
   solver::EdgeTable tableBetween(size_t tensor, const StrategyEnd &from, const StrategyEnd &to,
-                                 double trips);
+                                 Trips trips);
   ReshardPrices &pricesOf(size_t tensor);
   void price(ReshardPrices &known, const ShardingList &from, const ShardingList &to,
              bool approximates, std::vector<double> &result);
@@ -211,9 +226,9 @@ private:
   bool isApproximate = false;
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   /// The number of a table in the problem, by its key.
-  std::map<std::tuple<const sharding::ReshardTable *, const ShardingList *, const ShardingList *,
-                      double>,
-           int64_t>
+  std::map<
+      std::tuple<const sharding::ReshardTable *, const ShardingList *, const ShardingList *, Trips>,
+      int64_t>
       tables;
   AddressMap<PlaceList> knownPlaces; ///< by mesh, last place, and shardings of all ends
   // Of all problems; looked up, never iterated:

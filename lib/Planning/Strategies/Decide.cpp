@@ -20,8 +20,11 @@
 #include "tessera/Solver/CompleteChoice.h"
 #include "tessera/Solver/Solver.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace tessera;
@@ -52,6 +55,7 @@ public:
   Decision run() {
     choice.assign(graph.nodes.size(), 0);
     isOpenResult.assign(graph.tensors.size(), false);
+    isSummed.assign(graph.tensors.size(), false);
     for (size_t r = 0; r < graph.results.size(); ++r)
       if (graph.isOpenResult(r))
         isOpenResult[graph.results[r]] = true;
@@ -74,6 +78,8 @@ public:
     Decision decision = decided();
     if (recut(alternativesTo(decision), /*spreads=*/true))
       decision = decided();
+    if (recut(otherCarries(decision), /*spreads=*/true))
+      decision = decided();
     return recut(otherUpdates(decision), /*spreads=*/false) ? decided() : decision;
   }
 
@@ -93,7 +99,13 @@ private:
   OfTensor ofTensor(size_t tensor) override {
     if (isOpenResult[tensor])
       return {};
-    return {{raw[tensor]}, {}, /*isFixed=*/true};
+    ShardingRefs shardings{raw[tensor]};
+    if (graph.tensors[tensor].loop && !isSummed[tensor])
+      for (const TensorSharding &state : strategies.statesOf(tensor))
+        if (const TensorSharding *other = graph.keep(state); other != raw[tensor])
+          shardings.push_back(other);
+    bool isFixed = shardings.size() == 1;
+    return {std::move(shardings), {}, isFixed};
   }
 
   const TensorSharding *lastPlaceOf(size_t tensor) override {
@@ -134,12 +146,21 @@ private:
       known[n] = strategies.of(n).size();
     strategies.extend(seeds, spreads);
     std::vector<bool> concerned(known.size());
+    auto concern = [&](int64_t tensor) {
+      for (int64_t other : graph.nodesOf[tensor])
+        concerned[other] = true;
+    };
     for (size_t n = 0; n < known.size(); ++n)
       if (strategies.of(n).size() > known[n])
         for (int64_t tensor : graph.nodes[n].tensors)
           if (tensor >= 0)
-            for (int64_t other : graph.nodesOf[tensor])
-              concerned[other] = true;
+            concern(tensor);
+    std::vector<size_t> carries; // with a choice
+    for (size_t t = 0; t < graph.tensors.size(); ++t)
+      if (graph.tensors[t].loop && !isSummed[t] && !strategies.statesOf(t).empty()) {
+        carries.push_back(t);
+        concern(t);
+      }
     std::vector<size_t> open;
     for (size_t n = 0; n < concerned.size(); ++n)
       if (concerned[n] && strategies.of(n).size() > 1)
@@ -151,6 +172,9 @@ private:
     std::vector<int64_t> now(problem.nodes.size(), -1);
     for (size_t n : open)
       now[posed.nodeOf(n)] = choice[n];
+    llvm::erase_if(carries, [&](size_t t) { return posed.homeOf(t).node < 0; });
+    for (size_t t : carries)
+      now[posed.homeOf(t).node] = 0;                       // the sharding that it has
     now = solver::completeChoice(problem, std::move(now)); // with the best places
     std::vector<int64_t> solved = solve();
     if (problem.cost(solved) > problem.cost(now) - kSecondsOfAReshard)
@@ -165,6 +189,10 @@ private:
       return false;
     for (size_t n : open)
       choice[n] = solved[posed.nodeOf(n)];
+    for (size_t t : carries) {
+      StrategyEnd home = posed.homeOf(t);
+      raw[t] = &home.shardings->under(solved[home.node]);
+    }
     return true;
   }
 
@@ -181,6 +209,7 @@ private:
       if (strategies.of(n).empty())
         continue;
       addHoisted(n, decision, seeds, atStake);
+      addTransformed(n, decision, seeds, atStake);
       for (size_t i = 0; i < node.rule.operands.size(); ++i) {
         if (follows(node, i) || decision.tensors[node.tensors[i]]->isPartial())
           continue;
@@ -192,6 +221,75 @@ private:
     if (atStake < kWorthRecutting * planned)
       seeds.clear();
     return seeds;
+  }
+
+  /// Candidates to replace what is sent for loops: other cuts of their carries.
+  std::vector<Strategies::Seed> otherCarries(const Decision &decision) {
+    std::vector<Strategies::Seed> seeds;
+    double atStake = 0;
+    for (Operation *op : graph.ops)
+      if (isa<LoopLikeOpInterface>(op))
+        addCarries(op, decision, seeds, atStake);
+    if (atStake < kWorthRecutting * planned)
+      seeds.clear();
+    return seeds;
+  }
+
+  /// If values are sent for a loop, its carries may have other cuts: none, or any dimension over
+  /// the axes that values are sent over. The whole loop follows, resharded at its border.
+  void addCarries(Operation *loop, const Decision &decision, std::vector<Strategies::Seed> &seeds,
+                  double &atStake) {
+    AxisList sentOver;
+    double sent = 0;
+    auto send = [&](int64_t tensor, const TensorSharding *from, const TensorSharding *need) {
+      if (from == need || !from || !need || graph.tensors[tensor].mesh->numAxes() == 0)
+        return;
+      AxisList over = axesGathered(*from, *need);
+      for (const PartialAxis &partial : from->partial)
+        if (llvm::none_of(need->partial, [&](auto &kept) { return kept.axis == partial.axis; }))
+          over.push_back(partial.axis);
+      if (over.empty())
+        return;
+      sent += posed.tripsOfTensor(tensor) * posed.reshardSeconds(tensor, from, need);
+      for (const AxisRef &axis : over)
+        if (!overlapsAny(sentOver, axis))
+          sentOver.push_back(axis);
+    };
+    for (const RuleNode &node : graph.nodes)
+      if (!node.op && graph.tensors[node.tensors.back()].loop == loop)
+        isSummed[node.tensors.back()] =
+            isSummed[node.tensors.back()] || addsContributions(node, decision);
+    std::vector<int64_t> carries;
+    for (Value result : loop->getResults())
+      if (int64_t tensor = graph.tensorOf(result);
+          tensor >= 0 && graph.tensors[tensor].loop == loop && !isSummed[tensor])
+        carries.push_back(tensor);
+    if (carries.empty())
+      return;
+    for (auto [n, node] : llvm::enumerate(graph.nodes)) {
+      if (!node.op) {
+        if (llvm::is_contained(carries, node.tensors.back()) && !posed.accumulates(node))
+          send(node.tensors.front(), decision.tensors[node.tensors.front()],
+               decision.tensors[node.tensors.back()]);
+      } else if (loop->isProperAncestor(node.op) && !strategies.of(n).empty()) {
+        for (size_t i = 0; i < node.rule.operands.size(); ++i)
+          if (!follows(node, i))
+            send(node.tensors[i], decision.tensors[node.tensors[i]], chosen(n, i));
+      }
+    }
+    if (sentOver.empty())
+      return;
+    atStake += sent;
+    for (int64_t tensor : carries) {
+      const TensorState &state = graph.tensors[tensor];
+      TensorSharding rest = *decision.tensors[tensor];
+      for (AxisList &axes : rest.dims)
+        llvm::erase_if(axes, [&](const AxisRef &axis) { return overlapsAny(sentOver, axis); });
+      seeds.push_back({-1, {}, tensor, canonical(rest)});
+      for (size_t d = 0; d < rest.dims.size(); ++d)
+        if (std::optional<TensorSharding> other = cutFrom(d, rest, sentOver, state.type.getShape()))
+          seeds.push_back({-1, {}, tensor, canonical(*other)});
+    }
   }
 
   /// Candidates to replace reductions of what look-ups and updates contribute that take longer than
@@ -235,6 +333,47 @@ private:
     seeds.push_back({-1, {}, value, *need});
   }
 
+  /// Whether the program determines a tensor: it depends on no argument.
+  bool isKnown(int64_t tensor) const {
+    int64_t maker = tensor < 0 ? -1 : posed.makerOf(tensor);
+    const RuleNode *node = maker < 0 ? nullptr : &graph.nodes[maker];
+    return node && llvm::all_of(node->op->getOperands(), [&](Value operand) {
+             int64_t read = graph.tensorOf(operand);
+             return read < 0 ? operand.getDefiningOp<arith::ConstantOp>() : isKnown(read);
+           });
+  }
+
+  /// A product of one value with known ones transforms it, as Fourier's and the cosine transform
+  /// do. Where reducing what its parts contribute takes longer than the product, it may be computed
+  /// along another dimension, to which the value moves.
+  void addTransformed(size_t n, const Decision &decision, std::vector<Strategies::Seed> &seeds,
+                      double &atStake) {
+    const RuleNode &node = graph.nodes[n];
+    if (!isa<linalg::LinalgOp>(node.op) || isIndexed(node.op))
+      return;
+    AxisList reduced;
+    int64_t moving = 0;
+    for (auto [f, axes] : llvm::enumerate(strategies.of(n)[choice[n]].factors)) {
+      if (axes.empty() || node.rule.factors[f].kind != FactorKind::reduction)
+        continue;
+      reduced.insert(reduced.end(), axes.begin(), axes.end());
+      for (size_t i = 0; i < node.rule.operands.size(); ++i)
+        moving += !follows(node, i) && !isKnown(node.tensors[i]);
+    }
+    if (reduced.empty() || moving > 1 || node.rule.operands.size() < 3)
+      return;
+    double seconds = 0;
+    forEachResult(n, [&](size_t, int64_t result) {
+      const TensorSharding *made = decision.tensors[result];
+      seconds +=
+          tripsOf(node.op) * posed.reshardSeconds(result, made, graph.keep(made->withoutPartial()));
+    });
+    if (seconds <= tripsOf(node.op) * posed.secondsOf(n, strategies.listOf(n))[choice[n]])
+      return;
+    atStake += seconds;
+    addOtherCuts(n, reduced, seeds);
+  }
+
   /// If every iteration reduces a slice of a value from outside of the loop, a small value may be
   /// gathered before the loop instead.
   void addHoisted(size_t n, const Decision &decision, std::vector<Strategies::Seed> &seeds,
@@ -266,6 +405,42 @@ private:
       });
       seeds.push_back({static_cast<int64_t>(n), std::move(whole)});
     }
+  }
+
+  /// Whether a tie gives a carry the sum of itself and contributions. Cutting it would not send
+  /// less, since these are reduced after the loop.
+  bool addsContributions(const RuleNode &tie, const Decision &decision) {
+    if (!posed.accumulates(tie))
+      return false;
+    const RuleNode &adder = graph.nodes[posed.makerOf(tie.tensors.front())];
+    return adder.rule.isElementwise() && llvm::any_of(adder.tensors, [&](int64_t tensor) {
+             return tensor >= 0 && decision.tensors[tensor] &&
+                    decision.tensors[tensor]->isPartial();
+           });
+  }
+
+  /// Cuts dimension `first`, and if the axes do not divide it, the next ones over the rest of them:
+  /// 8 devices cut 2 batches in 2 and 4 heads in 4.
+  static std::optional<TensorSharding> cutFrom(size_t first, TensorSharding sharding, AxisList axes,
+                                               ArrayRef<int64_t> shape) {
+    size_t rank = shape.size();
+    for (size_t i = 0; i < rank && !axes.empty(); ++i) {
+      size_t d = (first + i) % rank;
+      AxisList &own = sharding.dims[d];
+      AxisList taken, rest;
+      int64_t size = ceilDiv(shape[d], sizeOf(own)), parts = sizeOf(axes);
+      int64_t fitting = std::gcd(size, parts);
+      if (fitting == 1 && i == 0 && size >= parts)
+        fitting = parts; // unevenly
+      if (fitting > 1 && splitAt(axes, fitting, taken, rest)) {
+        own.insert(own.end(), taken.begin(), taken.end());
+        own = mergeAxes(std::move(own));
+        axes = std::move(rest);
+      } else if (i == 0) {
+        return std::nullopt;
+      }
+    }
+    return axes.empty() ? std::optional(std::move(sharding)) : std::nullopt;
   }
 
   /// The axes that cut `from` but not the needed sharding.
@@ -388,6 +563,7 @@ private:
   StrategyProblem posed;
   std::vector<bool> isOpen;                ///< by node of the graph: whether it chooses
   std::vector<bool> isOpenResult;          ///< by tensor
+  std::vector<bool> isSummed;              ///< by tensor: whether a carry adds up contributions
   std::vector<int64_t> choice;             ///< by node of the graph: its strategy
   std::vector<const TensorSharding *> raw; ///< by tensor; null for what ops with strategies produce
   double planned = 0;                      ///< seconds of the first plan's contested ops

@@ -207,5 +207,7 @@ void PropagationGraph::addControlFlow(RegionBranchOpInterface op) {
     int64_t from = tensorOf(use.get()), to = tensorOf(receiver);
     if (tied.insert({from, to}).second)
       tie(from, to);
+    if (to >= 0 && isa<LoopLikeOpInterface>(op.getOperation()))
+      tensors[to].loop = op;
   });
 }

@@ -350,9 +350,9 @@ void Strategies::shareFinerUses(int64_t tensor) {
 void Strategies::addState(int64_t tensor, const TensorSharding &needed) {
   const TensorSharding state = withoutSelections(needed);
   const TensorState &own = graph.tensors[tensor];
-  if (own.isFixed || !state.windows.empty() || states[tensor].size() >= mostStates ||
-      llvm::is_contained(states[tensor], state) || !allows(own, state) ||
-      state == canonical(own.sharding->closed()))
+  if ((own.isFixed && !(own.loop && isExtended && !state.isPartial())) || !state.windows.empty() ||
+      states[tensor].size() >= mostStates || llvm::is_contained(states[tensor], state) ||
+      !allows(own, state) || state == canonical(own.sharding->closed()))
     return;
   states[tensor].push_back(state);
   work.push_back({tensor, state});
@@ -360,6 +360,8 @@ void Strategies::addState(int64_t tensor, const TensorSharding &needed) {
 
 void Strategies::visit(size_t index, size_t position, const TensorSharding &state) {
   const RuleNode &node = graph.nodes[index];
+  if (!node.op && isExtended && !state.isPartial())
+    addState(node.tensors[position == 0 ? 1 : 0], state); // a loop's carry, or what becomes one
   if (strategies[index]->empty() || strategies[index]->size() >= mostStrategies)
     return;
   Claims claims = claimsOf(node);

@@ -127,39 +127,72 @@ bool StrategyProblem::isOpen(size_t tensor) const {
   return homes[tensor].node >= 0 || llvm::any_of(graph.nodesOf[tensor], isChoosing);
 }
 
-/// Connects the producer of a tensor with its users: a single user directly, several through a
-/// place, so that a sharding that several need is sent once.
+/// Connects the producer of a tensor with its users. What reads a carry outside of its loop reads
+/// the value of the last iteration, once.
 void StrategyProblem::addTensor(size_t tensor, StrategySource &source) {
   StrategyEnd own = homeOf(tensor);
-  SmallVector<StrategyEnd> users;
+  const TensorState &state = graph.tensors[tensor];
+  SmallVector<User> users, outside;
   bool keepsProducedSharding = false;
   for (int64_t n : graph.nodesOf[tensor]) {
     const RuleNode &node = graph.nodes[n];
+    SmallVector<User> &group = state.loop && isOutside(state, node) ? outside : users;
     for (size_t i = 0; i < node.rule.operands.size(); ++i) {
       if (node.tensors[i] != static_cast<int64_t>(tensor))
         continue;
       if (nodes[n].candidates.strategies) {
-        users.push_back(endOf(n, i));
+        group.push_back({endOf(n, i), false});
         continue;
       }
       StrategyEnd reader = homeOf(node.tensors.back()); // control flow or a constraint
       if (!reader.shardings)
         keepsProducedSharding = true;
       else if (reader.node < 0 || reader.node != own.node)
-        users.push_back(reader);
+        group.push_back({reader, accumulates(node)});
     }
   }
   // A result with other users has the sharding of its place.
-  if (keepsProducedSharding && users.empty() && own.node >= 0)
-    users.push_back(addProducedPlace(tensor, own));
+  if (keepsProducedSharding && users.empty() && outside.empty() && own.node >= 0)
+    users.push_back({addProducedPlace(tensor, own), false});
+  if (!outside.empty())
+    connect(tensor, own, outside, tripsOf(state.loop), source);
+  connect(tensor, own, users, tripsOfTensor(tensor), source);
+}
+
+bool StrategyProblem::isOutside(const TensorState &carry, const RuleNode &user) const {
+  Operation *of = user.op ? user.op : graph.tensors[user.tensors.back()].loop;
+  return !of || !carry.loop->isAncestor(of);
+}
+
+/// A single user directly, several through a place, so that a sharding that several need is sent
+/// once.
+void StrategyProblem::connect(size_t tensor, const StrategyEnd &own, ArrayRef<User> users,
+                              double trips, StrategySource &source) {
+  auto tripsOfUse = [&](const User &user) { return Trips{trips, user.accumulates ? 1 : trips}; };
   if (users.empty())
     return;
   if (users.size() == 1)
-    return addEdge(tensor, own, users.front());
-  StrategyEnd place = places[tensor] = addPlace(tensor, own, users, source);
-  addEdge(tensor, own, place);
-  for (const StrategyEnd &user : users)
-    addEdge(tensor, place, user);
+    return addEdge(tensor, own, users.front().end, tripsOfUse(users.front()));
+  StrategyEnd place = places[tensor] = addPlace(
+      tensor, own, llvm::map_to_vector(users, [](auto &user) { return user.end; }), source);
+  addEdge(tensor, own, place, {trips, trips});
+  for (const User &user : users)
+    addEdge(tensor, place, user.end, tripsOfUse(user));
+}
+
+bool StrategyProblem::accumulates(const RuleNode &tie) const {
+  const TensorState &carry = graph.tensors[tie.tensors.back()];
+  int64_t maker = tie.op ? -1 : makers[tie.tensors.front()].node;
+  if (!carry.loop || maker < 0)
+    return false;
+  const RuleNode &adder = graph.nodes[maker];
+  for (int64_t n : graph.nodesOf[tie.tensors.back()])
+    if (n != maker && graph.nodes[n].op && carry.loop->isAncestor(graph.nodes[n].op))
+      return false;
+  auto *read = llvm::find(adder.tensors, tie.tensors.back());
+  return read != adder.tensors.end() && !operandsToPass(adder.op, sharding::ReduceKind::sum,
+                                                        {int64_t(read - adder.tensors.begin())})
+                                             .empty();
 }
 
 /// A function result without a placement: keeps the producer's sharding, with contributions
@@ -216,15 +249,16 @@ StrategyEnd StrategyProblem::addPlace(size_t tensor, const StrategyEnd &from,
 }
 
 solver::EdgeTable StrategyProblem::tableBetween(size_t tensor, const StrategyEnd &from,
-                                                const StrategyEnd &to, double trips) {
+                                                const StrategyEnd &to, Trips trips) {
   if (std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >
       prices.timeLimit)
     isApproximate = true;
   const ShardingList &sources = *from.shardings, &targets = *to.shardings;
   std::vector<double> distinct;
   price(pricesOf(tensor), sources, targets, isApproximate, distinct);
-  for (double &seconds : distinct)
-    seconds *= trips;
+  for (auto [i, seconds] : llvm::enumerate(distinct))
+    seconds *=
+        sources.distinct[i / targets.distinct.size()]->isPartial() ? trips.reduced : trips.all;
   solver::EdgeTable table{
       static_cast<int64_t>(sources.of.size()), static_cast<int64_t>(targets.of.size()), {}};
   table.cost.reserve(table.rows * table.columns);
@@ -234,10 +268,10 @@ solver::EdgeTable StrategyProblem::tableBetween(size_t tensor, const StrategyEnd
   return table;
 }
 
-void StrategyProblem::addEdge(size_t tensor, const StrategyEnd &from, const StrategyEnd &to) {
+void StrategyProblem::addEdge(size_t tensor, const StrategyEnd &from, const StrategyEnd &to,
+                              Trips trips) {
   if (from.node < 0 && to.node < 0)
     return;
-  double trips = tripsOfTensor(tensor);
   if (from.node < 0 || to.node < 0) { // the cost belongs to the end with a choice
     solver::Node &open = problem.nodes[std::max(from.node, to.node)];
     solver::EdgeTable table = tableBetween(tensor, from, to, trips);
@@ -250,7 +284,7 @@ void StrategyProblem::addEdge(size_t tensor, const StrategyEnd &from, const Stra
   if (isNew)
     problem.tables.push_back(tableBetween(tensor, from, to, trips));
   problem.edges.push_back({from.node, to.node, known->second});
-  sends.push_back({static_cast<int64_t>(tensor), from, to, trips});
+  sends.push_back({static_cast<int64_t>(tensor), from, to, trips.all});
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,6 +295,8 @@ double StrategyProblem::tripsOfTensor(size_t tensor) const {
   if (int64_t maker = makers[tensor].node; maker >= 0)
     return tripsOf(graph.nodes[maker].op);
   double trips = 1;
+  if (Operation *loop = graph.tensors[tensor].loop)
+    return tripsOf(&loop->getRegion(0).front().back());
   if (graph.tensors[tensor].isFixed)
     for (int64_t node : graph.nodesOf[tensor])
       if (Operation *op = graph.nodes[node].op)

@@ -139,7 +139,7 @@ void dist::writeShardings(func::FuncOp function, const PropagationGraph &graph,
     if (auto loop = dyn_cast<scf::WhileOp>(op))
       for (BlockArgument argument : loop.getBeforeArguments())
         if (int64_t tensor = graph.tensorOf(argument); tensor >= 0)
-          setSharding(argument, closed(tensor));
+          setSharding(argument, raw(tensor));
   }
   writeOpShardings(graph, decision);
   if (!decision.places.empty())

@@ -24,7 +24,8 @@ func.func @last_stage(%x: tensor<4x8xf32> {dist.sharding = #dist.sharding<@m, [s
   %c1 = arith.constant 1 : index
   %c9 = arith.constant 9 : index
   %r:2 = scf.for %i = %c0 to %c9 step %c1 iter_args(%s = %x, %ys = %zero) -> (tensor<4x8xf32>, tensor<9x8xf32>) {
-    %next = math.tanh %s : tensor<4x8xf32>
+    %stages = math.tanh %s : tensor<4x8xf32>
+    %next = dist.shard_tensor %stages, #dist.sharding<@m, [shard(0)]> : tensor<4x8xf32>
     %y = tensor.extract_slice %next[3, 0] [1, 8] [1, 1] : tensor<4x8xf32> to tensor<1x8xf32>
     %ys1 = tensor.insert_slice %y into %ys[%i, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<9x8xf32>
     scf.yield %next, %ys1 : tensor<4x8xf32>, tensor<9x8xf32>
@@ -46,7 +47,8 @@ func.func @stages_of_a_device(%x: tensor<8x8xf32> {dist.sharding = #dist.shardin
   %c1 = arith.constant 1 : index
   %c9 = arith.constant 9 : index
   %r:2 = scf.for %i = %c0 to %c9 step %c1 iter_args(%s = %x, %ys = %zero) -> (tensor<8x8xf32>, tensor<9x8xf32>) {
-    %next = math.tanh %s : tensor<8x8xf32>
+    %stages = math.tanh %s : tensor<8x8xf32>
+    %next = dist.shard_tensor %stages, #dist.sharding<@m, [shard(0)]> : tensor<8x8xf32>
     %y = tensor.extract_slice %next[7, 0] [1, 8] [1, 1] : tensor<8x8xf32> to tensor<1x8xf32>
     %ys1 = tensor.insert_slice %y into %ys[%i, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<9x8xf32>
     scf.yield %next, %ys1 : tensor<8x8xf32>, tensor<9x8xf32>
@@ -85,7 +87,8 @@ func.func @stack_of_an_argument(%x: tensor<4x8xf32> {dist.sharding = #dist.shard
   %c1 = arith.constant 1 : index
   %c9 = arith.constant 9 : index
   %r:2 = scf.for %i = %c0 to %c9 step %c1 iter_args(%s = %x, %ys = %begin) -> (tensor<4x8xf32>, tensor<9x8xf32>) {
-    %next = math.tanh %s : tensor<4x8xf32>
+    %stages = math.tanh %s : tensor<4x8xf32>
+    %next = dist.shard_tensor %stages, #dist.sharding<@m, [shard(0)]> : tensor<4x8xf32>
     %y = tensor.extract_slice %next[3, 0] [1, 8] [1, 1] : tensor<4x8xf32> to tensor<1x8xf32>
     %ys1 = tensor.insert_slice %y into %ys[%i, 0] [1, 8] [1, 1] : tensor<1x8xf32> into tensor<9x8xf32>
     scf.yield %next, %ys1 : tensor<4x8xf32>, tensor<9x8xf32>
