@@ -21,7 +21,8 @@ func.func @known(%x: tensor<512x512xf32> {dist.sharding = #dist.sharding<@line, 
   %zero = arith.constant dense<0.0> : tensor<512x512xf32>
   %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%a = %zero) -> tensor<512x512xf32> {
     %p = linalg.matmul ins(%x, %w : tensor<512x512xf32>, tensor<512x512xf32>) outs(%a : tensor<512x512xf32>) -> tensor<512x512xf32>
-    %t = math.tanh %p : tensor<512x512xf32>
+    %s = math.tanh %p : tensor<512x512xf32>
+    %t = dist.shard_tensor %s, #dist.sharding<@line, [replicate]> : tensor<512x512xf32>
     scf.yield %t : tensor<512x512xf32>
   }
   return %r : tensor<512x512xf32>
@@ -38,7 +39,8 @@ func.func @unknown(%x: tensor<512x512xf32> {dist.sharding = #dist.sharding<@line
   %end = arith.index_cast %bound : i32 to index
   %r = scf.for %i = %c0 to %end step %c1 iter_args(%a = %zero) -> tensor<512x512xf32> {
     %p = linalg.matmul ins(%x, %w : tensor<512x512xf32>, tensor<512x512xf32>) outs(%a : tensor<512x512xf32>) -> tensor<512x512xf32>
-    %t = math.tanh %p : tensor<512x512xf32>
+    %s = math.tanh %p : tensor<512x512xf32>
+    %t = dist.shard_tensor %s, #dist.sharding<@line, [replicate]> : tensor<512x512xf32>
     scf.yield %t : tensor<512x512xf32>
   }
   return %r : tensor<512x512xf32>
@@ -59,7 +61,8 @@ func.func @until(%x: tensor<512x512xf32> {dist.sharding = #dist.sharding<@line, 
   } do {
   ^bb0(%a: tensor<512x512xf32>, %i: index):
     %p = linalg.matmul ins(%x, %w : tensor<512x512xf32>, tensor<512x512xf32>) outs(%a : tensor<512x512xf32>) -> tensor<512x512xf32>
-    %t = math.tanh %p : tensor<512x512xf32>
+    %s = math.tanh %p : tensor<512x512xf32>
+    %t = dist.shard_tensor %s, #dist.sharding<@line, [replicate]> : tensor<512x512xf32>
     %next = arith.addi %i, %c1 : index
     scf.yield %t, %next : tensor<512x512xf32>, index
   }

@@ -11,18 +11,18 @@
 // CHECK:   %[[GOES_ON:.*]] = arith.cmpf olt, %[[SIZE]], %cst
 // CHECK:   scf.condition(%[[GOES_ON]]) %[[SUM]]
 dist.process_mesh @m(shape = [3], dim_names = ["y"])
-func.func @main(%a: tensor<5x7xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %w: tensor<7x5xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}, %acc: tensor<5x5xf32>) -> (tensor<5x5xf32>) {
+func.func @main(%a: tensor<2x7xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %w: tensor<7x2xf32> {dist.sharding = #dist.sharding<@m, [shard(0)]>}, %acc: tensor<2x2xf32>) -> (tensor<2x2xf32>) {
   %z = arith.constant 0 : index
   %lim = arith.constant 100.0 : f32
-  %q = scf.while (%t = %acc) : (tensor<5x5xf32>) -> (tensor<5x5xf32>) {
-    %m = linalg.matmul ins(%a, %w : tensor<5x7xf32>, tensor<7x5xf32>) outs(%t : tensor<5x5xf32>) -> tensor<5x5xf32>
-    %e = tensor.extract %m[%z, %z] : tensor<5x5xf32>
+  %q = scf.while (%t = %acc) : (tensor<2x2xf32>) -> (tensor<2x2xf32>) {
+    %m = linalg.matmul ins(%a, %w : tensor<2x7xf32>, tensor<7x2xf32>) outs(%t : tensor<2x2xf32>) -> tensor<2x2xf32>
+    %e = tensor.extract %m[%z, %z] : tensor<2x2xf32>
     %ab = math.absf %e : f32
     %d = arith.cmpf olt, %ab, %lim : f32
-    scf.condition(%d) %m : tensor<5x5xf32>
+    scf.condition(%d) %m : tensor<2x2xf32>
   } do {
-  ^bb0(%t: tensor<5x5xf32>):
-    scf.yield %t : tensor<5x5xf32>
+  ^bb0(%t: tensor<2x2xf32>):
+    scf.yield %t : tensor<2x2xf32>
   }
-  return %q : tensor<5x5xf32>
+  return %q : tensor<2x2xf32>
 }
