@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuLaunchBuilder.h"
+#include "GpuRetarget.h"
 #include "GpuStages.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -77,6 +78,52 @@ struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
   }
 };
 
+/// Rounds f32 to bf16, two at a time, by cvt.rn.bf16x2.f32. LLVM itself would round by five integer
+/// instructions, since it selects a conversion only from sm_90 on.
+struct LowerTruncToBf16 : ConvertOpToLLVMPattern<arith::TruncFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (!getElementTypeOrSelf(op.getType()).isBF16() ||
+        !getElementTypeOrSelf(op.getIn().getType()).isF32() || op.getRoundingmode() ||
+        (vector && vector.getRank() != 1))
+      return rewriter.notifyMatchFailure(op, "not f32 to the nearest bf16");
+    Location loc = op.getLoc();
+    auto constant = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(rewriter, loc, rewriter.getI32Type(),
+                                      rewriter.getI32IntegerAttr(value));
+    };
+    auto element = [&](Value all, int64_t i) -> Value {
+      return LLVM::ExtractElementOp::create(rewriter, loc, all, constant(i));
+    };
+    auto pair = VectorType::get(2, rewriter.getBF16Type());
+    auto round = [&](Value lower, Value upper) {
+      return LLVM::CallIntrinsicOp::create(rewriter, loc, pair,
+                                           rewriter.getStringAttr(kPackBf16Intrinsic),
+                                           ValueRange{upper, lower})
+          .getResult(0);
+    };
+    Value from = adaptor.getIn();
+    if (!vector) {
+      rewriter.replaceOp(op, element(round(from, from), 0));
+      return success();
+    }
+    Value result = LLVM::PoisonOp::create(rewriter, loc, vector);
+    int64_t count = vector.getNumElements();
+    for (int64_t first = 0; first < count; first += 2) {
+      int64_t last = std::min(first + 1, count - 1);
+      Value both = round(element(from, first), element(from, last));
+      for (int64_t i = first; i <= last; ++i)
+        result = LLVM::InsertElementOp::create(rewriter, loc, result, element(both, i - first),
+                                               constant(i));
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
 } // namespace
 
 /// Checks that the remaining ops of the math dialect are instructions, since otherwise the
@@ -140,6 +187,7 @@ LogicalResult lowerLaunches(ModuleOp module) {
   RewritePatternSet patterns(context);
   patterns.add<LowerIndex<gpu::ThreadIdOp, NVVM::ThreadIdXOp>,
                LowerIndex<gpu::BlockIdOp, NVVM::BlockIdXOp>, LowerBarrier, LowerShuffle>(converter);
+  patterns.add<LowerTruncToBf16>(converter, /*benefit=*/3);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false);

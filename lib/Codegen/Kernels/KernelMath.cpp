@@ -185,10 +185,10 @@ LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
   patterns.add<ExpandExpM1>(context);
   math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi"});
   arith::populateArithExpandOpsPatterns(patterns);
-  if (bf16)
+  if (bf16 && !target.roundsToBf16)
     arith::populateExpandBFloat16Patterns(patterns);
   if (bf16 || f16)
-    populateNarrowFloatPatterns(patterns, target.f16InIntegers);
+    populateNarrowFloatPatterns(patterns, target.f16InIntegers, !target.roundsToBf16);
   return applyPatternsGreedily(module, std::move(patterns), config);
 }
 

@@ -151,8 +151,10 @@ struct TruncateToF16 : OpRewritePattern<arith::TruncFOp> {
 
 } // namespace
 
-void populateNarrowFloatPatterns(RewritePatternSet &patterns, bool f16) {
-  patterns.add<TruncateToBF16, TruncateFromF64, ExtendBF16>(patterns.getContext(), /*benefit=*/2);
+void populateNarrowFloatPatterns(RewritePatternSet &patterns, bool f16, bool bf16) {
+  patterns.add<TruncateFromF64, ExtendBF16>(patterns.getContext(), /*benefit=*/2);
+  if (bf16)
+    patterns.add<TruncateToBF16>(patterns.getContext(), /*benefit=*/2);
   if (f16)
     patterns.add<ExtendF16, TruncateToF16>(patterns.getContext(), /*benefit=*/2);
 }

@@ -20,10 +20,11 @@ inline constexpr llvm::StringLiteral kKeepsNaNAttr = "kernel.keeps_nan";
 /// marks a rounding that is the identity. `zeroExtendsNaN` is the target's (MathTarget).
 mlir::LogicalResult computeInF32(mlir::ModuleOp module, bool zeroExtendsNaN);
 
-/// Rounds f32 to bf16 in integers, and f64 to 16 bits through an f32 that is rounded to odd, since
+/// Extends bf16 in integers, and rounds f64 to 16 bits through an f32 that is rounded to odd, since
 /// the compiler's library may lack the functions that LLVM would call. With `f16`, also converts
-/// f16 to f32 and back in integers, for CPUs without an instruction.
-void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, bool f16);
+/// f16 to f32 and back in integers, and with `bf16` rounds f32 to bf16, for targets without an
+/// instruction.
+void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, bool f16, bool bf16);
 
 } // namespace tessera::codegen
 

@@ -14,13 +14,14 @@ folder, program, *command = sys.argv[1:]
 os.makedirs(folder, exist_ok=True)
 os.chdir(folder)
 random = np.random.default_rng(0)
-# All of f16; of f32 all bits, moderate ones, and ties of f16; of f64 the same, and close to ties.
+# All of f16; of f32 all bits, moderate ones, and ties of f16 and bf16; of f64 the same, and close to ties.
 h = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 f = random.integers(0, 1 << 32, 20000, dtype=np.uint32).view(np.float32)
 f[:8000] = random.normal(size=8000) * 30
 halves = np.abs(random.choice(h[np.isfinite(h)], 4000)).astype(np.float64)
 ties = halves + np.spacing(halves.astype(np.float16)).astype(np.float64) / 2
 f[8000:12000] = ties
+f[12000:14000] = (f[12000:14000].view(np.uint32) >> 16 << 16 | 0x8000).view(np.float32)  # ties of bf16
 f[-6:] = 65504, 65519.996, 65520, -np.inf, np.nan, 0.0
 d = random.integers(0, 1 << 63, 20000).astype(np.uint64).view(np.float64)
 d[:8000] = random.normal(size=8000) * np.exp2(random.integers(-30, 60, 8000))
@@ -28,7 +29,7 @@ d[8000:12000] = ties * (1 + random.integers(-1, 2, 4000) * 2.0**-50)
 values = dict(h=h, f=f, d=d)
 for name, value in values.items():
     np.save(name + ".npy", value)
-results = ("wide", "narrow", "narrow64", "brain64", "sin", "cos", "sinh", "cosh", "sin64")
+results = ("wide", "narrow", "narrow64", "brain32", "brain64", "sin", "cos", "sinh", "cosh", "sin64")
 files = [f"--input={name}={name}.npy" for name in values] + [f"--output={name}=out_{name}.npy" for name in results]
 subprocess.run([*command, program, *files], check=True, stdout=subprocess.DEVNULL)
 got = {name: np.load(f"out_{name}.npy") for name in results}
@@ -62,6 +63,9 @@ with np.errstate(all="ignore"):
     equal("wide", h.astype(np.float32))
     equal("narrow", f.astype(np.float16))
     equal("narrow64", d.astype(np.float16))
+    bits = f.view(np.uint32)
+    nearest = (bits + 0x7FFF + (bits >> 16 & 1) >> 16 << 16).view(np.float32)
+    equal("brain32", np.where(np.isnan(f), f, nearest))
     # bf16 without a library: the f64 without its last 45 bits, to nearest even, from f32's smallest number on.
     mantissa, exponent = np.frexp(np.where(np.isfinite(d), d, 0))
     least = np.maximum(exponent - 8, -133)
