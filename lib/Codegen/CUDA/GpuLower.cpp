@@ -137,6 +137,13 @@ static LogicalResult checkMath(ModuleOp module) {
             math::CountLeadingZerosOp, math::CountTrailingZerosOp, math::IsNaNOp, math::IsInfOp,
             math::IsFiniteOp>(op))
       return WalkResult::advance();
+    bool isApproximate =
+        isa<math::Exp2Op, math::TanhOp>(op) &&
+        bitEnumContainsAll(
+            cast<arith::ArithFastMathInterface>(op).getFastMathFlagsAttr().getValue(),
+            arith::FastMathFlags::afn);
+    if (isApproximate)
+      return WalkResult::advance();
     op->emitError("'") << op->getName() << "' on " << getElementTypeOrSelf(op->getResult(0))
                        << " is not supported on GPUs";
     return WalkResult::interrupt();

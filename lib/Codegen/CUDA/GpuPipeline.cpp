@@ -127,7 +127,7 @@ static OwningOpRef<ModuleOp> makeLaunches(MLIRContext &context, StringRef text, 
     launches->print(stream);
   }
   MathTarget math;
-  math.roundsToBf16 = true; // GpuLower.cpp
+  math.isGpu = true;
   math.f16InIntegers = llvm::all_of(options.archs, isStub);
   if (failed(expandKernelMath(*launches, math)) || failed(expandGpuMath(*launches)))
     return fail("math expansion");

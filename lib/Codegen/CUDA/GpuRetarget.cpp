@@ -48,6 +48,10 @@ public:
         replace(op, loadMatrices(load));
       else if (auto product = dyn_cast<NVVM::MmaOp>(op))
         replace(op, multiplyMatrices(product));
+      else if (isa<NVVM::CpAsyncOp, NVVM::CpAsyncCommitGroupOp, NVVM::CpAsyncWaitGroupOp>(op))
+        copyAsync(op);
+      else if (auto cast = dyn_cast<LLVM::AddrSpaceCastOp>(op)) // of the CPU's only address space
+        replace(op, cast.getArg());
     }
     rename();
   }
@@ -82,7 +86,12 @@ private:
       return field(offsetof(tessera_stub_thread, shared), pointer);
     if (auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op);
         intrinsic && intrinsic.getIntrin() == kExp2Intrinsic)
-      return LLVM::Exp2Op::create(b, loc, intrinsic.getArgs()[0]);
+      return approximate(offsetof(tessera_stub_api, exp2_approx), intrinsic.getArgs()[0],
+                         constantWord(1));
+    if (auto exp2 = dyn_cast<LLVM::Exp2Op>(op))
+      return approximate(offsetof(tessera_stub_api, exp2_approx), exp2.getIn(), constantWord(0));
+    if (auto tanh = dyn_cast<LLVM::TanhOp>(op))
+      return approximate(offsetof(tessera_stub_api, tanh_approx), tanh.getIn(), ValueRange());
     if (auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op);
         intrinsic && intrinsic.getIntrin() == kPackBf16Intrinsic)
       return packBf16(intrinsic);
@@ -114,6 +123,41 @@ private:
     Value lower = LLVM::LShrOp::create(b, loc, roundToBf16(op.getArgs()[1]), constantWord(16));
     Value word = LLVM::OrOp::create(b, loc, upper, lower);
     return LLVM::BitcastOp::create(b, loc, op->getResult(0).getType(), word);
+  }
+
+  /// Calls a function for each element of `x`.
+  Value approximate(int64_t offset, Value x, ValueRange others) {
+    Type f32 = b.getF32Type();
+    auto one = [&](Value element) {
+      SmallVector<Value> arguments{element};
+      llvm::append_range(arguments, others);
+      return call(offset, f32, arguments);
+    };
+    auto vector = dyn_cast<VectorType>(x.getType());
+    if (!vector)
+      return one(x);
+    Value result = LLVM::PoisonOp::create(b, loc, vector);
+    for (int64_t i = 0; i < vector.getNumElements(); ++i)
+      result = LLVM::InsertElementOp::create(
+          b, loc, result, one(LLVM::ExtractElementOp::create(b, loc, x, constantWord(i))),
+          constantWord(i));
+    return result;
+  }
+
+  void copyAsync(Operation *op) {
+    if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op)) {
+      checkAccess(copy.getSrc(), LLVM::LLVMArrayType::get(b.getI8Type(), copy.getSize()));
+      b.setInsertionPoint(op);
+      Value bytes = constantWord(copy.getSize());
+      call(offsetof(tessera_stub_api, copy_async), Type(),
+           {thread, copy.getDst(), copy.getSrc(), bytes,
+            copy.getCpSize() ? copy.getCpSize() : bytes});
+    } else if (auto wait = dyn_cast<NVVM::CpAsyncWaitGroupOp>(op)) {
+      call(offsetof(tessera_stub_api, wait_copies), Type(), {thread, constantWord(wait.getN())});
+    } else {
+      call(offsetof(tessera_stub_api, commit_copies), Type(), {thread});
+    }
+    op->erase();
   }
 
   /// Allocates words that the emulator reads and writes on the thread's stack.

@@ -12,8 +12,8 @@
 
 namespace tessera::codegen {
 
-/// GPU instructions that kernels call by name: 2^x of f32; two f32 rounded to bf16 in a word, the
-/// first in its upper half.
+/// GPU instructions that kernels call by name: 2^x of f32, with zeros for subnormal numbers; two
+/// f32 rounded to bf16 in a word, the first in its upper half.
 inline constexpr llvm::StringLiteral kExp2Intrinsic = "llvm.nvvm.ex2.approx.ftz.f";
 inline constexpr llvm::StringLiteral kPackBf16Intrinsic = "llvm.nvvm.ff2bf16x2.rn";
 

@@ -147,6 +147,23 @@ void keepSignOfErf(ModuleOp module) {
   }
 }
 
+/// Marks functions of f32 whose results are only rounded to 16 bits, so that an approximation is
+/// within a unit in the last place of these (docs/numerics.md).
+void markApproximable(ModuleOp module) {
+  module.walk([](Operation *op) {
+    if (!isa<math::ExpOp, math::Exp2Op, math::TanhOp>(op) ||
+        !getElementTypeOrSelf(op->getResult(0).getType()).isF32())
+      return;
+    bool isRounded = llvm::all_of(op->getUsers(), [](Operation *user) {
+      auto rounding = dyn_cast<arith::TruncFOp>(user);
+      return rounding && getElementTypeOrSelf(rounding.getType()).getIntOrFloatBitWidth() == 16;
+    });
+    if (isRounded)
+      cast<arith::ArithFastMathInterface>(op)->setAttr(
+          "fastmath", arith::FastMathFlagsAttr::get(op->getContext(), arith::FastMathFlags::afn));
+  });
+}
+
 } // namespace
 
 LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
@@ -154,6 +171,8 @@ LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
   bool bf16 = uses<BFloat16Type>(module), f16 = uses<Float16Type>(module);
   if ((bf16 || f16) && failed(computeInF32(module, target.zeroExtendsNaN)))
     return failure();
+  if (target.isGpu)
+    markApproximable(module);
 
   GreedyRewriteConfig config;
   config.setMaxIterations(10);
@@ -161,7 +180,10 @@ LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
     {
       // Expands functions into those with polynomials.
       RewritePatternSet patterns(context);
-      math::populateExpansionPatterns(patterns, {"exp2f", "rsqrt", "powi"});
+      SmallVector<StringRef> expanded{"rsqrt", "powi"};
+      if (!target.isGpu)
+        expanded.push_back("exp2f");
+      math::populateExpansionPatterns(patterns, expanded);
       patterns.add<ExpandSine<math::SinOp, 0>, ExpandSine<math::CosOp, 1>,
                    ExpandHyperbolic<math::SinhOp>, ExpandHyperbolic<math::CoshOp>>(context);
       if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
@@ -173,10 +195,11 @@ LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
                                                                                /*benefit=*/2);
     // The polynomials are for f32 and check the type themselves; pow and the arc tangents would
     // lose digits.
-    populateMathPolynomialApproximationPatterns(patterns, [](StringRef name) {
-      return llvm::is_contained({"math.exp", "math.tanh", "math.erf", "math.erfc", "math.log1p",
-                                 "math.expm1", "math.asin", "math.acos"},
-                                name);
+    populateMathPolynomialApproximationPatterns(patterns, [&](StringRef name) {
+      return llvm::is_contained(
+                 {"math.erf", "math.erfc", "math.log1p", "math.expm1", "math.asin", "math.acos"},
+                 name) ||
+             (!target.isGpu && llvm::is_contained({"math.exp", "math.tanh"}, name));
     });
     if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
       return failure();
@@ -185,10 +208,10 @@ LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
   patterns.add<ExpandExpM1>(context);
   math::populateExpansionPatterns(patterns, {"rsqrt", "ctlz", "powi"});
   arith::populateArithExpandOpsPatterns(patterns);
-  if (bf16 && !target.roundsToBf16)
+  if (bf16 && !target.isGpu)
     arith::populateExpandBFloat16Patterns(patterns);
   if (bf16 || f16)
-    populateNarrowFloatPatterns(patterns, target.f16InIntegers, !target.roundsToBf16);
+    populateNarrowFloatPatterns(patterns, target.f16InIntegers, !target.isGpu);
   return applyPatternsGreedily(module, std::move(patterns), config);
 }
 

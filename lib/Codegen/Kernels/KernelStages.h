@@ -81,7 +81,7 @@ mlir::LogicalResult lowerToScalarLoops(mlir::func::FuncOp kernel);
 
 /// Properties of a target for arithmetic.
 struct MathTarget {
-  bool roundsToBf16 = false;   ///< an instruction rounds f32 to bf16
+  bool isGpu = false;          ///< instructions round f32 to bf16, and approximate 2^x and tanh
   bool f16InIntegers = false;  ///< no instruction converts f16 to f32 and back
   bool zeroExtendsNaN = false; ///< NaN results of f32 arithmetic have zeros in the lower half
   bool approximate = true;     ///< polynomials for f32 functions

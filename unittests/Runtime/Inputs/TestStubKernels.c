@@ -95,6 +95,40 @@ EXPORT void alone(void *const *args, const tessera_stub_thread *t) {
     api->multiply_matrices(t, 1, words, words, sums, sums);
 }
 
+// Each thread copies 4 words of x to shared memory in each of two steps, the second while the first
+// is read; y = the words that the next thread of the block copied. args: x (2 steps of 4 words a
+// thread), y (the same), how: fault. Faults: 1 and 2 leave out the wait of the first and second
+// step, 3 the barrier behind it, 4 writes the second step over the first, which is being read; with
+// 5 only 2 words are read.
+EXPORT void copies(void *const *args, const tessera_stub_thread *t) {
+  const uint32_t *x = args[0];
+  uint32_t *y = args[1], fault = *(const uint32_t *)args[2], *shared = t->shared;
+  uint32_t count = t->threads[0], self = t->thread[0], next = (self + 1) % count;
+  for (uint32_t step = 0; step < 2; ++step) {
+    uint32_t place = fault == 4 ? 0 : step;
+    api->copy_async(t, shared + 4 * (place * count + self), x + 4 * (step * count + self), 16,
+                    fault == 5 ? 8 : 16);
+    api->commit_copies(t);
+  }
+  for (uint32_t step = 0; step < 2; ++step) {
+    if (fault != step + 1)
+      api->wait_copies(t, 1 - step);
+    if (fault != 3)
+      api->barrier(t);
+    uint32_t place = fault == 4 ? 0 : step;
+    for (uint32_t i = 0; i < 4; ++i)
+      y[4 * (step * count + self) + i] = shared[4 * (place * count + next) + i];
+  }
+}
+
+// y = 2^x, y = 2^x with zeros for subnormal numbers, tanh(x), each with an error; args: x, y, how:
+// function.
+EXPORT void approximate(void *const *args, const tessera_stub_thread *t) {
+  uint32_t i = t->block[0] * t->threads[0] + t->thread[0], how = *(const uint32_t *)args[2];
+  float x = ((const float *)args[0])[i];
+  ((float *)args[1])[i] = how == 2 ? api->tanh_approx(x) : api->exp2_approx(x, how);
+}
+
 // x = misalignment of the stack relative to the ABI; args: x.
 EXPORT void stack(void *const *args, const tessera_stub_thread *t) {
   *(uint64_t *)args[0] = (uint64_t)__builtin_frame_address(0) % 16;

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* The version of this file: the object exports `uint32_t tessera_stub_version`. */
-#define TESSERA_STUB_VERSION 2
+#define TESSERA_STUB_VERSION 3
 
 /* The indices and memory of one thread. The kernel only reads them. */
 typedef struct tessera_stub_thread {
@@ -60,6 +60,17 @@ typedef struct tessera_stub_api {
      whole warps. */
   void (*multiply_matrices)(const tessera_stub_thread *thread, uint32_t is_bf16, const uint32_t *a,
                             const uint32_t *b, const float *c, float *d);
+  /* ex2.approx.f32, with .ftz if `flush` is not 0, and tanh.approx.f32, with errors as large as
+     those of a GPU may be. */
+  float (*exp2_approx)(float x, uint32_t flush);
+  float (*tanh_approx)(float x);
+  /* cp.async of `bytes` bytes to shared memory, of which `source_bytes` are read and the others
+     zero; the end of a group of them; returns after all groups but the last `groups` are complete.
+     Until then the bytes are undefined. */
+  void (*copy_async)(const tessera_stub_thread *thread, void *to, const void *from, uint32_t bytes,
+                     uint32_t source_bytes);
+  void (*commit_copies)(const tessera_stub_thread *thread);
+  void (*wait_copies)(const tessera_stub_thread *thread, uint32_t groups);
   /* Reports an access of `bytes` bytes at `offset` from the start of argument `argument` that is
      beyond its end. Does not return. */
   void (*out_of_bounds)(const tessera_stub_thread *thread, uint32_t argument, int64_t offset,

@@ -12,7 +12,9 @@
 #include "StubApi.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace tessera::runtime {
 
@@ -35,6 +37,14 @@ struct Thread {
   uint32_t members = 0, value = 0, operand = 0, clamp = 0, mode = 0;
   /// Operands of the matrix instruction at which it waits.
   MatrixOperands matrices = {};
+  /// Asynchronous copies in order, and how many of them end each group.
+  struct Copy {
+    void *to;
+    const void *from;
+    uint32_t bytes, sourceBytes;
+  };
+  std::vector<Copy> copies;
+  std::vector<size_t> groups;
 };
 
 Thread &threadOf(const tessera_stub_thread *seen) {
@@ -111,6 +121,8 @@ public:
       thread.seen.block[0] = x;
       thread.seen.block[1] = y;
       thread.seen.block[2] = z;
+      thread.copies.clear();
+      thread.groups.clear();
     }
     auto count = static_cast<uint32_t>(threads.size());
     while (true) {
@@ -327,11 +339,72 @@ void outOfBounds(const tessera_stub_thread *seen, uint32_t argument, int64_t off
                                  std::to_string(argument) + ", beyond its end");
 }
 
+/// Writes NaN at once, and the bytes when they are waited for: a copy that begins while others read
+/// its destination is found as well as a missing wait.
+void copyAsync(const tessera_stub_thread *seen, void *to, const void *from, uint32_t bytes,
+               uint32_t sourceBytes) {
+  std::memset(to, 0xff, bytes);
+  threadOf(seen).copies.push_back({to, from, bytes, sourceBytes});
+}
+
+void commitCopies(const tessera_stub_thread *seen) {
+  Thread &thread = threadOf(seen);
+  thread.groups.push_back(thread.copies.size());
+}
+
+void waitCopies(const tessera_stub_thread *seen, uint32_t groups) {
+  Thread &thread = threadOf(seen);
+  if (thread.groups.size() <= groups)
+    return;
+  auto last = thread.groups.end() - groups;
+  size_t count = *(last - 1);
+  for (size_t i = 0; i < count; ++i) {
+    const Thread::Copy &copy = thread.copies[i];
+    std::memset(copy.to, 0, copy.bytes);
+    std::memcpy(copy.to, copy.from, copy.sourceBytes);
+  }
+  thread.copies.erase(thread.copies.begin(), thread.copies.begin() + count);
+  thread.groups.erase(thread.groups.begin(), last);
+  for (size_t &end : thread.groups)
+    end -= count;
+  for (const Thread::Copy &copy : thread.copies) // which may be under way to the same place
+    std::memset(copy.to, 0xff, copy.bytes);
+}
+
+/// 1 or -1, for errors in both directions.
+double signOf(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return (bits * 0x9e3779b9u) >> 31 ? 1 : -1;
+}
+
+float exp2Approx(float x, uint32_t flush) {
+  constexpr float kLeast = std::numeric_limits<float>::min();
+  if (flush && std::abs(x) < kLeast)
+    x = 0;
+  double exact = std::exp2(static_cast<double>(x));
+  auto nearest = static_cast<float>(exact);
+  if (x != 0 && std::isfinite(nearest) && nearest > 0) {
+    // At most two units in the last place from the exact value.
+    double unit = std::max(std::ldexp(1.0, std::ilogb(nearest) - 23), 0x1p-149);
+    nearest = static_cast<float>(exact + 1.5 * signOf(x) * unit);
+  }
+  return flush && nearest < kLeast ? 0.0f : nearest;
+}
+
+float tanhApprox(float x) {
+  if (!std::isfinite(x))
+    return std::tanh(x);
+  double result = std::tanh(static_cast<double>(x)) * (1 + signOf(x) * 0x1p-11);
+  return static_cast<float>(std::clamp(result, -1.0, 1.0));
+}
+
 } // namespace
 
 const tessera_stub_api &stubApi() {
-  static const tessera_stub_api api = {TESSERA_STUB_VERSION, barrier,          shuffle,
-                                       loadMatrices,         multiplyMatrices, outOfBounds};
+  static const tessera_stub_api api = {TESSERA_STUB_VERSION, barrier,    shuffle,    loadMatrices,
+                                       multiplyMatrices,     exp2Approx, tanhApprox, copyAsync,
+                                       commitCopies,         waitCopies, outOfBounds};
   return api;
 }
 

@@ -7,6 +7,7 @@
 
 #include "Gpu/Stub/Emulator.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ protected:
     GpuModule module;
     module.images.push_back({"stub",
                              {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond",
-                              "product", "matrices", "alone"},
+                              "product", "matrices", "alone", "copies", "approximate"},
                              *code});
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
@@ -178,6 +179,59 @@ TEST_F(Emulator, LoadsMatricesAsInThePtxManual) {
         EXPECT_EQ(words[4 * lane + matrix], at(0) | uint32_t(at(1)) << 16)
             << "lane " << lane << ", matrix " << matrix << ", transposed " << transposed;
       }
+  }
+}
+
+TEST_F(Emulator, AsynchronousCopiesAreCompleteAfterTheirWait) {
+  constexpr size_t kThreads = 64;
+  std::vector<uint32_t> x(2 * 4 * kThreads), expected(x.size());
+  std::iota(x.begin(), x.end(), 1);
+  for (size_t i = 0; i < x.size(); ++i)
+    expected[i] = x[i / (4 * kThreads) * 4 * kThreads + (i + 4) % (4 * kThreads)];
+  auto copied = [&](uint32_t fault) {
+    std::vector<uint32_t> y(x.size()), how{fault};
+    EXPECT_EQ(run(launchOf("copies", {1, 1, 1}, {kThreads, 1, 1}, 2 * 4 * 4 * kThreads),
+                  {x.data(), y.data(), how.data()}),
+              "");
+    return y;
+  };
+  EXPECT_EQ(copied(0), expected);
+  for (uint32_t fault : {1, 2, 3, 4}) {
+    std::vector<uint32_t> y = copied(fault);
+    EXPECT_NE(y, expected) << "fault " << fault;
+    EXPECT_TRUE(std::count(y.begin(), y.end(), ~0u)) << "NaN reveals fault " << fault;
+  }
+  std::vector<uint32_t> halves = copied(5);
+  for (size_t i = 0; i < halves.size(); ++i)
+    EXPECT_EQ(halves[i], i % 4 < 2 ? expected[i] : 0u) << i;
+}
+
+TEST_F(Emulator, ApproximationsHaveTheErrorsOfTheManual) {
+  std::vector<float> x(4096), y(x.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = (static_cast<float>(i) - 2048) * 0.0737f;
+  x[0] = -INFINITY, x[1] = INFINITY, x[2] = NAN, x[3] = 0;
+  for (uint32_t function : {0, 1, 2}) {
+    std::vector<uint32_t> how{function};
+    EXPECT_EQ(
+        run(launchOf("approximate", {64, 1, 1}, {64, 1, 1}), {x.data(), y.data(), how.data()}), "");
+    EXPECT_EQ(y[0], function == 2 ? -1.0f : 0.0f);
+    EXPECT_EQ(y[1], function == 2 ? 1.0f : INFINITY);
+    EXPECT_TRUE(std::isnan(y[2]));
+    EXPECT_EQ(y[3], function == 2 ? 0.0f : 1.0f);
+    double largest = 0;
+    for (size_t i = 4; i < x.size(); ++i) {
+      double exact = function == 2 ? std::tanh(double(x[i])) : std::exp2(double(x[i]));
+      double bound = function == 2 ? std::abs(exact) * 0x1p-11 : 0x1p-149;
+      if (function < 2 && exact >= 0x1p-126)
+        bound = std::exp2(std::floor(x[i]) - 22); // two units in the last place
+      if (function == 1 && exact < 0x1p-126)
+        EXPECT_EQ(y[i], 0.0f) << x[i];
+      else if (std::isfinite(y[i]))
+        largest = std::max(largest, std::abs(y[i] - exact) / bound);
+    }
+    EXPECT_LE(largest, 2.01) << function; // subnormal results have two of the least number
+    EXPECT_GE(largest, 0.7) << "tests must see that they are not exact";
   }
 }
 
