@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // FAKE_NCCL_VERSION is the reported version (22809 for 2.28.9). FAKE_NCCL_TRACE prints
-// the given memory; FAKE_NCCL_WINDOWS=0: no support for windows. As with NCCL, a
-// communicator created without blocking is in progress until it is queried, and a split
-// one is null until then, or, within a group, until the group's end.
+// the given memory and closed communicators; FAKE_NCCL_WINDOWS=0: no support for windows. As with
+// NCCL, a communicator created without blocking is in progress until it is queried, and a split one
+// is null until then, or, within a group, until the group's end.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +23,7 @@ typedef struct {
 } Id;
 typedef struct Comm {
   int rank, ranks, busy;         ///< busy: number of queries that still report progress
+  int isSplit;                   ///< made of another communicator
   struct Comm *child, **childAt; ///< the child being created, and its address
 } Comm;
 typedef struct {
@@ -61,6 +62,11 @@ static int make(Comm **comm, int rank, int ranks, const Config *config) {
   return isBlocking(config) ? kSuccess : kInProgress;
 }
 
+static void trace(const char *what, const Comm *comm) {
+  if (getenv("FAKE_NCCL_TRACE"))
+    fprintf(stderr, "nccl: %s %s\n", what, comm->isSplit ? "a group" : "all ranks");
+}
+
 static void settle(Comm *parent) {
   if (parent->childAt)
     *parent->childAt = parent->child;
@@ -70,6 +76,7 @@ static void settle(Comm *parent) {
 static int makeOf(Comm *parent, int rank, int ranks, Comm **made, const Config *config) {
   *made = NULL;
   make(&parent->child, rank, ranks, NULL);
+  parent->child->isSplit = 1;
   parent->childAt = made;
   if (!isBlocking(config)) {
     parent->busy = 2;
@@ -156,12 +163,17 @@ BOTH(ncclCommGetAsyncError, (Comm * comm, int *error), (comm, error), {
   *error = comm->busy ? kInProgress : kSuccess;
   return 0;
 })
-BOTH(ncclCommFinalize, (Comm * comm), (comm), { return 0; })
+BOTH(ncclCommFinalize, (Comm * comm), (comm), {
+  trace("finalize", comm);
+  return 0;
+})
 BOTH(ncclCommDestroy, (Comm * comm), (comm), {
+  trace("destroy", comm);
   free(comm);
   return 0;
 })
 BOTH(ncclCommAbort, (Comm * comm), (comm), {
+  trace("abort", comm);
   free(comm);
   return 0;
 })
