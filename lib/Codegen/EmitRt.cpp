@@ -193,11 +193,14 @@ void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipeline
   CodegenPrepareOptions prepare;
   prepare.parallel = options.gpu;
   manager.addNestedPass<func::FuncOp>(createCodegenPrepare(prepare));
-  manager.addNestedPass<func::FuncOp>(createCodegenFormPhases());
+  CodegenFormPhasesOptions phases;
+  CodegenFormContractionsOptions contractions;
+  phases.narrow = contractions.narrow = options.gpu;
+  manager.addNestedPass<func::FuncOp>(createCodegenFormPhases(phases));
   manager.addNestedPass<func::FuncOp>(createCodegenFormGemms());
   if (options.gpu)
     manager.addNestedPass<func::FuncOp>(createCodegenFormEpilogues());
-  manager.addNestedPass<func::FuncOp>(createCodegenFormContractions());
+  manager.addNestedPass<func::FuncOp>(createCodegenFormContractions(contractions));
   CodegenFuseOptions fuse;
   fuse.sums = fuse.contractions = fuse.recompute = options.gpu;
   manager.addNestedPass<func::FuncOp>(createCodegenFuse(fuse));

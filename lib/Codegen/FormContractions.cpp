@@ -53,8 +53,8 @@ static Value takeSlice(tensor::ExtractSliceOp slice, linalg::LinalgOp op,
   return linalg::FillOp::create(builder, loc, fill.getInputs()[0], empty).getResult(0);
 }
 
-static void formContraction(linalg::LinalgOp op) {
-  std::optional<dist::ContractionForm> form = dist::matchContraction(op);
+static void formContraction(linalg::LinalgOp op, bool narrow) {
+  std::optional<dist::ContractionForm> form = dist::matchContraction(op, narrow);
   if (!form)
     return;
   auto &[extents, views, slice] = *form;
@@ -88,13 +88,15 @@ static void formContraction(linalg::LinalgOp op) {
 namespace {
 struct CodegenFormContractions
     : codegen::impl::CodegenFormContractionsBase<CodegenFormContractions> {
+  using CodegenFormContractionsBase::CodegenFormContractionsBase;
+
   void runOnOperation() override {
     if (!dist::isLocalView(getOperation()))
       return;
     SmallVector<linalg::LinalgOp> ops;
     getOperation().walk([&](linalg::LinalgOp op) { ops.push_back(op); });
     for (linalg::LinalgOp op : ops)
-      formContraction(op);
+      formContraction(op, narrow);
   }
 };
 } // namespace

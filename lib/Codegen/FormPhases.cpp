@@ -34,7 +34,7 @@ class PhaseFormer {
 public:
   explicit PhaseFormer(linalg::LinalgOp op) : op(op), builder(op) {}
   /// Replaces the op if phases save enough.
-  void run();
+  void run(bool narrow);
 
 private:
   bool findPhases();
@@ -273,8 +273,8 @@ void PhaseFormer::emit() {
   op->erase();
 }
 
-void PhaseFormer::run() {
-  if (!dist::isSumOfProducts(op))
+void PhaseFormer::run(bool narrow) {
+  if (!dist::isSumOfProducts(op, narrow))
     return;
   extents = op.getStaticLoopRanges();
   if (findPhases() && findOperand(0) && findOperand(1) && hasTiles())
@@ -283,13 +283,15 @@ void PhaseFormer::run() {
 
 namespace {
 struct CodegenFormPhases : codegen::impl::CodegenFormPhasesBase<CodegenFormPhases> {
+  using CodegenFormPhasesBase::CodegenFormPhasesBase;
+
   void runOnOperation() override {
     if (!dist::isLocalView(getOperation()))
       return;
     SmallVector<linalg::LinalgOp> ops;
     getOperation().walk([&](linalg::LinalgOp op) { ops.push_back(op); });
     for (linalg::LinalgOp op : ops)
-      PhaseFormer(op).run();
+      PhaseFormer(op).run(narrow);
   }
 };
 } // namespace

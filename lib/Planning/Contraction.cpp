@@ -115,15 +115,15 @@ static StridedView viewOf(Value value) {
   return view ? *view : denseView(value);
 }
 
-bool dist::isSumOfProducts(linalg::LinalgOp op) {
+bool dist::isSumOfProducts(linalg::LinalgOp op, bool narrow) {
   if (!reducesTwoTensors(op))
     return false;
   auto elementOf = [&](unsigned i) {
     return cast<RankedTensorType>(op->getOperand(i).getType()).getElementType();
   };
-  Type a = elementOf(0);
-  return a == elementOf(1) && (a.isF32() || a.isF16() || a.isBF16()) && elementOf(2).isF32() &&
-         isMultiplyAdd(*op.getBlock());
+  Type a = elementOf(0), c = elementOf(2);
+  return a == elementOf(1) && (a.isF32() || a.isF16() || a.isBF16()) &&
+         (c.isF32() || (narrow && c == a)) && isMultiplyAdd(*op.getBlock());
 }
 
 /// Whether the packed product is faster than a kernel: a tile has 8 rows and 16 columns, so a
@@ -164,8 +164,8 @@ static tensor::ExtractSliceOp onlySliceOf(linalg::LinalgOp op) {
   return slice;
 }
 
-std::optional<ContractionForm> dist::matchContraction(linalg::LinalgOp op) {
-  if (!isSumOfProducts(op))
+std::optional<ContractionForm> dist::matchContraction(linalg::LinalgOp op, bool narrow) {
+  if (!isSumOfProducts(op, narrow))
     return std::nullopt;
   if (std::optional<GemmForm> gemm = matchGemm(op); gemm && !repeatsSmallProduct(*gemm))
     return std::nullopt;

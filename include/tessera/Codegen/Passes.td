@@ -47,6 +47,9 @@ def CodegenFormPhases : CodegenPass<"codegen-form-phases", "::mlir::func::FuncOp
     ("sub-pixel convolution"), which overwrites its elements of the result. Elements dropped by a slice of the result are
     not computed. The pass also splits products with one tap, so it runs before `codegen-form-gemms`.
   }];
+  let options = [
+    Option<"narrow", "narrow", "bool", /*default=*/"false", "Results of 16 bits as well, for GPUs">,
+  ];
 }
 
 def CodegenFormGemms : CodegenPass<"codegen-form-gemms", "::mlir::func::FuncOp"> {
@@ -67,6 +70,9 @@ def CodegenFormContractions : CodegenPass<"codegen-form-contractions", "::mlir::
     faster than a kernel. Copies that only flip, transpose, split, merge or slice an operand are folded into its strides.
     Depthwise convolutions and those with few channels remain kernels.
   }];
+  let options = [
+    Option<"narrow", "narrow", "bool", /*default=*/"false", "Results of 16 bits as well, for GPUs">,
+  ];
 }
 
 def CodegenFormEpilogues : CodegenPass<"codegen-form-epilogues", "::mlir::func::FuncOp"> {

@@ -39,11 +39,12 @@ struct ContractionForm {
   mlir::tensor::ExtractSliceOp slice;
 };
 
-/// Whether an op sums products of two tensors of f32, f16 or bf16 in f32.
-bool isSumOfProducts(mlir::linalg::LinalgOp op);
+/// Whether an op sums products of two tensors of f32, f16 or bf16 in f32. With `narrow` the result
+/// may be of 16 bits, too: a sum that is rounded once.
+bool isSumOfProducts(mlir::linalg::LinalgOp op, bool narrow = false);
 
 /// The form of an op that is worth a step; empty for other ops and for matrix products (Gemm.h).
-std::optional<ContractionForm> matchContraction(mlir::linalg::LinalgOp op);
+std::optional<ContractionForm> matchContraction(mlir::linalg::LinalgOp op, bool narrow = false);
 
 /// Whether an op reorders elements only for contractions, which read its operand instead.
 bool isTakenByContractions(mlir::linalg::LinalgOp op);

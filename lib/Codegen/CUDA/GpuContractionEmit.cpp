@@ -27,8 +27,9 @@ GpuShape emitPartSums(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const Contr
   t.count(result, /*store=*/true);
   if (accumulates)
     t.count(result, /*store=*/false);
-  if (width < 4)
-    t.note(result, /*store=*/true, 4 * width, "unaligned rows");
+  int64_t stored = width * bytesOf(cast<MemRefType>(result.getType()).getElementType());
+  if (stored < kAccessBytes)
+    t.note(result, /*store=*/true, stored, width < 4 ? "unaligned rows" : "four sums of a thread");
   Type f32 = t.b.getF32Type();
   Value from = launch.flat(parts, /*write=*/false), to = launch.flat(result, /*write=*/true);
   return t.forEach(total / width, [&](Value index) {
@@ -41,9 +42,7 @@ GpuShape emitPartSums(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const Contr
               loops.starts[2]);
     place = t.add(place, offsetOf(t, loops.rows, 2, t.remainder(line, rows)));
     place = t.add(place, offsetOf(t, loops.batches, 2, t.divide(line, rows)));
-    if (accumulates)
-      sum = arith::AddFOp::create(t.b, t.loc, t.load(to, place, f32, width), sum);
-    t.put(sum, to, place);
+    t.put(t.rounded(sum, to, place, accumulates), to, place);
   });
 }
 
@@ -72,7 +71,9 @@ void emitContractions(func::FuncOp kernel, const ContractionKernel &contraction,
                         return emitZeros(builder, about, destination);
                       });
   const ContractionKernel::Step &first = contraction.steps.front();
-  if (contraction.steps.size() == 1 && !contraction.fills && !first.accumulates)
+  // What an artifact says of a convolution for the library has no type of the result: f32.
+  bool isWide = cast<MemRefType>(destination.getType()).getElementType().isF32();
+  if (contraction.steps.size() == 1 && !contraction.fills && !first.accumulates && isWide)
     result.convolution = convolutionOf(first.op, {first.a, first.b, contraction.result});
   for (const ContractionKernel::Step &step : contraction.steps) {
     rt::ContractionOp op = step.op;

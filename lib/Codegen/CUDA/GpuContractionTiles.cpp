@@ -322,9 +322,7 @@ void ContractionTiles::storeRow(Value row, ArrayRef<std::pair<Value, Value>> col
                                 .getResult();
       }
       Value offset = add(base, resultOffset(loops.columns, at));
-      if (accumulates)
-        some = arith::AddFOp::create(b, loc, load(memory, offset, b.getF32Type(), width), some);
-      put(some, memory, offset);
+      put(rounded(some, memory, offset, accumulates), memory, offset);
     }
   }
 }
@@ -334,8 +332,10 @@ void ContractionTiles::store(ValueRange carried) {
   if (accumulates)
     count(roots[2], /*store=*/false);
   int64_t pairs = usesMma(element) ? 2 : columnVector;
-  if (std::min(storeWidth, pairs) * 4 < kAccessBytes)
-    note(roots[2], /*store=*/true, std::min(storeWidth, pairs) * 4,
+  int64_t stored =
+      std::min(storeWidth, pairs) * bytesOf(cast<MemRefType>(roots[2].getType()).getElementType());
+  if (stored < kAccessBytes)
+    note(roots[2], /*store=*/true, stored,
          usesMma(element) ? "a lane's part of a fragment" : "unaligned rows");
   using Columns = SmallVector<std::pair<Value, Value>>;
   if (!usesMma(element)) {

@@ -160,6 +160,40 @@ void TileWriter::put(Value value, Value memory, Value offset) {
         llvm::MaybeAlign(type.getNumElements() * bytesOf(type.getElementType())));
 }
 
+void TileWriter::copyAsync(Value from, Value offset, Value to, Value toOffset, int64_t width,
+                           Value inside) {
+  int64_t bytes = width * bytesOf(cast<MemRefType>(from.getType()).getElementType());
+  Value count = inside ? select(inside, constant(width), constant(0)) : Value();
+  // Only copies of 16 bytes may bypass the cache of the multiprocessor.
+  nvgpu::DeviceAsyncCopyOp::create(b, loc, nvgpu::DeviceAsyncTokenType::get(b.getContext()), to,
+                                   ValueRange{toOffset}, from, ValueRange{offset},
+                                   b.getIndexAttr(width), count,
+                                   bytes == kAccessBytes ? b.getUnitAttr() : UnitAttr());
+}
+
+void TileWriter::commitCopies() {
+  NVVM::CpAsyncCommitGroupOp::create(b, loc);
+}
+
+void TileWriter::waitForCopies() {
+  NVVM::CpAsyncWaitGroupOp::create(b, loc, 0);
+}
+
+Value TileWriter::rounded(Value sum, Value memory, Value offset, bool accumulates) {
+  Type element = cast<MemRefType>(memory.getType()).getElementType(), type = element;
+  auto vector = dyn_cast<VectorType>(sum.getType());
+  if (vector)
+    type = vector.clone(element);
+  bool isNarrow = type != sum.getType();
+  if (accumulates) {
+    Value before = load(memory, offset, element, vector ? vector.getNumElements() : 1);
+    if (isNarrow)
+      before = arith::ExtFOp::create(b, loc, sum.getType(), before);
+    sum = arith::AddFOp::create(b, loc, before, sum);
+  }
+  return isNarrow ? arith::TruncFOp::create(b, loc, type, sum).getResult() : sum;
+}
+
 Value TileWriter::rowOf(unsigned which) {
   return add(add(multiply(warp, kRows), group), 8 * which);
 }
@@ -170,7 +204,7 @@ Value TileWriter::columnOf(size_t fragment, unsigned which) {
 
 Value TileWriter::loadVector(const SharedTile &tile, Value row, Value column, int64_t width) {
   return vector::LoadOp::create(b, loc, VectorType::get(width, tile.element), tile.memory,
-                                ValueRange{add(multiply(row, tile.pitch), column)},
+                                ValueRange{add(tile.start, add(multiply(row, tile.pitch), column))},
                                 /*nontemporal=*/false,
                                 llvm::MaybeAlign(width * bytesOf(tile.element)));
 }
@@ -188,7 +222,7 @@ Value TileWriter::toWord(Value pair) {
 SmallVector<Value> TileWriter::matrices(const SharedTile &tile, Value row, Value column,
                                         bool transposed) {
   constexpr int64_t kCount = 4;
-  Value offset = add(multiply(row, tile.pitch), column);
+  Value offset = add(tile.start, add(multiply(row, tile.pitch), column));
   Value loaded = nvgpu::LdMatrixOp::create(b, loc, VectorType::get({kCount, 2}, tile.element),
                                            tile.memory, ValueRange{offset}, transposed, kCount);
   SmallVector<Value> words;

@@ -28,6 +28,7 @@ struct SharedTile {
   mlir::Value memory;
   mlir::Type element;
   int64_t rows = 0, depth = 0, pitch = 0;
+  mlir::Value start = {}; ///< its first element in `memory`; none: 0
 };
 
 /// A lane's part of 16 rows by 8 columns of a product.
@@ -71,6 +72,16 @@ public:
   /// A vector, or a scalar if the width is 1.
   mlir::Value load(mlir::Value memory, mlir::Value offset, mlir::Type element, int64_t width);
   void put(mlir::Value value, mlir::Value memory, mlir::Value offset);
+  /// Copies `width` elements to shared memory without registers, or zeros if `inside` (if any) is
+  /// false. The copies since the previous `commitCopies` are a group; `waitForCopies` waits for the
+  /// thread's groups, not for those of other threads.
+  void copyAsync(mlir::Value from, mlir::Value offset, mlir::Value to, mlir::Value toOffset,
+                 int64_t width, mlir::Value inside);
+  void commitCopies();
+  void waitForCopies();
+  /// A sum of f32 as it is stored at `offset`: added to what is there if it accumulates, and
+  /// rounded to the type of `memory`.
+  mlir::Value rounded(mlir::Value sum, mlir::Value memory, mlir::Value offset, bool accumulates);
   /// Loads a vector from a row of a tile.
   mlir::Value loadVector(const SharedTile &tile, mlir::Value row, mlir::Value column,
                          int64_t width);

@@ -96,12 +96,15 @@ void ContractionLoopsWriter::run() {
     Value target = place(2, op.getCStrides(), at);
     Value first = op.getOverwrite()
                       ? arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0)).getResult()
-                      : tensor::ExtractOp::create(b, loc, init, target).getResult();
+                      : element(init, target);
     Value sum = nest(sums, at, first, [&](Value carried) -> Value {
       Value product = arith::MulFOp::create(b, loc, element(left, place(0, op.getAStrides(), at)),
                                             element(right, place(1, op.getBStrides(), at)));
       return arith::AddFOp::create(b, loc, carried, product);
     });
+    Type narrow = cast<RankedTensorType>(init.getType()).getElementType();
+    if (narrow != f32)
+      sum = arith::TruncFOp::create(b, loc, narrow, sum);
     return tensor::InsertOp::create(b, loc, sum, init, target);
   });
   auto type = cast<RankedTensorType>(op.getResult().getType());

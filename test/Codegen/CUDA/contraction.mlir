@@ -87,3 +87,39 @@ func.func private @groups(%x: tensor<2x9x9x3x16xf16>, %w: tensor<3x3x3x16x24xf16
       : tensor<2x9x9x3x16xf16>, tensor<3x3x3x16x24xf16> into tensor<2x4x4x3x24xf32>
   return %y : tensor<2x4x4x3x24xf32>
 }
+
+// Results of 16 bits are rounded once, as they are stored; sums in parts are added in f32 first.
+// CHECK-LABEL: narrow: launches 1, workspace 0
+// CHECK-NEXT: contraction: grid 33, block 128, shared {{[0-9]+}}, reads 341504, writes 540672
+// CHECK: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+// CHECK: cvt.rn.bf16x2.f32
+// CHECK: st.global.b32
+// EQUAL: narrow: contraction equal
+func.func private @narrow(%x: tensor<4x34x35x32xbf16>, %w: tensor<3x3x32x64xbf16>, %out: tensor<4x32x33x64xbf16>)
+    -> tensor<4x32x33x64xbf16> attributes {kernel.reads = 2 : i64} {
+  %y = rt.contraction %x, %w into %out starts [0, 0, 0] extents [4, 32, 33, 64, 3, 3, 32]
+      strides [38080, 1120, 32, 0, 1120, 32, 1], [0, 0, 0, 1, 6144, 2048, 64], [67584, 2112, 64, 1, 0, 0, 0] overwrite
+      : tensor<4x34x35x32xbf16>, tensor<3x3x32x64xbf16> into tensor<4x32x33x64xbf16>
+  return %y : tensor<4x32x33x64xbf16>
+}
+
+// CHECK-LABEL: narrow_parts: launches 2, workspace {{[1-9]}}
+// EQUAL: narrow_parts: contraction contraction equal
+func.func private @narrow_parts(%x: tensor<8x16x18x18xf16>, %g: tensor<8x32x16x16xf16>, %out: tensor<32x16x3x3xf16>)
+    -> tensor<32x16x3x3xf16> attributes {kernel.reads = 2 : i64} {
+  %y = rt.contraction %x, %g into %out starts [0, 0, 0] extents [32, 16, 3, 3, 8, 16, 16]
+      strides [0, 324, 18, 1, 5184, 18, 1], [256, 0, 0, 0, 8192, 16, 1], [144, 9, 3, 1, 0, 0, 0] overwrite
+      : tensor<8x16x18x18xf16>, tensor<8x32x16x16xf16> into tensor<32x16x3x3xf16>
+  return %y : tensor<32x16x3x3xf16>
+}
+
+// What is in the result is added before the rounding.
+// CHECK-LABEL: narrow_sum: launches 1, workspace 0
+// EQUAL: narrow_sum: contraction equal
+func.func private @narrow_sum(%x: tensor<4x34x35x32xbf16>, %w: tensor<3x3x32x64xbf16>, %out: tensor<4x32x33x64xbf16>)
+    -> tensor<4x32x33x64xbf16> attributes {kernel.reads = 2 : i64} {
+  %y = rt.contraction %x, %w into %out starts [0, 0, 0] extents [4, 32, 33, 64, 3, 3, 32]
+      strides [38080, 1120, 32, 0, 1120, 32, 1], [0, 0, 0, 1, 6144, 2048, 64], [67584, 2112, 64, 1, 0, 0, 0]
+      : tensor<4x34x35x32xbf16>, tensor<3x3x32x64xbf16> into tensor<4x32x33x64xbf16>
+  return %y : tensor<4x32x33x64xbf16>
+}

@@ -197,10 +197,10 @@ rt.program @main {
 
 // -----
 
-// R13: C is f32.
-func.func @f(%a: tensor<6xbf16>, %b: tensor<3xbf16>, %c: tensor<4xbf16>) -> tensor<4xbf16> {
-  // expected-error @below {{contracts elements of 'bf16' and 'bf16' to 'bf16'; a and b must be of one type, f32, f16 or bf16, and c f32}}
+// R13: C is f32, or of the type of A and B.
+func.func @f(%a: tensor<6xbf16>, %b: tensor<3xbf16>, %c: tensor<4xf16>) -> tensor<4xf16> {
+  // expected-error @below {{contracts elements of 'bf16' and 'bf16' to 'f16'; a and b must be of one type, f32, f16 or bf16, and c f32 or that type}}
   %y = rt.contraction %a, %b into %c starts [0, 0, 0] extents [4, 3] strides [1, 1], [0, 1], [1, 0]
-    : tensor<6xbf16>, tensor<3xbf16> into tensor<4xbf16>
-  return %y : tensor<4xbf16>
+    : tensor<6xbf16>, tensor<3xbf16> into tensor<4xf16>
+  return %y : tensor<4xf16>
 }

@@ -147,13 +147,14 @@ LogicalResult ProductOp::verify() {
 static LogicalResult verifyContraction(Operation *op, ArrayRef<Type> elements,
                                        ArrayRef<int64_t> sizes, ArrayRef<int64_t> starts,
                                        ArrayRef<int64_t> extents,
-                                       ArrayRef<ArrayRef<int64_t>> strides) {
+                                       ArrayRef<ArrayRef<int64_t>> strides, bool narrow) {
   if (starts.size() != 3)
     return op->emitOpError() << "has " << starts.size() << " starts; expected three, of a, b and c";
   Type a = elements[0], b = elements[1], c = elements[2];
-  if (a != b || !(a.isF32() || a.isF16() || a.isBF16()) || !c.isF32())
+  if (a != b || !(a.isF32() || a.isF16() || a.isBF16()) || !(c.isF32() || (narrow && c == a)))
     return op->emitOpError() << "contracts elements of " << a << " and " << b << " to " << c
-                             << "; a and b must be of one type, f32, f16 or bf16, and c f32";
+                             << "; a and b must be of one type, f32, f16 or bf16, and c f32"
+                             << (narrow ? " or that type" : "");
   for (int64_t extent : extents)
     if (extent < 1)
       return op->emitOpError() << "has a loop of extent " << extent << "; extents are positive";
@@ -186,7 +187,7 @@ LogicalResult ContractionOp::verify() {
     sizes.push_back(type.getNumElements());
   }
   return verifyContraction(*this, elements, sizes, getStarts(), getExtents(),
-                           {getAStrides(), getBStrides(), getCStrides()});
+                           {getAStrides(), getBStrides(), getCStrides()}, /*narrow=*/true);
 }
 
 LogicalResult ContractOp::verify() {
@@ -199,7 +200,7 @@ LogicalResult ContractOp::verify() {
     sizes.push_back(slot.getNumElements());
   }
   return verifyContraction(*this, elements, sizes, getStarts(), getExtents(),
-                           {getAStrides(), getBStrides(), getCStrides()});
+                           {getAStrides(), getBStrides(), getCStrides()}, /*narrow=*/false);
 }
 
 LogicalResult GemmOp::verify() {
