@@ -89,8 +89,8 @@ public:
     int64_t rows = sizes.warps * AttentionTiles::kRows;
     queries = t.makeTile(t.element(), rows, depth);
     gradients = t.makeTile(t.element(), rows, width);
-    keys = t.makeTile(t.element(), sizes.columns, depth);
-    values = t.makeTile(t.element(), sizes.columns, width);
+    const AttentionTiles::Walked walked[] = {{keys, kKey, depth}, {values, kValue, width}};
+    t.makeWalked(walked, domain.key, sizes.columns);
     if (!t.usesMma())
       weights = t.makeTile(t.element(), rows, sizes.columns);
     SmallVector<unsigned> outer(domain.batch);
@@ -118,12 +118,6 @@ public:
       std::tie(begin, end) = keysOf(t, *range, firstQuery, rows, keys.rows);
     auto step = [&](Value at, ValueRange carried) {
       firstKey = at;
-      SmallVector<Value> keyRows = t.fetch(keys, kKey, domain.key, at);
-      SmallVector<Value> valueRows = t.fetch(values, kValue, domain.key, at);
-      t.barrier();
-      t.put(keys, keyRows);
-      t.put(values, valueRows);
-      t.barrier();
       Fragments products = t.multiply(queries, left, keys);
       Fragments byWeights = t.multiply(gradients, leftGradients, values);
       differentiate(
@@ -137,7 +131,8 @@ public:
       t.accumulate(sums, byWeights, keys, weights);
       return flatten(sums);
     };
-    Fragments sums = unflatten(t.loop(begin, end, keys.rows, flatten(t.zeros(keys.depth)), step));
+    Fragments sums = unflatten(t.walk(walked, domain.key, begin, end, flatten(t.zeros(keys.depth)),
+                                      /*stage=*/{}, step));
     t.store(queries, sums, result, parts.maps[kQuery], query, firstQuery);
     countReads();
     return shapeOf(domain.sizeOf(outer) * rowTiles);
@@ -169,8 +164,7 @@ public:
     int64_t rows = sizes.warps * AttentionTiles::kRows;
     keys = t.makeTile(t.element(), rows, depth);
     values = t.makeTile(t.element(), rows, width);
-    queries = t.makeTile(t.element(), sizes.columns, depth);
-    gradients = t.makeTile(t.element(), sizes.columns, width);
+    t.makeWalked(walked(), query, sizes.columns);
     if (!t.usesMma())
       weights = t.makeTile(t.element(), rows, sizes.columns);
     logsumexps = t.launch.shared(b.getF32Type(), sizes.columns);
@@ -315,8 +309,18 @@ private:
     Value begin = t.constant(0), end = t.constant(t.extent(query));
     if (std::optional<KeyRange> range = visibleKeys(t))
       std::tie(begin, end) = queriesOf(t, *range, firstKey, rows, queries.rows);
-    return t.loop(begin, end, queries.rows, carried,
-                  [&](Value at, ValueRange inner) { return step(at, inner); });
+    return t.walk(
+        walked(), query, begin, end, carried,
+        [&](Value at) {
+          stageRows(logsumexps, kLogsumexp, at);
+          stageRows(deltas, kDelta, at);
+        },
+        [&](Value at, ValueRange inner) { return step(at, inner); });
+  }
+
+  std::array<AttentionTiles::Walked, 2> walked() {
+    return {{{queries, kQuery, domain.sizeOf(domain.features)},
+             {gradients, kGradient, domain.sizeOf(domain.outputFeatures)}}};
   }
 
   /// Stages the values of each query of a tile, which all warps read.
@@ -338,14 +342,6 @@ private:
 
   SmallVector<Value> step(Value at, ValueRange carried) {
     firstQuery = at;
-    SmallVector<Value> queryRows = t.fetch(queries, kQuery, query, at);
-    SmallVector<Value> gradientRows = t.fetch(gradients, kGradient, query, at);
-    t.barrier();
-    t.put(queries, queryRows);
-    t.put(gradients, gradientRows);
-    stageRows(logsumexps, kLogsumexp, at);
-    stageRows(deltas, kDelta, at);
-    t.barrier();
     SmallVector<unsigned> uneven;
     if (t.extent(query) % queries.rows != 0)
       uneven.push_back(*query);

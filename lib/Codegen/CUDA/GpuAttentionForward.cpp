@@ -90,13 +90,6 @@ private:
 
 RowState Forward::step(const RowState &state, Value firstKey) {
   unsigned key = parts.domain.key;
-  SmallVector<Value> keyRows = t.fetch(keys, 1, key, firstKey);
-  SmallVector<Value> valueRows = t.fetch(values, 2, key, firstKey);
-  t.barrier(); // the previous tiles have been read
-  t.put(keys, keyRows);
-  t.put(values, valueRows);
-  t.barrier();
-
   Fragments scores = t.multiply(queries, left, keys);
   RowState next = state;
   bool isWhole = t.extent(key) % keys.rows == 0;
@@ -266,8 +259,8 @@ GpuShape Forward::emit() {
   t.setWarps(sizes.warps);
   int64_t rows = sizes.warps * AttentionTiles::kRows;
   queries = t.makeTile(t.element(), rows, depth);
-  keys = t.makeTile(t.element(), sizes.columns, depth);
-  values = t.makeTile(t.element(), sizes.columns, width);
+  const AttentionTiles::Walked walked[] = {{keys, 1, depth}, {values, 2, width}};
+  t.makeWalked(walked, domain.key, sizes.columns);
   if (!t.usesMma())
     weights = t.makeTile(t.element(), rows, sizes.columns);
 
@@ -306,10 +299,10 @@ GpuShape Forward::emit() {
     begin = t.add(begin, t.multiply(part, split.keys));
     end = t.least(end, t.add(begin, split.keys));
   }
-  state = RowState::of(
-      t.loop(begin, end, keys.rows, state.values(), [&](Value firstKey, ValueRange carried) {
-        return step(RowState::of(carried), firstKey).values();
-      }));
+  state = RowState::of(t.walk(walked, domain.key, begin, end, state.values(), /*stage=*/{},
+                              [&](Value firstKey, ValueRange carried) {
+                                return step(RowState::of(carried), firstKey).values();
+                              }));
   if (part) {
     storePart(state);
   } else {

@@ -89,13 +89,86 @@ Value AttentionTiles::loadElement(unsigned operand, std::optional<unsigned> loop
   return memref::LoadOp::create(b, loc, memory, offsetOf(parts.maps[operand], root, loop, index));
 }
 
-SharedTile AttentionTiles::makeTile(Type element, int64_t rows, int64_t depth) {
+SharedTile AttentionTiles::makeTile(Type element, int64_t rows, int64_t depth, int64_t count) {
   SharedTile tile{{}, element, rows, static_cast<int64_t>(llvm::alignTo(depth, kDepth))};
   // An odd number of 16-byte words per row places eight rows of a matrix in different banks.
   int64_t width = kAccessBytes / bytesOf(element);
   tile.pitch = (llvm::alignTo(tile.depth, width) / width | 1) * width;
-  tile.memory = launch.shared(element, rows * tile.pitch);
+  tile.memory = launch.shared(element, count * rows * tile.pitch);
   return tile;
+}
+
+void AttentionTiles::makeWalked(ArrayRef<Walked> walked, std::optional<unsigned> loop,
+                                int64_t rows) {
+  constexpr int64_t kLeastCopy = 4, kMostShared = 48 << 10; // bytes
+  int64_t bytes = 0;
+  copiesAhead = usesMma();
+  for (const Walked &each : walked) {
+    int64_t width = widthOf(parts.maps[each.operand], roots[each.operand], loop, /*store=*/false);
+    copiesAhead &= width * bytesOf(element()) >= kLeastCopy;
+    bytes += 2 * rows * (each.depth + kAccessBytes) * bytesOf(element());
+  }
+  copiesAhead &= bytes <= kMostShared;
+  for (const Walked &each : walked)
+    each.tile = makeTile(element(), rows, each.depth, copiesAhead ? 2 : 1);
+}
+
+SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<unsigned> loop,
+                                        Value begin, Value end, ValueRange carried,
+                                        function_ref<void(Value)> stage,
+                                        function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  int64_t rows = walked.front().tile.rows;
+  if (!copiesAhead)
+    return TileWriter::loop(begin, end, rows, carried, [&](Value at, ValueRange inner) {
+      SmallVector<SmallVector<Value>> fetched;
+      for (const Walked &each : walked)
+        fetched.push_back(fetch(each.tile, each.operand, loop, at));
+      barrier(); // the previous tiles have been read
+      for (auto [each, values] : llvm::zip_equal(walked, fetched))
+        put(each.tile, values);
+      if (stage)
+        stage(at);
+      barrier();
+      return body(at, inner);
+    });
+
+  auto choose = [&](Value half) {
+    for (const Walked &each : walked)
+      each.tile.start = multiply(half, rows * each.tile.pitch);
+  };
+  auto copyAll = [&](Value at, Value half) {
+    auto branch = scf::IfOp::create(b, loc, less(at, end), /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    choose(half);
+    for (const Walked &each : walked)
+      copy(each.tile, each.operand, loop, at);
+    b.setInsertionPointAfter(branch);
+    commitCopies();
+  };
+  barrier(); // tiles of a previous walk have been read
+  copyAll(begin, constant(0));
+  SmallVector<Value> all(carried);
+  all.push_back(constant(0));
+  SmallVector<Value> done =
+      TileWriter::loop(begin, end, rows, all, [&](Value at, ValueRange inner) {
+        Value half = inner.back(), other = arith::SubIOp::create(b, loc, constant(1), half);
+        waitForCopies();
+        barrier(); // the copies of all threads are complete, and the other half has been read
+        copyAll(add(at, rows), other);
+        if (stage) {
+          stage(at);
+          barrier();
+        }
+        choose(half);
+        SmallVector<Value> next = body(at, inner.drop_back());
+        next.push_back(other);
+        return next;
+      });
+  for (const Walked &each : walked)
+    each.tile.start = {};
+  done.pop_back();
+  return done;
 }
 
 int64_t AttentionTiles::widthOf(AffineMap map, Value root, std::optional<unsigned> loop,
@@ -116,17 +189,16 @@ int64_t AttentionTiles::widthOf(AffineMap map, Value root, std::optional<unsigne
   return width;
 }
 
-SmallVector<Value> AttentionTiles::fetch(const SharedTile &tile, unsigned operand,
-                                         std::optional<unsigned> loop, Value begin) {
+SmallVector<AttentionTiles::Chunk> AttentionTiles::chunksOf(const SharedTile &tile,
+                                                            unsigned operand,
+                                                            std::optional<unsigned> loop,
+                                                            Value begin) {
   Value root = roots[operand];
   AffineMap map = parts.maps[operand];
   int64_t width = widthOf(map, root, loop, /*store=*/false);
   int64_t depth = cast<MemRefType>(root.getType()).getShape().back(), rows = extent(loop);
   int64_t chunks = tile.depth / width, total = tile.rows * chunks, threads = kWarp * numWarps;
-  Value memory = launch.flat(root, /*write=*/false);
-  Type type = width == 1 ? tile.element : Type(VectorType::get(width, tile.element));
-  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  SmallVector<Value> fetched;
+  SmallVector<Chunk> result;
   for (int64_t round = 0; round * threads < total; ++round) {
     Value number = add(launch.threadIndex(), round * threads);
     Value row = add(begin, divide(number, chunks));
@@ -142,17 +214,46 @@ SmallVector<Value> AttentionTiles::fetch(const SharedTile &tile, unsigned operan
     Value offset =
         add(offsetOf(map, root, loop, row, /*clamp=*/rows % tile.rows != 0 || total % threads != 0),
             column);
-    Value value = load(memory, offset, tile.element, width);
-    fetched.push_back(inside ? select(inside, value, zero) : value);
+    result.push_back({number, offset, inside, width});
+  }
+  return result;
+}
+
+SmallVector<Value> AttentionTiles::fetch(const SharedTile &tile, unsigned operand,
+                                         std::optional<unsigned> loop, Value begin) {
+  SmallVector<Value> fetched;
+  Value memory = launch.flat(roots[operand], /*write=*/false);
+  for (const Chunk &chunk : chunksOf(tile, operand, loop, begin)) {
+    Value value = load(memory, chunk.offset, tile.element, chunk.width);
+    if (chunk.inside)
+      value = select(chunk.inside, value,
+                     arith::ConstantOp::create(b, loc, b.getZeroAttr(value.getType())));
+    fetched.push_back(value);
   }
   return fetched;
 }
 
+void AttentionTiles::copy(const SharedTile &tile, unsigned operand, std::optional<unsigned> loop,
+                          Value begin) {
+  Value memory = launch.flat(roots[operand], /*write=*/false);
+  SmallVector<Chunk> chunks = chunksOf(tile, operand, loop, begin);
+  forChunks(tile, chunks.front().width, chunks.size(), [&](size_t round, Value place) {
+    const Chunk &chunk = chunks[round];
+    copyAsync(memory, chunk.offset, tile.memory, place, chunk.width, chunk.inside);
+  });
+}
+
 void AttentionTiles::put(const SharedTile &tile, ValueRange fetched) {
   auto vector = dyn_cast<VectorType>(fetched.front().getType());
-  int64_t width = vector ? vector.getNumElements() : 1;
+  forChunks(
+      tile, vector ? vector.getNumElements() : 1, fetched.size(),
+      [&](size_t round, Value place) { TileWriter::put(fetched[round], tile.memory, place); });
+}
+
+void AttentionTiles::forChunks(const SharedTile &tile, int64_t width, size_t count,
+                               function_ref<void(size_t, Value)> body) {
   int64_t chunks = tile.depth / width, total = tile.rows * chunks, threads = kWarp * numWarps;
-  for (auto [round, value] : llvm::enumerate(fetched)) {
+  for (size_t round = 0; round < count; ++round) {
     auto first = static_cast<int64_t>(round) * threads;
     Value number = add(launch.threadIndex(), first);
     OpBuilder::InsertionGuard guard(b);
@@ -160,9 +261,9 @@ void AttentionTiles::put(const SharedTile &tile, ValueRange fetched) {
       auto branch = scf::IfOp::create(b, loc, less(number, constant(total)), /*withElse=*/false);
       b.setInsertionPointToStart(branch.thenBlock());
     }
-    Value offset = add(multiply(divide(number, chunks), tile.pitch),
-                       multiply(remainder(number, chunks), width));
-    TileWriter::put(value, tile.memory, offset);
+    Value place = add(multiply(divide(number, chunks), tile.pitch),
+                      multiply(remainder(number, chunks), width));
+    body(round, add(tile.start, place));
   }
 }
 

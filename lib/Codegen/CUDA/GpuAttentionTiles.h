@@ -40,13 +40,28 @@ public:
   void fixDigits(llvm::ArrayRef<unsigned> loops, mlir::Value number);
 
   // Tiles.
-  SharedTile makeTile(mlir::Type element, int64_t rows, int64_t depth);
+  SharedTile makeTile(mlir::Type element, int64_t rows, int64_t depth, int64_t count = 1);
   /// `fetch` loads the rows of an operand from index `begin` of `loop` on into registers; `put`
   /// stores these into a tile. Elements beyond the operand are zero.
   llvm::SmallVector<mlir::Value> fetch(const SharedTile &tile, unsigned operand,
                                        std::optional<unsigned> loop, mlir::Value begin);
   using TileWriter::put;
   void put(const SharedTile &tile, mlir::ValueRange fetched);
+  /// An operand whose rows a loop walks, a tile at a time.
+  struct Walked {
+    SharedTile &tile;
+    unsigned operand;
+    int64_t depth;
+  };
+  /// Makes tiles of `rows` rows for `walk`: two of each for tensor cores, which wait for memory
+  /// otherwise, so that copies fill one while the other is multiplied.
+  void makeWalked(llvm::ArrayRef<Walked> walked, std::optional<unsigned> loop, int64_t rows);
+  /// A loop over the tiles from row `begin` to `end` of `loop`. `stage`, if any, fills other shared
+  /// memory.
+  llvm::SmallVector<mlir::Value>
+  walk(llvm::ArrayRef<Walked> walked, std::optional<unsigned> loop, mlir::Value begin,
+       mlir::Value end, mlir::ValueRange carried, llvm::function_ref<void(mlir::Value)> stage,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
   /// Stores fragments as rows of `root` through a tile that is no longer in use (or through another
   /// one if its rows do not fit).
   void store(SharedTile tile, llvm::ArrayRef<Fragment> fragments, mlir::Value root,
@@ -87,6 +102,21 @@ public:
   llvm::SmallVector<mlir::Value> roots;
 
 private:
+  /// An access of a thread to the rows of an operand. `number` counts those of the block; `inside`
+  /// is null or whether the operand has these elements.
+  struct Chunk {
+    mlir::Value number, offset, inside;
+    int64_t width = 1;
+  };
+  llvm::SmallVector<Chunk> chunksOf(const SharedTile &tile, unsigned operand,
+                                    std::optional<unsigned> loop, mlir::Value begin);
+  /// Begins to copy the rows, to be waited for (`waitForCopies`).
+  void copy(const SharedTile &tile, unsigned operand, std::optional<unsigned> loop,
+            mlir::Value begin);
+  /// Calls `body` for each of `count` chunks of a tile with its place in shared memory, if the
+  /// tile has it.
+  void forChunks(const SharedTile &tile, int64_t width, size_t count,
+                 llvm::function_ref<void(size_t, mlir::Value)> body);
   llvm::SmallVector<mlir::Value> leftOf(const SharedTile &tile, int64_t step);
   Fragments multiplyByMma(const SharedTile &left, const LeftFragments &kept,
                           const SharedTile &right);
@@ -95,6 +125,7 @@ private:
   std::optional<unsigned> query;
   llvm::SmallVector<mlir::Value> fixed; ///< by loop
   int64_t numWarps = 0;
+  bool copiesAhead = false; ///< walked tiles are filled by copies
 };
 
 } // namespace tessera::codegen

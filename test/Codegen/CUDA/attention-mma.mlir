@@ -21,6 +21,13 @@
 // CHECK-NEXT: attention: grid 4, block 128
 // CHECK: ld.global{{(.nc)?}}.v4.b32
 // CHECK: ldmatrix.sync.aligned.m8n8.x4.shared.b16
+// The next keys and values are copied while these are multiplied.
+// CHECK: cp.async.cg.shared.global
+// CHECK: cp.async.commit_group
+// CHECK: cp.async.wait_group
+// CHECK: bar.sync
+// CHECK: cp.async.cg.shared.global
+// CHECK: cp.async.commit_group
 // CHECK: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 // CHECK: cvt.rn.bf16x2.f32
 // CHECK: ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
