@@ -35,15 +35,8 @@ void PartEmitter::moveAtEnd(Operation *terminator, ValueRange values, ArrayRef<S
     if (target && (place.storage != target || place.offset != 0))
       pending.push_back({place, value.getType(), target});
   }
-  auto slotOfSource = [&](const Move &move) {
-    Attribute constant = move.source.storage->constant;
-    if (!constant)
-      return slotOf(move.source.storage, move.source.offset, move.type);
-    auto dense = cast<DenseElementsAttr>(constant);
-    return slotOf(constantStorage(dense.reshape(cast<ShapedType>(move.type))), 0, move.type);
-  };
   auto emit = [&](const Move &move) {
-    Value source = slotOfSource(move);
+    Value source = slotOf(move.source.storage, move.source.offset, move.type);
     rt::CopyOp::create(steps, loc, source, slotOf(move.target, 0, move.type));
   };
   while (!pending.empty()) {

@@ -7,6 +7,8 @@
 
 #include "PartEmitter.h"
 
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -46,6 +48,20 @@ PartEmitter::Place PartEmitter::placeOf(Value value) const {
   return it->second;
 }
 
+/// The elements of a constant from byte `offset` on, as a tensor of another type.
+static DenseElementsAttr partOf(DenseElementsAttr whole, int64_t offset, RankedTensorType type) {
+  if (whole.isSplat())
+    return whole.resizeSplat(type);
+  if (whole.getNumElements() == type.getNumElements())
+    return whole.reshape(type);
+  if (!type.getElementType().isInteger(1))
+    return DenseElementsAttr::getFromRawBuffer(
+        type, whole.getRawData().slice(offset, type.getNumElements() *
+                                                   dist::bytesPerElement(type.getElementType())));
+  auto bits = llvm::to_vector(llvm::drop_begin(whole.getValues<bool>(), offset));
+  return DenseElementsAttr::get(type, ArrayRef(bits).take_front(type.getNumElements()));
+}
+
 Value PartEmitter::slotOf(Storage *storage, int64_t offset, Type tensor) {
   Value &slot = slotValues[{storage, offset, tensor}];
   if (slot)
@@ -54,6 +70,11 @@ Value PartEmitter::slotOf(Storage *storage, int64_t offset, Type tensor) {
   Location loc = part.getLoc();
   if (storage->constant && offset == 0 && storage->constant.getType() == tensor)
     return slot = rt::ConstantOp::create(slots, loc, type, storage->name, storage->constant);
+  if (storage->constant) { // a view of a constant is another constant
+    auto view =
+        partOf(cast<DenseElementsAttr>(storage->constant), offset, cast<RankedTensorType>(tensor));
+    return slotValues[{storage, offset, tensor}] = slotOf(constantStorage(view), 0, tensor);
+  }
   std::string name = storage->name;
   if (offset)
     name += "." + std::to_string(offset);
@@ -64,13 +85,6 @@ Value PartEmitter::slotOf(Storage *storage, int64_t offset, Type tensor) {
 
 Value PartEmitter::slotOf(Value value) {
   Place place = placeOf(value);
-  if (place.storage->constant &&
-      (place.offset != 0 || place.storage->constant.getType() != value.getType())) {
-    // A view of a constant is another constant.
-    auto dense = cast<DenseElementsAttr>(place.storage->constant);
-    auto type = cast<RankedTensorType>(value.getType());
-    return slotOf(constantStorage(dense.reshape(type)), 0, type);
-  }
   return slotOf(place.storage, place.offset, value.getType());
 }
 
