@@ -55,6 +55,22 @@ class Elementwise(JaxCase):
         self.assertIn("arith.floordivsi", text)
         self.assertNotIn("arith.select", text)
 
+    def test_narrow_integers_are_divided_by_literals(self):
+        for dtype in ("i1", "u1", "i2", "u2", "u4"):
+            x = np.arange(40).astype(dtype) * 3
+            self.check(lambda x: (x // 7, x // x.dtype.type(7), x // jnp.maximum(x[:1], 5)), array(40, dtype=dtype), values=(x,))
+        self.check(lambda x, y: y // jnp.int32(7) + x, array(4, dtype=I), array(4, dtype="i2"))
+
+    def test_division_is_recognised_by_its_program_not_by_its_name(self):
+        @jax.jit
+        def floor_divide(a, b):
+            return a * b + 1
+        x = np.arange(-5, 5, dtype="i4")
+        self.assertIn("floordivsi", tessera.from_jax(lambda x: x // 3, (x,)).mlir)
+        program = tessera.from_jax(lambda x: floor_divide(x, 3), (x,))
+        self.assertNotIn("div", program.mlir.replace("floor_divide", ""))
+        np.testing.assert_array_equal(program(x), x * 3 + 1)
+
     def test_progressions_that_are_closed_over(self):
         """Constants that are a function of an index are not stored as numbers."""
         rows, columns = 5 - 3 * np.arange(66, dtype="i").reshape(66, 1), np.arange(80, dtype="i") * np.ones((66, 1), "i")

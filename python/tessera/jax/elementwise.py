@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import math
 
+import jax.numpy as jnp
 from jax import lax
 
+from .. import ir
 from ..ir import scalars
 from ..ir.sorting import ordered
 from ..ir.types import width
@@ -69,12 +71,16 @@ def _(ctx, eqn, x, y):
 def floor_divide(ctx, eqn, values):
     """`x // c` of integers with a positive constant c as one operation; None for others.
 
-    JAX expands it to signs and remainders.
+    JAX expands it to signs and remainders, after it has converted both operands to the type of the result.
     """
-    divisor = scalars.splat_of(values[1])
-    if elements.is_float(eqn.invars[0].aval.dtype) or divisor is None or divisor <= 0:
+    result, divisor = eqn.outvars[0].aval.dtype, scalars.splat_of(values[1])
+    if not all(jnp.issubdtype(t, jnp.integer) for t in (result, *[v.aval.dtype for v in eqn.invars])) \
+            or divisor is None or not 0 < divisor <= jnp.iinfo(result).max:
         return None
-    return pointwise(ctx, eqn, values, lambda x, y: scalars.divide(ctx.b, "floordiv", _kind(eqn), x, y, x, x))
+    x = values[0] if eqn.invars[0].aval.dtype == result else pointwise(
+        ctx, eqn, values[:1], lambda x: elements.convert(ctx.b, x, eqn.invars[0].aval.dtype, result))
+    y = ctx.b.constant(divisor, ir.TensorType((), x.type.element))
+    return pointwise(ctx, eqn, [x, y], lambda x, y: scalars.divide(ctx.b, "floordiv", elements.kind_of(result), x, y, x, x))
 
 
 @rule("rem")
