@@ -111,6 +111,17 @@ def filtered(x, k):
     return jnp.fft.irfft(jnp.fft.rfft(x, 2 * n) * jnp.fft.rfft(k, 2 * n), 2 * n)[..., :n]
 
 
+def rotary(x, cosines, sines):
+    """Halves of the features are rotated against each other."""
+    a, b = jnp.split(x, 2, -1)
+    return x * cosines + jnp.concatenate([-b, a], -1) * sines
+
+
+def rotary_by_halves(x, cosines, sines):
+    a, b = jnp.split(x, 2, -1)
+    return jnp.concatenate([a * cosines - b * sines, b * cosines + a * sines], -1)
+
+
 def power_iteration(a, v):
     def step(_, v):
         v = a @ v
@@ -133,7 +144,7 @@ def model_cases(Case):
     batches, steps = [shape(4, 1024, 64), shape(4, 1024, 128)], shape(64, 128)
     experts = [shape(TOKENS, WIDTH), shape(WIDTH, EXPERTS), shape(EXPERTS, WIDTH, HIDDEN), shape(EXPERTS, HIDDEN, WIDTH)]
     scan = [shape(2, 64, 32), shape(2, 64, 32), shape(32, 8), shape(2, 64, 8), shape(2, 64, 8)]
-    deep = (None, None, "s")
+    deep, features = (None, None, "s"), (None, None, None, "s")
     return {
         "model: experts choose": Case(
             expert_choice, experts, part(TOKENS, EXPERTS) + sent(chosen) + 2 * (part(TOKENS, WIDTH) + part(chosen, WIDTH)),
@@ -167,6 +178,11 @@ def model_cases(Case):
             chunked_state_space, [shape(2, 256, 4, 16), shape(2, 256, 4), shape(2, 256, 8), shape(2, 256, 8)],
             2 * part(16, 2 * 4 * 16 * 8) + part(16, 2 * 4), "states of the chunks to features and back, and their decays to heads",
             cut=[columns] * 4, out=columns),
+        "model: rotary, features": Case(rotary, [shape(2, 64, 8, 64), shape(64, 1, 64), shape(64, 1, 64)], 2 * 64 * 8 * 64 * 4 // 8,
+                                        "a part, of the device opposite", cut=[features, None, None], out=features),
+        "model: rotary by halves, features": Case(
+            rotary_by_halves, [shape(2, 64, 8, 64), shape(64, 1, 32), shape(64, 1, 32)], 2 * 64 * 8 * 64 * 4 // 8, "the same",
+            cut=[features, None, None], out=features),
         "model: retention, sequence": Case(retention, [shape(2, 64, 4, 16)] * 4, 5 * part(2, 64, 4, 16),
                                            "all operands to batch and heads, and the result back", cut=[columns] * 4, out=columns),
         "model: long convolution, sequence": Case(filtered, [shape(8, 16, 64), shape(16, 64)], 2 * part(8, 16, 64),

@@ -462,12 +462,11 @@ private:
       return;
     int64_t tensor = node.tensors[position];
     double gather = posed.tripsOfTensor(tensor) * posed.reshardSeconds(tensor, from, need);
-    if (gather <= tripsOf(node.op) * posed.secondsOf(n, strategies.listOf(n))[choice[n]])
-      return;
     atStake += gather;
     if (!graph.tensors[tensor].isFixed && !graph.nodesOf[tensor].empty())
       seeds.push_back({-1, {}, tensor, *need});
-    addOtherCuts(n, gathered, seeds);
+    if (gather > tripsOf(node.op) * posed.secondsOf(n, strategies.listOf(n))[choice[n]])
+      addOtherCuts(n, gathered, seeds);
   }
 
   /// Whether a node is a reshard between meshes.

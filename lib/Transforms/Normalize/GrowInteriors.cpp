@@ -15,7 +15,9 @@
 //
 //   u = select(inside, f(shift(u, 1), u, shift(u, -1)), u)
 //
-// The select discards the values outside of the interior.
+// The select discards the values outside of the interior. The same holds for a concatenation
+// of what is computed from parts of one value, as in rotary embeddings: only the parts that
+// change places are sent. A factor that is broadcast, such as a table of sines, is padded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +29,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
@@ -35,6 +39,8 @@ using namespace tessera::dist;
 static constexpr size_t kMostOps = 64;
 /// Minimum share of an interior in each extent of its grid: little work is wasted.
 static constexpr int64_t kLeastShare = 4, kOfShare = 5;
+/// Limit on the smaller parts of a concatenation, each of which is computed for all elements.
+static constexpr size_t kMostParts = 3;
 
 namespace {
 
@@ -55,7 +61,8 @@ struct Interior {
 /// Computes interiors for all elements of their grids.
 class Growth {
 public:
-  explicit Growth(Operation *writer) : b(writer), writer(writer) {}
+  Growth(Operation *writer, ArrayRef<std::pair<int64_t, int64_t>> parts)
+      : b(writer), writer(writer), parts(parts) {}
 
   /// Whether the value and all its producers can be computed for the whole grid.
   bool collect(Value value, const Place &place);
@@ -65,11 +72,27 @@ public:
 
 private:
   static bool isElementwise(linalg::GenericOp op);
+  static bool isPadded(OpOperand &input, const Place &read);
+  static Place placeRead(OpOperand &input, const Place &place);
+  static bool isOfGrid(tensor::ExtractSliceOp slice, const Place &place);
   bool collectSlice(tensor::ExtractSliceOp slice, const Place &place);
   Value writeSlice(tensor::ExtractSliceOp slice, const Place &place);
+  Value padTo(Value value, int64_t dim, int64_t low, int64_t extent);
+
+  /// Values that are moved to different parts, by where these begin: one rearrangement.
+  struct Joined {
+    int64_t dim;
+    std::map<int64_t, Value> values;
+    Value written;
+  };
+  void collectMoved(Value value, const Place &place);
+  Joined *findJoined(Value value, int64_t dim, int64_t low);
+  Value writeJoined(Value value, int64_t dim, int64_t low);
 
   OpBuilder b;
   Operation *writer;
+  ArrayRef<std::pair<int64_t, int64_t>> parts; ///< begin and extent; only if all are small
+  SmallVector<Joined> joined;
   SmallVector<std::pair<Operation *, Place>> ops; ///< elementwise, consumers first
   bool readsGrid = false;
   bool readsBox = false; ///< whether an interior extends over several dimensions
@@ -95,24 +118,54 @@ bool Growth::isElementwise(linalg::GenericOp op) {
   return op->getNumResults() == 1 && op.getNumReductionLoops() == 0 && isPlain(op) &&
          op.getIndexingMapsArray().back().isIdentity() &&
          op.getRegionOutputArgs().front().use_empty() && op.getOps<linalg::IndexOp>().empty() &&
-         llvm::all_of(op.getIndexingMapsArray(),
-                      [](AffineMap map) { return map.isProjectedPermutation(); });
+         llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
+           return map.isProjectedPermutation(/*allowZeroInResults=*/true);
+         });
 }
 
-bool Growth::collectSlice(tensor::ExtractSliceOp slice, const Place &place) {
+/// Whether an input is padded to the grid: the op reads it for several elements of its result, and
+/// it is no slice of a grid.
+bool Growth::isPadded(OpOperand &input, const Place &read) {
+  auto type = dyn_cast<RankedTensorType>(input.get().getType());
+  auto slice = input.get().getDefiningOp<tensor::ExtractSliceOp>();
+  return type &&
+         2 * type.getNumElements() <= typeOf(input.getOwner()->getResult(0)).getNumElements() &&
+         !(slice && isOfGrid(slice, read));
+}
+
+/// The position of an input in what an op reads for a whole grid.
+Place Growth::placeRead(OpOperand &input, const Place &place) {
+  Place read;
+  auto generic = cast<linalg::GenericOp>(input.getOwner());
+  for (AffineExpr expr : generic.getMatchingIndexingMap(&input).getResults()) {
+    auto loop = dyn_cast<AffineDimExpr>(expr);
+    read.low.push_back(loop ? place.low[loop.getPosition()] : 0);
+    read.grid.push_back(loop ? place.grid[loop.getPosition()] : 1);
+  }
+  return read;
+}
+
+bool Growth::isOfGrid(tensor::ExtractSliceOp slice, const Place &place) {
   if (slice.getDroppedDims().any() || !slice.getOffsets().empty() || !slice.getSizes().empty() ||
       !slice.getStrides().empty() || !isPlain(slice) ||
       llvm::any_of(slice.getStaticStrides(), [](int64_t stride) { return stride != 1; }))
     return false;
+  return llvm::all_of(llvm::enumerate(place.grid), [&](auto entry) {
+    auto [d, extent] = entry;
+    return extent == slice.getType().getDimSize(d) || extent == slice.getSourceType().getDimSize(d);
+  });
+}
+
+bool Growth::collectSlice(tensor::ExtractSliceOp slice, const Place &place) {
+  if (!isOfGrid(slice, place))
+    return false;
   int64_t dims = 0;
-  for (auto [d, extent] : llvm::enumerate(place.grid)) {
-    bool isInterior = extent != slice.getType().getDimSize(d);
-    dims += isInterior;
-    if (isInterior && slice.getSourceType().getDimSize(d) != extent)
-      return false; // a slice of another grid
-  }
+  for (auto [d, extent] : llvm::enumerate(place.grid))
+    dims += extent != slice.getType().getDimSize(d);
   readsGrid |= dims > 0;
   readsBox |= dims > 1;
+  if (!parts.empty())
+    collectMoved(slice, place);
   return true;
 }
 
@@ -134,17 +187,15 @@ bool Growth::collect(Value value, const Place &place) {
   ops.push_back({op, place});
   if (ops.size() > kMostOps)
     return false;
-  for (OpOperand *input : generic.getDpsInputOperands()) {
-    Place read;
-    for (AffineExpr expr : generic.getMatchingIndexingMap(input).getResults()) {
-      int64_t loop = cast<AffineDimExpr>(expr).getPosition();
-      read.low.push_back(place.low[loop]);
-      read.grid.push_back(place.grid[loop]);
+  return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *input) {
+    Place read = placeRead(*input, place);
+    if (isPadded(*input, read)) {
+      if (!parts.empty())
+        collectMoved(input->get(), read);
+      return true;
     }
-    if (isa<RankedTensorType>(input->get().getType()) && !collect(input->get(), read))
-      return false;
-  }
-  return true;
+    return !isa<RankedTensorType>(input->get().getType()) || collect(input->get(), read);
+  });
 }
 
 bool Growth::isWorthwhile() const {
@@ -155,6 +206,78 @@ bool Growth::isWorthwhile() const {
                     llvm::any_of(ops, [&](auto &other) { return other.first == user; });
            });
          });
+}
+
+/// A value with zeros around it along one dimension.
+Value Growth::padTo(Value value, int64_t dim, int64_t low, int64_t extent) {
+  RankedTensorType type = typeOf(value);
+  SmallVector<int64_t> before(type.getRank(), 0), after(type.getRank(), 0), shape(type.getShape());
+  before[dim] = low;
+  after[dim] = extent - low - shape[dim];
+  shape[dim] = extent;
+  Location loc = value.getLoc();
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+  return tensor::PadOp::create(b, loc, type.clone(shape), value,
+                               getAsIndexOpFoldResult(b.getContext(), before),
+                               getAsIndexOpFoldResult(b.getContext(), after), zero);
+}
+
+/// Notes a value that is moved to a part, along the dimension in which it is smaller than the grid.
+void Growth::collectMoved(Value value, const Place &place) {
+  RankedTensorType type = typeOf(value);
+  for (int64_t d = 0; d < type.getRank(); ++d) {
+    if (type.getDimSize(d) == place.grid[d])
+      continue;
+    auto slice = value.getDefiningOp<tensor::ExtractSliceOp>();
+    if (slice && isOfGrid(slice, place) && slice.getStaticOffsets()[d] == place.low[d])
+      continue; // is where it is needed
+    auto fits = [&](const Joined &other) {
+      const auto &[part, first] = *other.values.begin();
+      auto otherSlice = first.getDefiningOp<tensor::ExtractSliceOp>();
+      SmallVector<int64_t> shape(type.getShape()), otherShape(typeOf(first).getShape());
+      if (other.dim != d || shape.size() != otherShape.size() ||
+          type.getElementType() != typeOf(first).getElementType())
+        return false;
+      shape[d] = otherShape[d] = 0;
+      return shape == otherShape && !other.values.count(place.low[d]) &&
+             (slice ? otherSlice && slice.getSource() == otherSlice.getSource() : !otherSlice);
+    };
+    if (findJoined(value, d, place.low[d]))
+      continue;
+    auto *known = llvm::find_if(joined, fits);
+    if (known == joined.end()) {
+      joined.push_back({d, {}, {}});
+      known = &joined.back();
+    }
+    known->values[place.low[d]] = value;
+  }
+}
+
+Growth::Joined *Growth::findJoined(Value value, int64_t dim, int64_t low) {
+  for (Joined &each : joined)
+    if (auto it = each.values.find(low);
+        each.dim == dim && it != each.values.end() && it->second == value)
+      return &each;
+  return nullptr;
+}
+
+/// The concatenation of the values that are moved to the parts, zeros where there is none.
+Value Growth::writeJoined(Value value, int64_t dim, int64_t low) {
+  Joined &each = *findJoined(value, dim, low);
+  if (each.written)
+    return each.written;
+  SmallVector<Value> values;
+  for (auto [begin, extent] : parts) {
+    if (auto it = each.values.find(begin); it != each.values.end()) {
+      values.push_back(it->second);
+      continue;
+    }
+    SmallVector<int64_t> shape(typeOf(value).getShape());
+    shape[dim] = extent;
+    RankedTensorType type = typeOf(value).clone(shape);
+    values.push_back(arith::ConstantOp::create(b, value.getLoc(), b.getZeroAttr(type)));
+  }
+  return each.written = tensor::ConcatOp::create(b, value.getLoc(), dim, values);
 }
 
 /// The grid that a slice reads, shifted to the slice's position; zeros outside of the grid.
@@ -169,23 +292,16 @@ Value Growth::writeSlice(tensor::ExtractSliceOp slice, const Place &place) {
     int64_t count = isInterior ? shape[d] - std::abs(from) : slice.getType().getDimSize(d);
     if (count == shape[d])
       continue;
+    if (isInterior && !parts.empty())
+      return writeJoined(slice, d, place.low[d]);
     offsets[d] = std::max<int64_t>(from, 0);
     shape[d] = count;
     value = tensor::ExtractSliceOp::create(b, loc, value,
                                            getAsIndexOpFoldResult(b.getContext(), offsets),
                                            getAsIndexOpFoldResult(b.getContext(), shape),
                                            getAsIndexOpFoldResult(b.getContext(), strides));
-    if (!isInterior)
-      continue;
-    SmallVector<int64_t> low(rank, 0), high(rank, 0);
-    low[d] = std::max<int64_t>(-from, 0);
-    high[d] = std::max<int64_t>(from, 0);
-    shape[d] = place.grid[d];
-    Type element = typeOf(value).getElementType();
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-    value = tensor::PadOp::create(b, loc, RankedTensorType::get(shape, element), value,
-                                  getAsIndexOpFoldResult(b.getContext(), low),
-                                  getAsIndexOpFoldResult(b.getContext(), high), zero);
+    if (isInterior)
+      value = padTo(value, d, std::max<int64_t>(-from, 0), place.grid[d]);
   }
   return value;
 }
@@ -209,14 +325,17 @@ Value Growth::write(Value value, const Place &place) {
     auto generic = cast<linalg::GenericOp>(op);
     SmallVector<Value> inputs;
     for (OpOperand *input : generic.getDpsInputOperands()) {
-      Place read;
-      for (AffineExpr expr : generic.getMatchingIndexingMap(input).getResults()) {
-        int64_t loop = cast<AffineDimExpr>(expr).getPosition();
-        read.low.push_back(place.low[loop]);
-        read.grid.push_back(place.grid[loop]);
+      Value read = input->get();
+      Place at = placeRead(*input, place);
+      if (isPadded(*input, at)) {
+        for (int64_t d = 0; d < typeOf(read).getRank(); ++d)
+          if (typeOf(read).getDimSize(d) != at.grid[d])
+            read = parts.empty() ? padTo(read, d, at.low[d], at.grid[d])
+                                 : writeJoined(read, d, at.low[d]);
+      } else if (isa<RankedTensorType>(read.getType())) {
+        read = write(read, at);
       }
-      bool isTensor = isa<RankedTensorType>(input->get().getType());
-      inputs.push_back(isTensor ? write(input->get(), read) : input->get());
+      inputs.push_back(read);
     }
     Value init = tensor::EmptyOp::create(b, op->getLoc(), type.getShape(), type.getElementType());
     auto grown =
@@ -339,9 +458,18 @@ static void grow(Operation *writer) {
           return low >= 0 && low + own <= grid;
         });
   });
-  if (!widens || llvm::none_of(interiors, isMost))
+  SmallVector<std::pair<int64_t, int64_t>> parts;
+  if (!widens)
     return;
-  Growth growth(writer);
+  if (llvm::none_of(interiors, isMost)) {
+    auto concat = dyn_cast<tensor::ConcatOp>(writer);
+    if (!concat || interiors.size() > kMostParts)
+      return;
+    for (const Interior &part : interiors)
+      parts.push_back(
+          {part.place.low[concat.getDim()], typeOf(part.value).getDimSize(concat.getDim())});
+  }
+  Growth growth(writer, parts);
   for (const Interior &interior : interiors)
     if (!growth.collect(interior.value, interior.place))
       return;

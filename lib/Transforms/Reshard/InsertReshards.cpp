@@ -191,22 +191,21 @@ private:
     }
     llvm::SmallDenseMap<ShardingAttr, Value> cutFrom = moveOnce(base, bySharding);
     std::string why = getSharding(base) == own && current.isPartial() ? reductionsOf(current) : "";
-    // Values also needed as contributions are created from the part that is needed whole.
+    // Values also needed as contributions, and selected elements of what is also needed whole, are
+    // created from the latter.
     llvm::SmallDenseMap<ShardingAttr, Value> moved; // looked up only
-    for (bool contributes : {false, true})
+    for (bool isPart : {false, true})
       for (auto &[sharding, uses] : bySharding) {
         TensorSharding wanted = resolveVerified(sharding, meshes, value.getType());
-        if (contributes != (wanted.isPartial() && !current.isPartial()))
+        TensorSharding whole =
+            sharding::withoutSelections(current.isPartial() ? wanted : wanted.withoutPartial());
+        if (isPart != (whole != wanted))
           continue;
         Value from = cutFrom.lookup(sharding);
-        if (!from)
-          from = base;
-        if (contributes)
-          if (Value whole =
-                  moved.lookup(ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
-                                                 wanted.withoutPartial(), function.getContext())))
-            from = whole;
-        if (Value made = serve(value, from, sharding, uses, why))
+        if (!from && isPart)
+          from = moved.lookup(ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
+                                                whole, function.getContext()));
+        if (Value made = serve(value, from ? from : base, sharding, uses, why))
           moved[sharding] = made;
       }
   }

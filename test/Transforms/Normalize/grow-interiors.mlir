@@ -98,14 +98,16 @@ func.func @gradient(%g: tensor<16x5xf32> {dist.sharding = #dist.sharding<@line, 
   return %v : tensor<16x5xf32>
 }
 
-// Halves, rotated and joined, are not interiors: each would be computed twice.
-// CHECK-LABEL: func.func @halves(
+// Quarters, rotated and joined, are not interiors: each would be computed four times.
+// CHECK-LABEL: func.func @quarters(
 // CHECK: tensor.concat
-func.func @halves(%u: tensor<16x4xf32>) -> tensor<16x4xf32> {
-  %a = tensor.extract_slice %u[0, 0] [8, 4] [1, 1] : tensor<16x4xf32> to tensor<8x4xf32>
-  %b = tensor.extract_slice %u[8, 0] [8, 4] [1, 1] : tensor<16x4xf32> to tensor<8x4xf32>
-  %s = arith.addf %a, %b : tensor<8x4xf32>
-  %d = arith.subf %a, %b : tensor<8x4xf32>
-  %v = tensor.concat dim(0) %s, %d : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
+func.func @quarters(%u: tensor<16x4xf32>) -> tensor<16x4xf32> {
+  %a = tensor.extract_slice %u[0, 0] [4, 4] [1, 1] : tensor<16x4xf32> to tensor<4x4xf32>
+  %b = tensor.extract_slice %u[4, 0] [4, 4] [1, 1] : tensor<16x4xf32> to tensor<4x4xf32>
+  %s = arith.addf %a, %b : tensor<4x4xf32>
+  %d = arith.subf %a, %b : tensor<4x4xf32>
+  %p = arith.mulf %a, %b : tensor<4x4xf32>
+  %q = arith.divf %a, %b : tensor<4x4xf32>
+  %v = tensor.concat dim(0) %s, %d, %p, %q : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<16x4xf32>
   return %v : tensor<16x4xf32>
 }
