@@ -26,8 +26,10 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-/// The constant that a tensor is filled with, as a scalar of the function; null for other tensors.
+/// The value that a tensor is filled with, as a scalar of the function; null for other tensors.
 static Value splatOf(OpBuilder &b, Value tensor) {
+  if (auto fill = tensor.getDefiningOp<linalg::FillOp>())
+    return fill.value();
   DenseElementsAttr elements;
   if (!matchPattern(tensor, m_Constant(&elements)) || !elements.isSplat())
     return {};

@@ -123,3 +123,27 @@ func.func @two_indices(%table: tensor<4x16xf32>, %rows: tensor<9xi32>, %columns:
   } -> tensor<9xf32>
   return %y : tensor<9xf32>
 }
+
+// -----
+
+// A sum starts from the scalar of a fill: its tensor is not read.
+// CHECK-LABEL: func.func @filled(
+// CHECK: tensor.extract
+// CHECK: arith.addf %cst
+func.func @filled(%table: tensor<128x64xf32>, %indices: tensor<16xi32>) -> tensor<16x64xf32> attributes {dist.view = "local"} {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<16x64xf32>
+  %filled = linalg.fill ins(%zero : f32) outs(%empty : tensor<16x64xf32>) -> tensor<16x64xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, j, v) -> (v, j)>, affine_map<(i, j, v) -> (i)>, affine_map<(i, j, v) -> (i, j)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%table, %indices : tensor<128x64xf32>, tensor<16xi32>) outs(%filled : tensor<16x64xf32>) {
+  ^bb0(%x: f32, %index: i32, %sum: f32):
+    %v = linalg.index 2 : index
+    %number = arith.index_cast %v : index to i32
+    %here = arith.cmpi eq, %index, %number : i32
+    %term = arith.select %here, %x, %zero : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<16x64xf32>
+  return %y : tensor<16x64xf32>
+}
