@@ -12,6 +12,31 @@
 
 namespace tessera::runtime {
 
+/// Zeroed memory; null if there is too little. Large blocks consist of huge pages where the system
+/// has them: look-ups and transposes touch a different page with every row.
+static std::byte *mapArena(size_t size) {
+  constexpr size_t kHugePage = size_t(2) << 20;
+  size_t slack = size >= 2 * kHugePage ? kHugePage : 0;
+  void *mapped =
+      ::mmap(nullptr, size + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED)
+    return nullptr;
+  auto *data = static_cast<std::byte *>(mapped);
+  if (!slack)
+    return data;
+  // Starts at a boundary of huge pages; the rest of the slack is returned.
+  size_t page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  size_t before = -reinterpret_cast<uintptr_t>(data) % kHugePage;
+  size_t behind = (before + size + page - 1) / page * page;
+  if (before)
+    ::munmap(data, before);
+  if (behind < size + slack)
+    ::munmap(data + behind, size + slack - behind);
+  data += before;
+  (void)::madvise(data, size, MADV_HUGEPAGE);
+  return data;
+}
+
 Memory::~Memory() {
   claims.clear();
   for (auto &part : arenas)
@@ -45,11 +70,10 @@ Status Memory::allocate(const Artifact &loaded, std::optional<int64_t> only) {
         continue;
       }
       auto size = static_cast<size_t>(std::max<int64_t>(part.arenaBytes, 1));
-      void *data =
-          ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (data == MAP_FAILED)
+      std::byte *data = mapArena(size);
+      if (!data)
         return tooMuch();
-      list.push_back({static_cast<std::byte *>(data), size});
+      list.push_back({data, size});
       claims.emplace_back(device, list.back().data, part.arenaBytes);
     }
   }
