@@ -44,7 +44,7 @@ static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, Stri
 
   SmallVector<bool> mayAlias = mayAliasOf(kernel);
 
-  if (failed(prepareKernel(kernel)))
+  if (failed(prepareKernel(kernel, /*scattersInTasks=*/vectorise)))
     return fail("preparation");
   if (vectorise)
     fuseKernel(kernel);

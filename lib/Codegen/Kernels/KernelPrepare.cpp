@@ -159,7 +159,7 @@ static void splitStridedReduction(tensor::InsertSliceOp op) {
       b, op.getLoc(), full, op.getSource(), *getReassociationIndicesForReshape(source, full)));
 }
 
-LogicalResult prepareKernel(func::FuncOp kernel) {
+LogicalResult prepareKernel(func::FuncOp kernel, bool scattersInTasks) {
   lowerContractions(kernel);
   kernel.walk([](OffsetSizeAndStrideOpInterface slice) { dropUnusedStrides(slice); });
   kernel.walk([](tensor::ExtractSliceOp slice) { splitStridedReduction(slice); });
@@ -186,7 +186,7 @@ LogicalResult prepareKernel(func::FuncOp kernel) {
   if (failed(applyPatternsGreedily(kernel, std::move(patterns), config)))
     return kernel.emitError("kernel does not reach a normal form");
   widenSums(kernel);
-  lowerScatters(kernel);
+  lowerScatters(kernel, scattersInTasks);
   defineScalars(kernel);
   clampIndices(kernel);
   return success();
@@ -248,7 +248,8 @@ void aimAtDestinations(func::FuncOp kernel) {
   kernel.walk([&](linalg::LinalgOp op) {
     rewriter.setInsertionPoint(op);
     for (OpOperand &init : op.getDpsInitsMutable()) {
-      if (!isInitDead(op, init))
+      // A slice is a part of a tensor that a loop computes in place.
+      if (!isInitDead(op, init) || init.get().getDefiningOp<tensor::ExtractSliceOp>())
         continue;
       auto type = dyn_cast<RankedTensorType>(init.get().getType());
       if (type)

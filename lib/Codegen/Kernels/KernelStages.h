@@ -48,10 +48,11 @@ private:
 
 /// Decomposes aggregates (softmax, concat, pad, gather, scatter) and generalises named ops; then
 /// defines the result of every scalar op and clamps every index.
-mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel);
+/// `scattersInTasks`: sums that are written at indices are divided among workers.
+mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel, bool scattersInTasks = false);
 /// Parts of it: sums that are written at indices become loops in order (LowerScatters.cpp); the two
 /// that define results (DefineScalars.cpp, ClampIndices.cpp).
-void lowerScatters(mlir::func::FuncOp kernel);
+void lowerScatters(mlir::func::FuncOp kernel, bool inTasks);
 /// Contractions with strided operands become loops, which add products up in order.
 void lowerContractions(mlir::func::FuncOp kernel);
 void defineScalars(mlir::func::FuncOp kernel);

@@ -33,13 +33,15 @@ public:
   void writeIterations(mlir::OpBuilder &b, llvm::SmallVectorImpl<mlir::Value> &loops,
                        mlir::IRMapping &known);
 
+  /// The element of an operand at complete `loops`; a scalar as it is.
+  mlir::Value elementOf(mlir::OpBuilder &b, mlir::OpOperand &operand, mlir::ValueRange loops);
+
 private:
   mlir::Value asIndex(mlir::OpBuilder &b, mlir::Value value);
   mlir::Value computed(mlir::OpBuilder &b, mlir::Value value, mlir::ValueRange loops,
                        mlir::IRMapping &known);
   void copy(mlir::OpBuilder &b, mlir::Operation *inner, mlir::ValueRange loops,
             mlir::IRMapping &known);
-  mlir::Value elementOf(mlir::OpBuilder &b, mlir::OpOperand &operand, mlir::ValueRange loops);
 
   mlir::linalg::GenericOp op;
   llvm::ArrayRef<dist::SelectedLoop> selected;
