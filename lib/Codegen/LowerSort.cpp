@@ -16,7 +16,9 @@
 //
 // The operands are then read at the indices.
 //
-// On one core each line is sorted by bottom-up merges, two passes at a time between two buffers. A
+// On one core each line is sorted between two buffers: by digits of the keys from the last one (an
+// LSD radix sort, which is stable: the index has no digits), or by bottom-up merges if there are
+// too many digits. In a short line each element's place is the number of elements before it. A
 // top-k with small k keeps a buffer of 2 k candidates: it collects elements before the current
 // k-th, and is sorted when full, at most every k elements. Blocks of a long line without such an
 // element are skipped. Lines are tasks. In parallel, all lines are sorted by a bitonic network (K.
@@ -31,6 +33,7 @@
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -55,11 +58,21 @@ public:
     Type last = getElementTypeOrSelf(inputs[op.getKeys() - 1].getType());
     isPacked = !last.isIndex() && last.getIntOrFloatBitWidth() <= 32;
     numWords = op.getKeys() + (isPacked ? 0 : 1);
+    if (!isSelection() && !hasFewElements())
+      chooseDigits();
   }
   Values loops();
   Values network();
 
 private:
+  /// `bits` of a word by which a pass sorts. The highest of a signed key are inverted in its first
+  /// bit.
+  struct Digit {
+    size_t word;
+    int64_t shift, bits;
+    bool isSigned;
+  };
+
   // Words.
   Value keyWord(LoopWriter at, Value element) const;
   Values wordsAt(LoopWriter at, Value o, Value i, Value j) const;
@@ -73,7 +86,14 @@ private:
   Value mergePass(LoopWriter at, Value buffer, Value from, Value into, Value width,
                   int64_t extent) const;
   Value mergeSort(LoopWriter at, Value buffer, int64_t extent, Value passes) const;
-  Value sortedLine(LoopWriter at, Value o, Value j, Value buffer) const;
+  /// Writes the words of one line to the first half.
+  Value writeLine(LoopWriter at, Value o, Value j, Value buffer) const;
+  Value mergedLine(LoopWriter at, Value o, Value j, Value buffer) const;
+  Value countedLine(LoopWriter at, Value o, Value j, Value buffer) const;
+  void chooseDigits();
+  Value ofPass(LoopWriter at, Value number, llvm::function_ref<int64_t(const Digit &)> get) const;
+  /// Sorts by digits; the state is the buffer and the counters.
+  Values radixSortedLine(LoopWriter at, Value o, Value j, Values state) const;
   Value firstOfLine(LoopWriter at, Value o, Value j, Value buffer) const;
   /// The operands in order, from the sorted words of one line in a half of the buffer.
   Values placeLine(LoopWriter at, Value o, Value j, Value buffer, int64_t half,
@@ -81,6 +101,8 @@ private:
 
   /// Whether a buffer of candidates is profitable.
   bool isSelection() const { return op.getCount() * 4 <= lines.extent; }
+  /// Whether comparing all pairs, in vectors, is cheaper than several passes.
+  bool hasFewElements() const { return lines.extent <= 128; }
   /// The number of passes for this many elements; an even number leaves them in the first half.
   static int64_t passesFor(int64_t extent) {
     return llvm::Log2_64_Ceil(std::max<int64_t>(extent, 1));
@@ -96,6 +118,9 @@ private:
   Values inputs;
   bool isPacked;
   size_t numWords;
+
+  SmallVector<Digit> digits; ///< the last first; empty: merges
+  int64_t counters = 0;      ///< of each digit
 };
 } // namespace
 
@@ -233,14 +258,167 @@ Value SortWriter::mergeSort(LoopWriter at, Value buffer, int64_t extent, Value p
                  })[0];
 }
 
-Value SortWriter::sortedLine(LoopWriter at, Value o, Value j, Value buffer) const {
+Value SortWriter::writeLine(LoopWriter at, Value o, Value j, Value buffer) const {
   Value zero = at.index(0);
-  buffer = at.loop(zero, at.index(lines.extent), at.index(1), buffer,
-                   [&](LoopWriter inner, Value i, Values state) {
-                     return Values{writeWords(inner, state[0], zero, i, wordsAt(inner, o, i, j))};
-                   })[0];
+  return at.loop(zero, at.index(lines.extent), at.index(1), buffer,
+                 [&](LoopWriter inner, Value i, Values state) {
+                   return Values{writeWords(inner, state[0], zero, i, wordsAt(inner, o, i, j))};
+                 })[0];
+}
+
+Value SortWriter::mergedLine(LoopWriter at, Value o, Value j, Value buffer) const {
+  buffer = writeLine(at, o, j, buffer);
   return mergeSort(at, buffer, lines.extent, at.index(passesFor(lines.extent)));
 }
+
+/// Sorts the elements of the first half into the second by all comparisons of pairs.
+Value SortWriter::countedLine(LoopWriter at, Value o, Value j, Value buffer) const {
+  Value zero = at.index(0), one = at.index(1);
+  int64_t extent = lines.extent;
+  buffer = writeLine(at, o, j, buffer);
+  OpBuilder &b = at.b;
+  Values all;
+  AffineExpr mine = b.getAffineDimExpr(0), other = b.getAffineDimExpr(1);
+  SmallVector<AffineMap> maps;
+  auto type = RankedTensorType::get({extent}, word);
+  for (AffineExpr of : {mine, other})
+    for (size_t number = 0; number < numWords; ++number) {
+      SmallVector<OpFoldResult> from = getAsIndexOpFoldResult(b.getContext(),
+                                                              {0, static_cast<int64_t>(number), 0}),
+                                sizes = getAsIndexOpFoldResult(b.getContext(), {1, 1, extent}),
+                                steps = getAsIndexOpFoldResult(b.getContext(), {1, 1, 1});
+      all.push_back(tensor::ExtractSliceOp::create(b, at.loc, type, buffer, from, sizes, steps));
+      maps.push_back(AffineMap::get(2, 0, of));
+    }
+  maps.push_back(maps.front());
+  Value none = linalg::FillOp::create(b, at.loc, at.constant(word, 0), at.empty({extent}, word))
+                   .getResult(0);
+  auto places =
+      linalg::GenericOp::create(b, at.loc, TypeRange(type), all, none, maps,
+                                {utils::IteratorType::parallel, utils::IteratorType::reduction},
+                                [&](OpBuilder &inner, Location loc, ValueRange arguments) {
+                                  Values own(arguments.take_front(numWords));
+                                  Values others(arguments.slice(numWords, numWords));
+                                  Value before = comesBefore({inner, loc}, others, own);
+                                  Value more = arith::ExtUIOp::create(inner, loc, word, before);
+                                  Value sum =
+                                      arith::AddIOp::create(inner, loc, arguments.back(), more);
+                                  linalg::YieldOp::create(inner, loc, sum);
+                                });
+  return at.loop(zero, at.index(extent), one, buffer, [&](LoopWriter inner, Value i, Values state) {
+    Value place = inner.read(places.getResult(0), i);
+    place = arith::IndexCastOp::create(inner.b, inner.loc, inner.b.getIndexType(), place);
+    Values words = readWords(inner, state[0], zero, i);
+    return Values{writeWords(inner, state[0], one, place, words)};
+  })[0];
+}
+
+//===----------------------------------------------------------------------===//
+// Digits
+//===----------------------------------------------------------------------===//
+
+/// Digits of the bits in which keys differ, if passes over them are fewer than merges.
+void SortWriter::chooseDigits() {
+  int64_t width = lines.extent < 4096 ? 8 : 11;
+  for (size_t key = op.getKeys(); key-- > 0;) {
+    Type type = getElementTypeOrSelf(inputs[key].getType());
+    int64_t bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth(), low = 0;
+    if (auto real = dyn_cast<FloatType>(type); real && bits < 32) {
+      low = 24 - real.getFPMantissaWidth(); // zeros of the f32
+      bits = 32 - low;
+    }
+    bool isSigned = !type.isInteger(1);
+    if (key + 1 == op.getKeys() && isPacked)
+      low += 32;
+    for (int64_t done = 0; done < bits; done += width) {
+      int64_t own = std::min(width, bits - done);
+      digits.push_back({key, low + done, own, isSigned && done + own == bits});
+    }
+  }
+  counters = int64_t(1) << width;
+  if (static_cast<int64_t>(digits.size()) > 2 * passesFor(lines.extent))
+    digits.clear();
+}
+
+/// The value of a digit in its word, as an index. The numbers that describe the digit are constants
+/// or values.
+static Value digitOf(LoopWriter at, Value word, Value shift, Value mask, Value inverted) {
+  OpBuilder &b = at.b;
+  Value value = arith::ShRUIOp::create(b, at.loc, word, shift);
+  value = arith::AndIOp::create(b, at.loc, value, mask);
+  value = arith::XOrIOp::create(b, at.loc, value, inverted);
+  return arith::IndexCastOp::create(b, at.loc, b.getIndexType(), value);
+}
+
+/// What is constant for one digit, chosen by the number of the pass.
+Value SortWriter::ofPass(LoopWriter at, Value number,
+                         function_ref<int64_t(const Digit &)> get) const {
+  Value found = at.constant(word, get(digits.back()));
+  for (size_t other = digits.size() - 1; other-- > 0;) {
+    Value isOther = arith::CmpIOp::create(at.b, at.loc, arith::CmpIPredicate::eq, number,
+                                          at.index(static_cast<int64_t>(other)));
+    found = at.select(isOther, at.constant(word, get(digits[other])), found);
+  }
+  return found;
+}
+
+Values SortWriter::radixSortedLine(LoopWriter at, Value o, Value j, Values state) const {
+  Value zero = at.index(0), one = at.index(1), values = at.index(counters);
+  Value passes = at.index(static_cast<int64_t>(digits.size()));
+  auto mask = [](const Digit &digit) { return (int64_t(1) << digit.bits) - 1; };
+  auto inverted = [](const Digit &digit) {
+    return digit.isSigned ? int64_t(1) << (digit.bits - 1) : 0;
+  };
+  state[1] = at.loop(zero, passes, one, state[1], [&](LoopWriter outer, Value pass, Values state) {
+    return outer.loop(zero, values, one, state, [&](LoopWriter inner, Value value, Values state) {
+      return Values{inner.write(state[0], {pass, value}, zero)};
+    });
+  })[0];
+  // All digits are counted while the words are written.
+  state = at.loop(
+      zero, at.index(lines.extent), one, state, [&](LoopWriter inner, Value i, Values state) {
+        Values words = wordsAt(inner, o, i, j);
+        state[0] = writeWords(inner, state[0], zero, i, words);
+        for (auto [pass, digit] : llvm::enumerate(digits)) {
+          Value value =
+              digitOf(inner, words[digit.word], inner.constant(word, digit.shift),
+                      inner.constant(word, mask(digit)), inner.constant(word, inverted(digit)));
+          Values place{inner.index(static_cast<int64_t>(pass)), value};
+          Value count = inner.add(inner.read(state[1], place), one);
+          state[1] = inner.write(state[1], place, count);
+        }
+        return state;
+      });
+  // A loop, not its passes one by one: the analysis of buffers takes exponential time in a
+  // sequence.
+  return at.loop(zero, passes, one, state, [&](LoopWriter outer, Value pass, Values state) {
+    Value shift = ofPass(outer, pass, [](const Digit &digit) { return digit.shift; });
+    Value ones = ofPass(outer, pass, mask), sign = ofPass(outer, pass, inverted);
+    Value key =
+        ofPass(outer, pass, [](const Digit &digit) { return static_cast<int64_t>(digit.word); });
+    key = arith::IndexCastOp::create(outer.b, outer.loc, outer.b.getIndexType(), key);
+    Value from = arith::AndIOp::create(outer.b, outer.loc, pass, one), into = outer.sub(one, from);
+    // The first place of each value.
+    state[1] = outer.loop(
+        zero, values, one, {state[1], zero}, [&](LoopWriter inner, Value value, Values state) {
+          Value count = inner.read(state[0], {pass, value});
+          return Values{inner.write(state[0], {pass, value}, state[1]), inner.add(state[1], count)};
+        })[0];
+    return outer.loop(
+        zero, outer.index(lines.extent), one, state, [&](LoopWriter inner, Value i, Values state) {
+          Values words = readWords(inner, state[0], from, i);
+          Value deciding = numWords == 1 ? words[0] : inner.read(state[0], {from, key, i});
+          Value value = digitOf(inner, deciding, shift, ones, sign);
+          Value place = inner.read(state[1], {pass, value});
+          return Values{writeWords(inner, state[0], into, place, words),
+                        inner.write(state[1], {pass, value}, inner.add(place, one))};
+        });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Lines
+//===----------------------------------------------------------------------===//
 
 Value SortWriter::firstOfLine(LoopWriter at, Value o, Value j, Value buffer) const {
   int64_t count = op.getCount(), extent = 2 * count;
@@ -306,27 +484,40 @@ Values SortWriter::loops() {
   OpBuilder inner = OpBuilder::atBlockEnd(&group.getBody().emplaceBlock());
   LoopWriter at{inner, write.loc};
   int64_t extent = isSelection() ? 2 * op.getCount() : lines.extent;
-  int64_t half = isSelection() ? 0 : passesFor(extent) % 2;
+  int64_t passes = hasFewElements() ? 1
+                   : digits.empty() ? passesFor(extent)
+                                    : static_cast<int64_t>(digits.size());
+  int64_t half = isSelection() ? 0 : passes % 2;
   Values state;
   for (Type type : types)
     state.push_back(at.empty(shape, getElementTypeOrSelf(type)));
   state.push_back(at.empty({2, static_cast<int64_t>(numWords), extent}, word));
+  if (!digits.empty())
+    state.push_back(
+        at.empty({static_cast<int64_t>(digits.size()), counters}, inner.getIndexType()));
   Value zero = at.index(0), one = at.index(1), inside = at.index(lines.inner);
   // One loop over all lines, divided among workers: each call has its own buffer.
   state = at.loop(zero, at.index(lines.outer * lines.inner), one, state,
                   [&](LoopWriter inner, Value line, Values state) {
                     Value o = inner.b.createOrFold<arith::DivUIOp>(inner.loc, line, inside);
                     Value j = inner.b.createOrFold<arith::RemUIOp>(inner.loc, line, inside);
-                    Value buffer = state.pop_back_val();
-                    buffer = isSelection() ? firstOfLine(inner, o, j, buffer)
-                                           : sortedLine(inner, o, j, buffer);
-                    Values next = placeLine(inner, o, j, buffer, half, state);
-                    next.push_back(buffer);
+                    Values memory(ArrayRef<Value>(state).drop_front(types.size()));
+                    state.truncate(types.size());
+                    if (isSelection())
+                      memory[0] = firstOfLine(inner, o, j, memory[0]);
+                    else if (hasFewElements())
+                      memory[0] = countedLine(inner, o, j, memory[0]);
+                    else if (digits.empty())
+                      memory[0] = mergedLine(inner, o, j, memory[0]);
+                    else
+                      memory = radixSortedLine(inner, o, j, memory);
+                    Values next = placeLine(inner, o, j, memory[0], half, state);
+                    llvm::append_range(next, memory);
                     return next;
                   });
   if (lines.outer * lines.inner > 1)
     state[0].getDefiningOp()->setAttr(kTaskLoopAttr, inner.getUnitAttr());
-  state.pop_back();
+  state.truncate(types.size());
   rt::YieldOp::create(inner, write.loc, state);
   return Values(group.getResults());
 }
