@@ -94,8 +94,10 @@ static void takeLookup(linalg::GenericOp op, ArrayRef<dist::SelectedLoop> select
     maps.insert(maps.end() - 1, AffineMap::get(iterators.size(), 0, dims, b.getContext()));
     kept.insert(kept.end() - 1, BlockArgument());
   }
-  // A sum starts from a scalar, without reading a tensor.
-  Value start = splatOf(b, init->get()), out = init->get();
+  // A sum starts from a scalar, without reading a tensor, unless other loops add to it.
+  Value out = init->get();
+  Value start =
+      llvm::is_contained(iterators, utils::IteratorType::reduction) ? Value() : splatOf(b, out);
   auto type = cast<RankedTensorType>(out.getType());
   if (start)
     out = tensor::EmptyOp::create(b, op.getLoc(), type.getShape(), type.getElementType());
