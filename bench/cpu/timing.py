@@ -10,12 +10,14 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 
+UNCOUNTED_SECONDS = 0.02
+
 
 def take_turns(calls: Sequence[Callable[[], object]], seconds: float, least_turns: int = 5) -> list[list[float]]:
     """Seconds of each call in each turn, until `seconds` have passed. Calls shorter than 200 us are repeated within a turn.
 
-    A turn begins with a call that is not counted: workers of the previous contender (OpenMP's) spin for milliseconds after
-    their work, on the cores that this one needs.
+    A turn begins with calls for 20 ms that are not counted: workers of the previous contender (OpenMP's, Eigen's) spin for
+    milliseconds after their work, on the cores that this one needs.
     """
     repeats = []
     for call in calls:
@@ -29,7 +31,10 @@ def take_turns(calls: Sequence[Callable[[], object]], seconds: float, least_turn
         if turn >= least_turns and time.perf_counter() - begin > seconds:
             return times
         for call, repeat, mine in zip(calls, repeats, times):
+            warm = time.perf_counter() + UNCOUNTED_SECONDS
             call()
+            while time.perf_counter() < warm:
+                call()
             started = time.perf_counter()
             for _ in range(repeat):
                 call()
