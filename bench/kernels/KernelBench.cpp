@@ -45,7 +45,7 @@ std::vector<char> compile(const std::string &text, std::vector<KernelInfo> &info
   CpuOptions options;
   options.useCache = !cache.empty();
   options.cacheDirectory = cache;
-  mlir::FailureOr<runtime::CpuKernels> compiled = mlir::failure();
+  mlir::FailureOr<tessera::runtime::CpuKernels> compiled = mlir::failure();
   if (module)
     compiled = compileKernels(*module, options, &infos);
   if (mlir::failed(compiled)) {
