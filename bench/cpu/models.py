@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Training steps (forward, backward, SGD with momentum) of networks of timm and transformers, in PyTorch and in Tessera."""
+"""Training steps (forward, backward, SGD with momentum) of networks, of timm, transformers and here, in PyTorch and in Tessera."""
 
 from __future__ import annotations
 
@@ -41,6 +41,87 @@ def text(name, layers, width, vocabulary, batch=8, tokens=128):
     return make
 
 
+class Lstm(torch.nn.Module):
+    """A language model: embedding, LSTM, vocabulary."""
+
+    def __init__(self, words, width, layers):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(words, width)
+        self.lstm = torch.nn.LSTM(width, width, layers, batch_first=True)
+        self.head = torch.nn.Linear(width, words)
+
+    def forward(self, x):
+        return self.head(self.lstm(self.embedding(x))[0])
+
+
+class Dlrm(torch.nn.Module):
+    """Look-ups in tables of categories, a perceptron of numbers, products of all pairs, a perceptron (arXiv:1906.00091)."""
+
+    def __init__(self, tables, rows, width, numbers=13):
+        super().__init__()
+        self.numbers, pairs = numbers, tables * (tables + 1) // 2
+        self.tables = torch.nn.ModuleList(torch.nn.Embedding(rows, width) for _ in range(tables))
+        self.bottom = perceptron(numbers, 4 * width, width)
+        self.top = perceptron(width + pairs, 4 * width, 2)
+        self.register_buffer("pairs", torch.tril_indices(tables + 1, tables + 1, -1))
+
+    def forward(self, x):
+        dense = self.bottom(x[:, :self.numbers])
+        found = [table(x[:, self.numbers + i].long()) for i, table in enumerate(self.tables)]
+        rows = torch.stack([dense, *found], 1)
+        products = (rows @ rows.transpose(1, 2))[:, self.pairs[0], self.pairs[1]]
+        return self.top(torch.cat([dense, products], 1))
+
+
+def perceptron(*widths):
+    layers = [torch.nn.Linear(a, b) for a, b in zip(widths, widths[1:])]
+    return torch.nn.Sequential(*[m for layer in layers for m in (layer, torch.nn.ReLU())][:-1])
+
+
+class UNet(torch.nn.Module):
+    """Two levels down and up again, joined across (arXiv:1505.04597); a class for each pixel."""
+
+    def __init__(self, width, classes=10):
+        super().__init__()
+        self.down = torch.nn.ModuleList([block(3, width), block(width, 2 * width)])
+        self.middle = block(2 * width, 4 * width)
+        self.ups = torch.nn.ModuleList([torch.nn.ConvTranspose2d(4 * width, 2 * width, 2, 2), torch.nn.ConvTranspose2d(2 * width, width, 2, 2)])
+        self.joined = torch.nn.ModuleList([block(4 * width, 2 * width), block(2 * width, width)])
+        self.head = torch.nn.Conv2d(width, classes, 1)
+
+    def forward(self, x):
+        skipped = []
+        for down in self.down:
+            x = down(x)
+            skipped.append(x)
+            x = torch.nn.functional.max_pool2d(x, 2)
+        x = self.middle(x)
+        for up, join in zip(self.ups, self.joined):
+            x = join(torch.cat([up(x), skipped.pop()], 1))
+        return self.head(x).permute(0, 2, 3, 1)
+
+
+def block(inputs, outputs):
+    return torch.nn.Sequential(torch.nn.Conv2d(inputs, outputs, 3, padding=1), torch.nn.BatchNorm2d(outputs), torch.nn.ReLU(),
+                               torch.nn.Conv2d(outputs, outputs, 3, padding=1), torch.nn.BatchNorm2d(outputs), torch.nn.ReLU())
+
+
+def lstm(small):
+    words, batch, tokens, width = (64, 2, 8, 16) if small else (10000, 16, 64, 256)
+    return Lstm(words, width, 2), {"x": torch.randint(0, words, (batch, tokens))}, words
+
+
+def dlrm(small):
+    tables, rows, batch, width = (3, 50, 8, 8) if small else (26, 20000, 512, 64)
+    numbers = torch.rand(batch, 13)
+    return Dlrm(tables, rows, width), {"x": torch.cat([numbers, torch.randint(0, rows, (batch, tables)).float()], 1)}, 2
+
+
+def unet(small):
+    batch, extent, width = (1, 16, 4) if small else (4, 64, 32)
+    return UNet(width), {"x": torch.randn(batch, 3, extent, extent)}, 10
+
+
 class Logits(torch.nn.Module):
     def __init__(self, model):
         super().__init__()
@@ -54,6 +135,7 @@ MODELS = {
     "resnet18": image("resnet18", 16, 64), "resnet50": image("resnet50", 8, 64), "efficientnet_b0": image("efficientnet_b0", 8, 64),
     "vit_tiny": image("vit_tiny_patch16_224", 8, 224, 224),
     "gpt2": text("gpt2", 4, 256, 50257), "bert": text("bert", 4, 256, 30522), "llama": text("llama", 4, 256, 32000),
+    "lstm": lstm, "dlrm": dlrm, "unet": unet,
 }
 
 
