@@ -137,19 +137,27 @@ MODELS = {
     "gpt2": text("gpt2", 4, 256, 50257), "bert": text("bert", 4, 256, 30522), "llama": text("llama", 4, 256, 32000),
     "lstm": lstm, "dlrm": dlrm, "unet": unet,
 }
+LARGE = {"gpt2_124m": text("gpt2", 12, 768, 50257, batch=1)}  # for first steps
 
 
-def contenders(name, small, compiled):
-    """[(name, step)]: Tessera, torch, and torch.compile if `compiled`."""
+def make(name, small):
+    """(module, inputs, labels): labels are classes of each place of the result."""
     torch.manual_seed(0)
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    model, inputs, classes = MODELS[name](small)
+    model, inputs, classes = {**MODELS, **LARGE}[name](small)
     x = inputs["x"]
     with torch.no_grad():
         places = model.eval()(x).shape[:-1]
     model.train()
-    labels = torch.randint(0, classes, places)
-    imported = ts.from_torch(model, (x,))
+    return model, x, torch.randint(0, classes, places)
+
+
+def our_step(model, x, labels, devices=1):
+    """A call that trains one step. The state stays with the devices, over which the batch is cut if there are several."""
+    return step_of(ts.from_torch(model, (x,)), x, labels, devices)
+
+
+def step_of(imported, x, labels, devices=1):
     optimizer = ts.optim.SGD(0.01, momentum=0.9)
 
     def loss_of(m, x, labels):
@@ -161,24 +169,40 @@ def contenders(name, small, compiled):
         m, state = optimizer.update(m, gradients, state)
         return m, state, loss
     state = [imported, optimizer.init(imported)]
-    ours_x, ours_labels = ts.asarray(x.numpy()), ts.asarray(labels.numpy())
+    data = [ts.asarray(x.numpy()), ts.asarray(labels.numpy())]
+    if devices > 1:
+        mesh = ts.ProcessMesh(list(range(devices)), ["d"])
+        data = [ts.shard_tensor(value, mesh, [ts.Shard(0)]) for value in data]
 
     def ours():
-        state[0], state[1], loss = step(state[0], state[1], ours_x, ours_labels)
+        state[0], state[1], loss = step(state[0], state[1], *data)
         return float(loss)
+    return ours
 
-    def torch_step(run):
-        theirs = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
 
-        def go():
-            theirs.zero_grad()
-            logits = run(x)
-            loss = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
-            loss.backward()
-            theirs.step()
-            return float(loss)
-        return go
-    found = [("tessera", ours), ("torch", torch_step(model))]
+def torch_step(model, run, x, labels):
+    theirs = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+
+    def go():
+        theirs.zero_grad()
+        logits = run(x)
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
+        loss.backward()
+        theirs.step()
+        return float(loss)
+    return go
+
+
+def contenders(name, small, compiled):
+    """[(name, step)]: Tessera, torch, and torch.compile if `compiled`."""
+    model, x, labels = make(name, small)
+    found = [("tessera", our_step(model, x, labels)), ("torch", torch_step(model, model, x, labels))]
     if compiled:
-        found.append(("torch.compile", torch_step(torch.compile(model))))
+        found.append(("torch.compile", torch_step(model, torch.compile(model), x, labels)))
     return found
+
+
+def on_devices(name, small, devices):
+    """[(name, step)]: Tessera on one device, and on several virtual ones."""
+    model, x, labels = make(name, small)
+    return [("one device", our_step(model, x, labels)), (f"{devices} devices", our_step(model, x, labels, devices))]
