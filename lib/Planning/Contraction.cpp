@@ -126,17 +126,22 @@ bool dist::isSumOfProducts(linalg::LinalgOp op, bool narrow) {
          (c.isF32() || (narrow && c == a)) && isMultiplyAdd(*op.getBlock());
 }
 
-/// Whether the packed product is faster than a kernel: a tile has 8 rows and 16 columns, so a
-/// product with few rows or columns wastes most of it, and packing costs as much as a product with
-/// few rows.
+/// Whether the packed product is faster than a kernel. A tile has up to 8 rows and at least 16
+/// columns, and packing costs as much as a product with few rows; but a kernel, as of a
+/// convolution of a small image, waits for each of its sums.
 static bool isWorthIt(ArrayRef<int64_t> extents, ArrayRef<StridedView> views) {
   constexpr int64_t kFewest = 16, kFewestProducts = 1 << 16;
+  constexpr int64_t kFewestRows = 4, kFewestSummands = 8, kManyProducts = 1 << 20;
   int64_t batch = 1, m = 1, n = 1, k = 1;
   for (auto [loop, extent] : llvm::enumerate(extents)) {
     bool a = views[0].strides[loop], b = views[1].strides[loop], c = views[2].strides[loop];
     (!c ? k : a == b ? batch : a ? m : n) *= extent;
   }
-  return m >= kFewest && n >= kFewest && k >= kFewest && m * n * k >= kFewestProducts;
+  int64_t products = m * n * k;
+  if (std::min({m, n, k}) >= kFewest)
+    return products >= kFewestProducts;
+  return std::max(m, n) >= kFewest && std::min(m, n) >= kFewestRows && k >= kFewestSummands &&
+         products >= kManyProducts;
 }
 
 /// Whether one product with few rows or columns is repeated for many images, as in a 1 x 1
