@@ -118,7 +118,7 @@ def dlrm(small):
 
 
 def unet(small):
-    batch, extent, width = (1, 16, 4) if small else (4, 64, 32)
+    batch, extent, width = (2, 16, 4) if small else (8, 64, 32)
     return UNet(width), {"x": torch.randn(batch, 3, extent, extent)}, 10
 
 

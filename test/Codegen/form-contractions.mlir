@@ -125,7 +125,7 @@ func.func @larger_images(%x: tensor<8x64x100xf32>, %w: tensor<96x64xf32>, %zero:
 // CHECK-NOT: rt.contraction
 // CHECK: linalg.generic
 // CHECK-LABEL: func.func @few_summands(
-// CHECK: rt.contraction %{{.*}} extents [64, 128, 3, 3, 2, 2, 2]
+// CHECK: rt.contraction %{{.*}} extents [64, 256, 3, 3, 2, 2, 2]
 #x = affine_map<(n, o, y, x, c, i, j) -> (n, c, y + i, x + j)>
 #w = affine_map<(n, o, y, x, c, i, j) -> (o, c, i, j)>
 #y = affine_map<(n, o, y, x, c, i, j) -> (n, o, y, x)>
@@ -158,15 +158,15 @@ func.func @few_terms(%x: tensor<2x16x4x4xf32>, %w: tensor<16x16x3x3xf32>, %zero:
 #in = affine_map<(c, o, i, j, n, y, x) -> (n, c, y + i, x + j)>
 #out = affine_map<(c, o, i, j, n, y, x) -> (n, o, y, x)>
 #weight = affine_map<(c, o, i, j, n, y, x) -> (o, c, i, j)>
-func.func @few_summands(%x: tensor<2x64x4x4xf32>, %g: tensor<2x128x2x2xf32>, %zero: tensor<128x64x3x3xf32>) -> tensor<128x64x3x3xf32>
+func.func @few_summands(%x: tensor<2x64x4x4xf32>, %g: tensor<2x256x2x2xf32>, %zero: tensor<256x64x3x3xf32>) -> tensor<256x64x3x3xf32>
     attributes {dist.view = "local"} {
   %y = linalg.generic {indexing_maps = [#in, #out, #weight],
       iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
-      ins(%x, %g : tensor<2x64x4x4xf32>, tensor<2x128x2x2xf32>) outs(%zero : tensor<128x64x3x3xf32>) {
+      ins(%x, %g : tensor<2x64x4x4xf32>, tensor<2x256x2x2xf32>) outs(%zero : tensor<256x64x3x3xf32>) {
   ^bb0(%a: f32, %b: f32, %sum: f32):
     %0 = arith.mulf %a, %b : f32
     %1 = arith.addf %sum, %0 : f32
     linalg.yield %1 : f32
-  } -> tensor<128x64x3x3xf32>
-  return %y : tensor<128x64x3x3xf32>
+  } -> tensor<256x64x3x3xf32>
+  return %y : tensor<256x64x3x3xf32>
 }
