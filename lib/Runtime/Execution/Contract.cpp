@@ -20,10 +20,9 @@
 
 namespace tessera::runtime {
 
-// A row panel of A (8 x 384 f32) stays in the first level cache while it meets the packed block of
-// B (384 x 240), which stays in the second.
-static constexpr int64_t kDepth = 384;
-static constexpr int64_t kPackedElements = 384 * 240;
+// The packed block of B stays in the second level cache while all rows of A meet it. It is deep
+// rather than wide: each block of summands reads and writes C once more.
+static constexpr int64_t kDepth = 1152, kBlockColumns = 96;
 
 //===----------------------------------------------------------------------===//
 // The product that a step is
@@ -70,6 +69,30 @@ static double runOf(std::vector<ContractLoop> loops, int operand) {
     if (std::abs(loop.strides[operand]) == run)
       run *= loop.extent;
   return static_cast<double>(run);
+}
+
+/// Elements of an operand that lie together and that all iterations read; windows may overlap.
+static double spanOf(std::vector<ContractLoop> loops, int operand) {
+  std::stable_sort(loops.begin(), loops.end(), [&](const auto &left, const auto &right) {
+    return std::abs(left.strides[operand]) < std::abs(right.strides[operand]);
+  });
+  int64_t span = 1;
+  for (const ContractLoop &loop : loops)
+    if (int64_t stride = std::abs(loop.strides[operand]); stride <= span)
+      span += (loop.extent - 1) * stride;
+  return static_cast<double>(span);
+}
+
+/// Whether columns and summands are windows: two of each have the same element.
+static bool haveWindows(const std::vector<ContractLoop> &n, const std::vector<ContractLoop> &k,
+                        int operand) {
+  return std::any_of(n.begin(), n.end(), [&](const ContractLoop &column) {
+    int64_t stride = std::abs(column.strides[operand]);
+    return stride && std::any_of(k.begin(), k.end(), [&](const ContractLoop &sum) {
+             int64_t step = std::abs(sum.strides[operand]);
+             return sum.extent > 1 && step % stride == 0 && step < stride * column.extent;
+           });
+  });
 }
 
 /// A tile of so many vectors, less one, takes so many times the cycles of its multiply-adds.
@@ -128,18 +151,26 @@ double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vect
     x.insert(x.end(), y.begin(), y.end());
     return x;
   };
-  // Columns are copied in pieces of a power of two; windows meet the ends of lines.
+  // Columns are copied in pieces of a power of two; those of windows meet the ends of lines.
+  constexpr double kOfWindows = 3;
   auto run = static_cast<int64_t>(runOf(n, right));
-  double packing =
-      columnCount * depth * (run >= 64 ? 0.2 : 0.8 + 0.5 / static_cast<double>(run & -run)) +
-      fetching(joined(n, k), right, runOf(joined(n, k), right));
-  // The loops of the rows of a tile.
+  double each = haveWindows(n, k, right) ? kOfWindows
+                : run >= 64              ? 0.2
+                                         : 0.8 + 0.5 / static_cast<double>(run & -run);
+  if (rowCount <= static_cast<double>(set.rows) && run % set.lanes == 0)
+    each = 0; // see readsInPlace
+  double packing = columnCount * depth * each +
+                   fetching(joined(n, k), right, runOf(joined(n, k), right));
+  // The loops of the rows of a tile. Windows of the next tiles read the same lines, at most kDepth,
+  // which stay in the first level cache.
   std::vector<ContractLoop> ofTile = m;
   for (ContractLoop &loop : ofTile)
     loop.extent = std::min(loop.extent, height);
-  double reading = fetching(joined(m, k), 1 - right, runOf(joined(k, ofTile), 1 - right));
-  double each = runOf(n, 2) > 1 ? std::max(0.15, 1 / runOf(n, 2)) : runOf(m, 2) > 1 ? 2.5 : 3;
-  double writing = rowCount * columnCount * std::ceil(depth / kDepth) * each;
+  double together = haveWindows(m, k, 1 - right) ? spanOf(joined(k, m), 1 - right)
+                                                 : runOf(joined(k, ofTile), 1 - right);
+  double reading = fetching(joined(m, k), 1 - right, together);
+  double ofWrite = runOf(n, 2) > 1 ? std::max(0.15, 1 / runOf(n, 2)) : runOf(m, 2) > 1 ? 2.5 : 3;
+  double writing = rowCount * columnCount * std::ceil(depth / kDepth) * ofWrite;
   return tiles + packing + reading + writing;
 }
 
@@ -349,7 +380,7 @@ void Contraction::run(int64_t piece, const void *a, const void *b, float *c) con
   int64_t columnBegin = part(columns.size(), width, column, byColumns);
   int64_t columnEnd = part(columns.size(), width, column + 1, byColumns);
   // Blocks of equal width: each reads all of A.
-  int64_t wide = columnEnd - columnBegin, most = kPackedElements / kDepth;
+  int64_t wide = columnEnd - columnBegin, most = kBlockColumns;
   int64_t blocks = std::max<int64_t>(1, (wide + most - 1) / most);
   most = std::max<int64_t>(1, ((wide + blocks - 1) / blocks + width - 1) / width) * width;
   for (int64_t i = count * batch / byBatch; i < count * (batch + 1) / byBatch; ++i)
