@@ -46,7 +46,7 @@ using namespace tessera::codegen;
 using Values = LoopWriter::Values;
 
 /// Elements of a line that are compared with the k-th before any of them is collected.
-static constexpr int64_t kScreened = 16;
+static constexpr int64_t kScreened = 64;
 
 namespace {
 class SortWriter {
@@ -74,7 +74,9 @@ private:
   };
 
   // Words.
+  Value keyOf(LoopWriter at, Value element) const;
   Value keyWord(LoopWriter at, Value element) const;
+  Value isAnyBefore(LoopWriter at, Value o, Value begin, Value j, ArrayRef<Value> kth) const;
   Values wordsAt(LoopWriter at, Value o, Value i, Value j) const;
   Values greatest(LoopWriter at) const;
   Value comesBefore(LoopWriter at, ArrayRef<Value> x, ArrayRef<Value> y) const;
@@ -129,7 +131,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// A key as a signed integer of 64 bits in sorted order, or of 32 bits if that suffices.
-Value SortWriter::keyWord(LoopWriter at, Value element) const {
+/// An element as an integer of its width, at least 32 bits, in the order of the elements.
+Value SortWriter::keyOf(LoopWriter at, Value element) const {
   OpBuilder &b = at.b;
   Location loc = at.loc;
   Type type = element.getType();
@@ -150,14 +153,22 @@ Value SortWriter::keyWord(LoopWriter at, Value element) const {
     key = at.select(at.less(raw, at.constant(bits, 0)), flipped, raw);
     key = at.select(isNaN, at.constant(bits, most), key);
   }
+  type = key.getType();
   if (type.isIndex())
     key = arith::IndexCastOp::create(b, loc, word, key);
   else if (type.isInteger(1))
-    key = arith::ExtUIOp::create(b, loc, word, key);
-  else if (key.getType() != word)
-    key = arith::ExtSIOp::create(b, loc, word, key);
-  return op.getDescending() ? arith::XOrIOp::create(b, loc, key, at.constant(word, -1)).getResult()
-                            : key;
+    key = arith::ExtUIOp::create(b, loc, b.getI32Type(), key);
+  else if (type.getIntOrFloatBitWidth() < 32)
+    key = arith::ExtSIOp::create(b, loc, b.getI32Type(), key);
+  return op.getDescending()
+             ? arith::XOrIOp::create(b, loc, key, at.constant(key.getType(), -1)).getResult()
+             : key;
+}
+
+Value SortWriter::keyWord(LoopWriter at, Value element) const {
+  Value key = keyOf(at, element);
+  return key.getType() == word ? key
+                               : arith::ExtSIOp::create(at.b, at.loc, word, key).getResult();
 }
 
 Values SortWriter::wordsAt(LoopWriter at, Value o, Value i, Value j) const {
@@ -420,6 +431,44 @@ Values SortWriter::radixSortedLine(LoopWriter at, Value o, Value j, Values state
 // Lines
 //===----------------------------------------------------------------------===//
 
+/// Whether one of kScreened elements of a line, from `begin` on, is before the k-th so far, which
+/// is before all of them in the line. So of equal keys the k-th is first, and keys decide if there
+/// is one of at most 32 bits, which are compared in vectors.
+Value SortWriter::isAnyBefore(LoopWriter at, Value o, Value begin, Value j,
+                              ArrayRef<Value> kth) const {
+  OpBuilder &b = at.b;
+  if (!isPacked || numWords > 1) {
+    Value isAny = at.constant(b.getI1Type(), 0);
+    for (int64_t i = 0; i < kScreened; ++i) {
+      Value isBefore = comesBefore(at, wordsAt(at, o, at.add(begin, at.index(i)), j), kth);
+      isAny = arith::OrIOp::create(b, at.loc, isAny, isBefore);
+    }
+    return isAny;
+  }
+  Type i32 = b.getI32Type();
+  Value high = arith::ShRSIOp::create(b, at.loc, kth[0], at.constant(word, 32));
+  Value key = arith::TruncIOp::create(b, at.loc, i32, high);
+  OpFoldResult one = b.getIndexAttr(1);
+  auto block = RankedTensorType::get({kScreened}, getElementTypeOrSelf(inputs[0].getType()));
+  Value elements = tensor::ExtractSliceOp::create(
+      b, at.loc, block, inputs[0], ArrayRef<OpFoldResult>{o, begin, j},
+      ArrayRef<OpFoldResult>{one, b.getIndexAttr(kScreened), one},
+      ArrayRef<OpFoldResult>{one, one, one});
+  Value none =
+      linalg::FillOp::create(b, at.loc, at.constant(i32, 0), at.empty({}, i32)).getResult(0);
+  SmallVector<AffineMap> maps = {b.getDimIdentityMap(), AffineMap::get(1, 0, b.getContext())};
+  auto count = linalg::GenericOp::create(
+      b, at.loc, TypeRange(none.getType()), elements, none, maps, {utils::IteratorType::reduction},
+      [&](OpBuilder &body, Location loc, ValueRange arguments) {
+        LoopWriter inner{body, loc};
+        Value isBefore = inner.less(keyOf(inner, arguments[0]), key);
+        Value more = arith::ExtUIOp::create(body, loc, i32, isBefore);
+        Value sum = arith::AddIOp::create(body, loc, arguments[1], more);
+        linalg::YieldOp::create(body, loc, sum);
+      });
+  return at.less(at.constant(i32, 0), at.read(count.getResult(0), {}));
+}
+
 Value SortWriter::firstOfLine(LoopWriter at, Value o, Value j, Value buffer) const {
   int64_t count = op.getCount(), extent = 2 * count;
   Value zero = at.index(0), one = at.index(1), full = at.index(extent);
@@ -441,21 +490,18 @@ Value SortWriter::firstOfLine(LoopWriter at, Value o, Value j, Value buffer) con
       results.push_back(inner.select(isFull, now, old));
     return results;
   };
-  // In a long line few elements are before the k-th so far: most blocks are only compared.
-  int64_t whole = lines.extent < kScreened * count ? 0 : lines.extent / kScreened * kScreened;
-  Values begun =
-      at.loop(zero, at.index(whole), at.index(kScreened), state,
-              [&](LoopWriter outer, Value begin, Values state) {
-                Value isAny = outer.constant(outer.b.getI1Type(), 0);
-                for (int64_t i = 0; i < kScreened; ++i) {
-                  Values words = wordsAt(outer, o, outer.add(begin, outer.index(i)), j);
-                  Value isTaken = comesBefore(outer, words, ArrayRef<Value>(state).drop_front(2));
-                  isAny = arith::OrIOp::create(outer.b, outer.loc, isAny, isTaken);
-                }
-                Value end = outer.add(begin, outer.select(isAny, outer.index(kScreened), zero));
-                return outer.loop(begin, end, one, state, collect);
-              });
-  state = at.loop(at.index(whole), at.index(lines.extent), one, begun, collect);
+  // The first elements fill the buffer. Of those after them, few are before the k-th so far in a
+  // long line: most blocks are only compared.
+  const int64_t first = std::min(extent, lines.extent), rest = lines.extent - first;
+  const int64_t screened = rest < kScreened * count ? 0 : rest / kScreened * kScreened;
+  state = at.loop(zero, at.index(first), one, state, collect);
+  auto screen = [&](LoopWriter outer, Value begin, Values state) {
+    Value isAny = isAnyBefore(outer, o, begin, j, ArrayRef<Value>(state).drop_front(2));
+    Value end = outer.add(begin, outer.select(isAny, outer.index(kScreened), zero));
+    return outer.loop(begin, end, one, state, collect);
+  };
+  state = at.loop(at.index(first), at.index(first + screened), at.index(kScreened), state, screen);
+  state = at.loop(at.index(first + screened), at.index(lines.extent), one, state, collect);
   // The rest of the buffer sorts last.
   buffer = at.loop(state[1], full, one, state[0], [&](LoopWriter inner, Value i, Values state) {
     return Values{writeWords(inner, state[0], zero, i, greatest(inner))};
