@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 
 from ..errors import ArgumentError, ShapeError
-from ..ir import constants
+from ..ir import TensorType, constants
 from ..ir.reductions import accumulate, first_of
-from ..ir.scalars import combine, wide, widened
+from ..ir.scalars import combine, compare, convert, is_infinite, is_nan, wide, widened
+from ..ir.types import is_float
 from ..source import refuse
 from .base import axes_of, axis_of, cast, need, op, operand, tensor_of
 from .distributed import stop_gradient
 from .elementwise import add, divide, exp, log, sqrt, square, subtract
+from .indexing import take_along_axis
 
 
 def _keep(trace, value, shape, axes, keepdims):
@@ -208,3 +210,52 @@ def log_softmax(trace, x, axis=-1):
         return log_softmax(x.astype("float32"), axis).astype(x.dtype)
     powers, greatest = _exponents(x, axis, "log_softmax")
     return subtract(subtract(x, greatest), log(sum(powers, axis, True)))
+
+
+def _running(trace, name, x, axis, largest):
+    b, x = trace.builder, tensor_of(x, name)
+    dim, element = axis_of(name, axis, x.ndim), x.dtype.element
+    if not x.size:
+        return x, trace.tensor(b.constant(0, TensorType(x.shape, "i64")))
+
+    def later(before, behind):
+        (x, i), (y, k) = before, behind
+        wins = compare(b, "ge" if largest else "le", element, y, x)
+        if is_float(element):
+            wins = b.apply("arith.ori", wins, is_nan(b, y))
+        return [b.select(wins, y, x), b.select(wins, k, i)]
+    _, indices = b.scan([operand(trace, x), b.iota(x.shape, dim)], dim, later)
+    indices = trace.tensor(b.pointwise([indices], x.shape, lambda i: convert(b, i, i.type, "i64")))
+    return take_along_axis(x, indices, dim), indices
+
+
+@op
+def cumulative_max(trace, x, axis=0):
+    """(values, int64 indices) of the greatest element so far along `axis`, the last of equal ones; NaN is the greatest.
+    """
+    return _running(trace, "cumulative_max", x, axis, True)
+
+
+@op
+def cumulative_min(trace, x, axis=0):
+    """(values, int64 indices) of the least element so far along `axis`, the last of equal ones; NaN is the least."""
+    return _running(trace, "cumulative_min", x, axis, False)
+
+
+@op
+def cumulative_logsumexp(trace, x, axis=0):
+    """log(cumulative_sum(exp(x))) along `axis`, without overflow; 16-bit floats are computed in float32.
+
+    Raises DTypeError for integers.
+    """
+    b, x = trace.builder, tensor_of(x, "cumulative_logsumexp")
+    need("cumulative_logsumexp", x, "float")
+    element, to = x.dtype.element, wide(x.dtype.element)
+
+    def both(x, y):  # one comparison chooses greater and lesser, so that equal ones share the derivative
+        first = compare(b, "ge", to, x, y)
+        greater, lesser = b.select(first, x, y), b.select(first, y, x)
+        distance = b.select(is_infinite(b, greater), b.constant(0, to), b.apply("arith.subf", lesser, greater))
+        return b.apply("arith.addf", greater, b.apply("math.log1p", b.apply("math.exp", distance)))
+    result = accumulate(b, operand(trace, x), axis_of("cumulative_logsumexp", axis, x.ndim), both, -math.inf, to)
+    return trace.tensor(cast(trace, result, element))

@@ -24,7 +24,7 @@ from ..source import entry, refuse
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
-from . import elementwise, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
+from . import elementwise, grids, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import marked
 from .random import RANDOM, draws
@@ -319,13 +319,17 @@ def _exported(module, args, kwargs):
         raise refuse(Error, f"torch.export refuses '{type(module).__name__}': {reason}", _user_line(error)) from error
 
 
+_NOT_DECOMPOSED = (torch.ops.aten.scaled_dot_product_attention.default, torch.ops.aten.upsample_bicubic2d.vec)
+
+
 def _form(program, name: str) -> _Form:
-    """A core-ATen graph in which attention is not decomposed: it has a rule.
+    """A core-ATen graph, except for operations whose decompositions cost more than their rules.
 
     Raises Error with PyTorch's reason, or for operations without a rule.
     """
     table = torch.export.default_decompositions()
-    table.pop(torch.ops.aten.scaled_dot_product_attention.default, None)
+    for kept in _NOT_DECOMPOSED:
+        table.pop(kept, None)
     try:
         with marked(program):
             program = program.run_decompositions(table)

@@ -16,6 +16,14 @@ def _kind(x, dtype):
     return x if dtype is None else tensor_of(x, "sum").astype(dtype_of(dtype))
 
 
+def _along(function, x, *options):
+    """A function along an axis, whose results have the shape of x; PyTorch treats scalars as tensors of one axis."""
+    if x.ndim:
+        return function(x, *options)
+    results = function(ops.reshape(x, (1,)), *options)
+    return tuple(ops.reshape(r, ()) for r in results) if isinstance(results, tuple) else ops.reshape(results, ())
+
+
 @rule("sum.dim_IntList", "sum.default")
 def _(x, axes=None, keepdim=False, dtype=None):
     return ops.sum(_kind(x, dtype), axes or None, keepdim)
@@ -99,12 +107,27 @@ def _(x, axis=None, keepdim=False):
 
 @rule("cumsum.default")
 def _(x, axis, dtype=None):
-    return ops.cumulative_sum(_kind(x, dtype), axis)
+    return _along(ops.cumulative_sum, _kind(x, dtype), axis)
 
 
 @rule("cumprod.default")
 def _(x, axis, dtype=None):
-    return ops.cumulative_prod(_kind(x, dtype), axis)
+    return _along(ops.cumulative_prod, _kind(x, dtype), axis)
+
+
+@rule("cummax.default")
+def _(x, axis):
+    return _along(ops.cumulative_max, x, axis)
+
+
+@rule("cummin.default")
+def _(x, axis):
+    return _along(ops.cumulative_min, x, axis)
+
+
+@rule("logcumsumexp.default")
+def _(x, axis):
+    return _along(ops.cumulative_logsumexp, x, axis)
 
 
 @rule("sort.default", "sort.stable")
@@ -156,6 +179,5 @@ def _(x, bins=100, low=0, high=0):
         low, high = ops.min(x), ops.max(x)
         low, high = ops.where(low == high, low - 1, low), ops.where(low == high, high + 1, high)
     part = ops.minimum(ops.floor((x - low) * bins / (high - low)), bins - 1)
-    inside = (x >= low) & (x <= high)
-    part = ops.where(inside, part, -1.0).astype("int32")
-    return (part.reshape((1, -1)) == ops.arange(bins).astype("int32").reshape((-1, 1))).astype(x.dtype).sum(1)
+    part = ops.where((x >= low) & (x <= high), part, -1.0).astype("int32")
+    return ops.segment_sum(ops.ones(part.shape, "int32"), part, bins).astype(x.dtype)

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Convolutions, pooling and interpolation."""
+"""Convolutions and pooling."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from .. import ops
 from ..errors import ArgumentError
 from ..ir import constants
 from ..source import refuse
+from .grids import along
 from .registry import rule
 
 
@@ -144,13 +145,6 @@ def _parts(n, places):
     return [(i * n // places, -(-(i + 1) * n // places)) for i in range(places)]
 
 
-def _along(x, axis, matrix):
-    """The product of each line along `axis` with a matrix (results, extent)."""
-    moved = ops.moveaxis(x, axis, x.ndim - 1)
-    weight = ops.base.tensor_of(matrix.astype(np.float32), "a pool").astype(x.dtype)
-    return ops.moveaxis(ops.matmul(moved, weight.T), x.ndim - 1, axis)
-
-
 @rule("_adaptive_avg_pool2d.default", "adaptive_avg_pool2d.default", "_adaptive_avg_pool3d.default", "adaptive_avg_pool1d.default")
 def _(x, size):
     space = x.shape[x.ndim - len(size):]
@@ -160,7 +154,7 @@ def _(x, size):
         matrix = np.zeros((places, n))
         for i, (begin, end) in enumerate(_parts(n, places)):
             matrix[i, begin:end] = 1 / (end - begin)
-        x = _along(x, axis, matrix)
+        x = along(x, axis, matrix)
     return x
 
 
@@ -171,40 +165,6 @@ def _(x, size):
         lines = (slice(None),) * axis
         x = ops.stack([ops.max(x[lines + (slice(*part),)], axis) for part in parts], axis)
     return x, None
-
-
-def _interpolated(linear):
-    def upsample(x, size=None, *options):
-        align, factors = (options if linear else (False, *options))[:2]
-        space = x.ndim - 2
-        size = list(size) if size is not None else [math.floor(n * f) for n, f in zip(x.shape[2:], factors)]
-        for d in range(space):
-            n, places = x.shape[2 + d], size[d]
-            scale = n / places if not factors else 1 / factors[d]
-            if not linear and places % n == 0 and scale * places == n:
-                x = ops.repeat(x, places // n, 2 + d)
-                continue
-            matrix, i = np.zeros((places, n)), np.arange(places)
-            if linear:
-                at = i * ((n - 1) / max(1, places - 1)) if align else np.maximum((i + 0.5) * scale - 0.5, 0)
-            else:
-                at = np.floor(i * scale)
-            low = np.minimum(at.astype(int), n - 1)
-            high, part = np.minimum(low + 1, n - 1), at - low if linear else 0 * at
-            np.add.at(matrix, (i, low), 1 - part)
-            np.add.at(matrix, (i, high), part)
-            x = _along(x, 2 + d, matrix)
-        return x
-    return upsample
-
-
-rule("upsample_nearest1d.vec", "upsample_nearest2d.vec", "upsample_nearest3d.vec")(_interpolated(False))
-rule("upsample_linear1d.vec", "upsample_bilinear2d.vec", "upsample_trilinear3d.vec")(_interpolated(True))
-
-
-@rule("upsample_nearest2d.default", "upsample_bilinear2d.default")
-def _(x, size, *options):
-    raise refuse(ArgumentError, "interpolation with a scale per axis is not supported; give sizes")
 
 
 @rule("_cdist_forward.default", "cdist.default")
