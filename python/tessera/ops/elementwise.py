@@ -9,7 +9,7 @@ import builtins
 from .. import dtypes
 from ..errors import ArgumentError
 from ..ir import scalars
-from ..ir.types import is_float
+from ..ir.types import is_float, is_unsigned
 from ..source import refuse
 from ..tensor import Tensor
 from ..trace import check_meshes
@@ -197,6 +197,42 @@ def _logical(name, what, only=None):
 for _name in ("and", "or", "xor"):
     _logical(f"logical_{_name}", _name, dtypes.bool_)
     _logical(f"bitwise_{_name}", _name)
+
+
+def _shift(name, left):
+    def apply(trace, x1, x2):
+        for x in (x1, x2):
+            if not isinstance(x, int) or isinstance(x, bool):
+                need(name, tensor_of(x, name), "integer")
+        return elementwise(trace, name, [x1, x2], lambda b, x, y: scalars.shift(b, "shli" if left else "shrui" if is_unsigned(x.type) else "shrsi", x, y))
+    apply.__doc__ = f"Elementwise {name.replace('_', ' ')}, broadcast; by the width of the type or more: 0, or the sign bit of a right shift."
+    _named(name)(apply)
+
+
+_shift("bitwise_left_shift", True)
+_shift("bitwise_right_shift", False)
+
+
+@_named("copysign")
+def _(trace, x1, x2):
+    """|x1| with the sign of x2, broadcast; integers are converted to float32."""
+    return _of_floats(trace, "copysign", x1, x2, "math.copysign")
+
+
+@_named("hypot")
+def _(trace, x1, x2):
+    """sqrt(x1 * x1 + x2 * x2), broadcast, without overflow; integers are converted to float32."""
+    common = common_type("hypot", [x if is_number(x) else tensor_of(x, "hypot") for x in (x1, x2)])
+
+    def body(b, x, y):
+        x, y = b.apply("math.absf", x), b.apply("math.absf", y)
+        first = b.compare("oge", x, y)
+        greater, lesser = b.select(first, x, y), b.select(first, y, x)
+        part = b.apply("arith.divf", lesser, greater)
+        root = b.apply("arith.mulf", greater, b.apply("math.sqrt", b.apply("arith.addf", b.constant(1, x.type), b.apply("arith.mulf", part, part))))
+        alone = b.apply("arith.ori", b.compare("oeq", greater, b.constant(0, x.type)), scalars.is_infinite(b, greater))
+        return b.select(alone, greater, root)
+    return elementwise(trace, "hypot", [x1, x2], body, common if common.kind == "float" else dtypes.float32)
 
 
 @_named("logical_not")

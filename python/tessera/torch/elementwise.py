@@ -12,7 +12,7 @@ from ..ops.base import tensor_of
 from .registry import RULES, dtype_of, promoted, promoting, rule
 
 
-for _name in ("exp", "expm1", "log", "log1p", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "erf",
+for _name in ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sinh", "cosh", "asin", "acos", "atan", "erf",
               "floor", "ceil", "trunc", "round", "abs", "sign", "isnan", "isinf", "logical_not", "sigmoid", "asinh", "acosh", "atanh",
               "isfinite"):
     RULES[f"{_name}.default"] = getattr(ops, _name)
@@ -23,11 +23,15 @@ for _name, _function in dict(mul=ops.multiply, div=ops.divide, maximum=ops.maxim
                              lt=ops.less, le=ops.less_equal, gt=ops.greater, ge=ops.greater_equal, pow=ops.pow, atan2=ops.atan2,
                              fmax=ops.maximum, fmin=ops.minimum, floor_divide=ops.floor_divide, bitwise_xor=ops.bitwise_xor,
                              logical_xor=ops.logical_xor, logical_and=ops.logical_and, logical_or=ops.logical_or, bitwise_and=ops.bitwise_and,
-                             bitwise_or=ops.bitwise_or, remainder=ops.remainder).items():
+                             bitwise_or=ops.bitwise_or, remainder=ops.remainder, bitwise_left_shift=ops.bitwise_left_shift,
+                             bitwise_right_shift=ops.bitwise_right_shift, __lshift__=ops.bitwise_left_shift,
+                             __rshift__=ops.bitwise_right_shift, copysign=ops.copysign, hypot=ops.hypot).items():
     for _kind in ("Tensor", "Scalar", "default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"):
         RULES[f"{_name}.{_kind}"] = promoting(_function)
 
 
+RULES["ldexp.Tensor"] = lambda x, y: x * 2.0 ** tensor_of(y, "ldexp").astype(x.dtype if x.dtype.kind == "float" else "float32")
+RULES["signbit.default"] = lambda x: ops.less(ops.copysign(1.0, x), 0) if x.dtype.kind == "float" else ops.less(x, 0)
 RULES["exp2.default"] = lambda x: ops.exp(x * math.log(2))
 RULES["erfc.default"] = lambda x: 1 - ops.erf(x)
 for _name in ("_assert_tensor_metadata.default", "_assert_async.msg", "_assert_scalar.default", "sym_constrain_range_for_size.default"):

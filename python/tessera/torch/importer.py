@@ -28,7 +28,7 @@ from . import elementwise, grids, indexing, layers, reductions, shapes, windows 
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import marked
 from .random import RANDOM, draws
-from .registry import RULES, dtype_of
+from .registry import INSTEAD, RULES, dtype_of
 
 register_parts()
 
@@ -290,8 +290,22 @@ def _of_user(found) -> Location | None:
     return Location(found[-1][0], int(found[-1][1])) if found else None
 
 
+def _is_sized(node, yes: bool) -> bool:
+    """Whether (yes, or no) the values of a node are no symbolic numbers, nor tensors with symbolic extents."""
+    known = True
+    for value in pytree.tree_leaves(node.meta.get("val")):
+        symbols = value.shape if hasattr(value, "shape") else [value]
+        known = known and not any(isinstance(n, (torch.SymInt, torch.SymFloat, torch.SymBool)) for n in symbols)
+    return known is yes
+
+
 def check_operations(graph, name: str) -> None:
-    """Raises one Error that names every operation without a rule, with its line."""
+    """Raises one Error that names every operation without a rule, with its line, or the first whose size is not known."""
+    for node in graph.nodes:
+        if node.op == "call_function" and _is_sized(node, False) and all(_is_sized(n, True) for n in node.all_input_nodes):
+            instead = INSTEAD.get(_name(node).split(".")[0])
+            raise refuse(Error, f"the result of operation 'aten.{_name(node)}' of '{name}' has a size or value known only at run time; programs have "
+                                f"fixed shapes{f': {instead}' if instead else ''}", _location(node))
     unknown: dict[str, Location | None] = {}
     for node in graph.nodes:
         if node.op == "call_function" and node.target is not operator.getitem and _name(node) not in _rules(node):

@@ -141,6 +141,19 @@ def _(x, mask, source):
     return ops.where(mask, ops.reshape(ops.take(_flat(source), number, 0, "refuse"), shape).astype(x.dtype), x)
 
 
+@rule("nonzero_static.default")
+def _(x, size, fill_value=-1):
+    """The indices, (size, axes), of the first elements that are not 0; after the last of them fill_value."""
+    chosen = ops.not_equal(_flat(x), 0)
+    place = ops.where(chosen, ops.cumulative_sum(chosen.astype("int64"), 0) - 1, -1)
+    number = ops.put_at(ops.full((size,), -1, "int64"), [place], ops.arange(x.size), 0, "max", "drop")
+    columns, stride = [], 1
+    for n in reversed(x.shape):
+        columns.insert(0, ops.where(ops.less(number, 0), fill_value, number // stride % n))
+        stride *= n
+    return ops.stack(columns, 1)
+
+
 class _Places:
     """The elements of a tensor of `shape` that a scatter along `axis` writes.
 

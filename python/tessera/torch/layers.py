@@ -12,7 +12,7 @@ from ..nn import functional as F
 from ..nn.grouped import grouped_matmul
 from ..ops.base import tensor_of
 from ..source import refuse
-from .registry import dtype_of, rule
+from .registry import RULES, dtype_of, rule
 
 
 @rule("mm.default", "bmm.default", "matmul.default", "mv.default")
@@ -38,6 +38,17 @@ def _(x, y, offs=None, bias=None, out_dtype=None):
 def _(bias, x, y, beta=1, alpha=1):
     product = x @ y if alpha == 1 else (x @ y) * alpha
     return product + (bias if beta == 1 else bias * beta)
+
+
+@rule("addmv.default")
+def _(bias, x, y, beta=1, alpha=1):
+    return RULES["addmm.default"](bias, x, y, beta, alpha)
+
+
+@rule("addbmm.default")
+def _(bias, x, y, beta=1, alpha=1):
+    product = ops.einsum("bik,bkj->ij", x, y)
+    return (product if alpha == 1 else product * alpha) + (bias if beta == 1 else bias * beta)
 
 
 @rule("linear.default")

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from .. import ops
 from ..ops.base import tensor_of
-from .registry import dtype_of, rule
+from .registry import RULES, dtype_of, rule
 
 
 def _kind(x, dtype):
@@ -16,70 +17,86 @@ def _kind(x, dtype):
     return x if dtype is None else tensor_of(x, "sum").astype(dtype_of(dtype))
 
 
-def _along(function, x, *options):
-    """A function along an axis, whose results have the shape of x; PyTorch treats scalars as tensors of one axis."""
-    if x.ndim:
-        return function(x, *options)
-    results = function(ops.reshape(x, (1,)), *options)
-    return tuple(ops.reshape(r, ()) for r in results) if isinstance(results, tuple) else ops.reshape(results, ())
+def _of_axes(*names):
+    """Decorator: the rule of operations along axes. PyTorch treats scalars as tensors of one axis."""
+    def register(function):
+        @functools.wraps(function)
+        def call(x, *args, **kwargs):
+            x = tensor_of(x, names[0].split(".")[0])
+            if x.ndim:
+                return function(x, *args, **kwargs)
+            results = function(ops.reshape(x, (1,)), *args, **kwargs)
+            return tuple(ops.reshape(r, ()) for r in results) if isinstance(results, tuple) else ops.reshape(results, ())
+        return rule(*names)(call)
+    return register
 
 
-@rule("sum.dim_IntList", "sum.default")
+@_of_axes("sum.dim_IntList", "sum.default")
 def _(x, axes=None, keepdim=False, dtype=None):
     return ops.sum(_kind(x, dtype), axes or None, keepdim)
 
 
-@rule("mean.dim", "mean.default")
+@_of_axes("mean.dim", "mean.default")
 def _(x, axes=None, keepdim=False, dtype=None):
-    return ops.mean(_kind(x, dtype), axes or None, keepdim)
+    x = _kind(x, dtype)
+    if not x.size:  # the mean of nothing is not a number
+        return ops.sum(x, axes or None, keepdim) / _count(x, axes)
+    return ops.mean(x, axes or None, keepdim)
 
 
-@rule("prod.default", "prod.dim_int")
+@_of_axes("prod.default", "prod.dim_int")
 def _(x, axis=None, keepdim=False, dtype=None):
     return ops.prod(_kind(x, dtype), axis, keepdim)
 
 
-@rule("max.default")
+@_of_axes("max.default")
 def _(x):
     return ops.max(x)
 
 
-@rule("min.default")
+@_of_axes("min.default")
 def _(x):
     return ops.min(x)
 
 
-@rule("max.dim")
+@_of_axes("max.dim")
 def _(x, axis, keepdim=False):
     return ops.max(x, axis, keepdim), ops.argmax(x, axis, keepdim)
 
 
-@rule("min.dim")
+@_of_axes("min.dim")
 def _(x, axis, keepdim=False):
     return ops.min(x, axis, keepdim), ops.argmin(x, axis, keepdim)
 
 
-@rule("amax.default")
+@_of_axes("amax.default")
 def _(x, axes=None, keepdim=False):
     return ops.max(x, axes or None, keepdim)
 
 
-@rule("amin.default")
+@_of_axes("amin.default")
 def _(x, axes=None, keepdim=False):
     return ops.min(x, axes or None, keepdim)
 
 
-@rule("var.correction")
+def _count(x, axes):
+    return math.prod(x.shape[d] for d in (axes or range(x.ndim)))
+
+
+@_of_axes("var.correction")
 def _(x, axes=None, correction=1, keepdim=False):
-    return ops.var(x, axes, 1 if correction is None else correction, keepdim)
+    correction, count = 1 if correction is None else correction, _count(x, axes)
+    if 0 < count <= correction:  # of too few elements: not a number
+        return ops.sum(ops.square(x - ops.mean(x, axes or None, True)), axes or None, keepdim) / 0.0
+    return ops.var(x, axes or None, correction, keepdim)
 
 
-@rule("var_mean.correction")
+@_of_axes("var_mean.correction")
 def _(x, axes=None, correction=1, keepdim=False):
-    return ops.var(x, axes, 1 if correction is None else correction, keepdim), ops.mean(x, axes, keepdim)
+    return RULES["var.correction"](x, axes, correction, keepdim), ops.mean(x, axes or None, keepdim)
 
 
-@rule("linalg_vector_norm.default", "norm.ScalarOpt_dim", "norm.Scalar")
+@_of_axes("linalg_vector_norm.default", "norm.ScalarOpt_dim", "norm.Scalar")
 def _(x, order=2, axes=None, keepdim=False, dtype=None):
     x = ops.abs(_kind(x, dtype))
     axes = axes or None
@@ -95,78 +112,121 @@ def _(x, order=2, axes=None, keepdim=False, dtype=None):
     return ops.where(none, 0.0, ops.sqrt(root) if order == 2 else root ** (1 / order))
 
 
-@rule("argmin.default")
+@_of_axes("argmin.default")
 def _(x, axis=None, keepdim=False):
     return ops.argmin(x, axis, keepdim)
 
 
-@rule("argmax.default")
+@_of_axes("argmax.default")
 def _(x, axis=None, keepdim=False):
     return ops.argmax(x, axis, keepdim)
 
 
-@rule("cumsum.default")
+@_of_axes("cumsum.default")
 def _(x, axis, dtype=None):
-    return _along(ops.cumulative_sum, _kind(x, dtype), axis)
+    return ops.cumulative_sum(_kind(x, dtype), axis)
 
 
-@rule("cumprod.default")
+@_of_axes("cumprod.default")
 def _(x, axis, dtype=None):
-    return _along(ops.cumulative_prod, _kind(x, dtype), axis)
+    return ops.cumulative_prod(_kind(x, dtype), axis)
 
 
-@rule("cummax.default")
+@_of_axes("cummax.default")
 def _(x, axis):
-    return _along(ops.cumulative_max, x, axis)
+    return ops.cumulative_max(x, axis)
 
 
-@rule("cummin.default")
+@_of_axes("cummin.default")
 def _(x, axis):
-    return _along(ops.cumulative_min, x, axis)
+    return ops.cumulative_min(x, axis)
 
 
-@rule("logcumsumexp.default")
+@_of_axes("logcumsumexp.default")
 def _(x, axis):
-    return _along(ops.cumulative_logsumexp, x, axis)
+    return ops.cumulative_logsumexp(x, axis)
 
 
-@rule("sort.default", "sort.stable")
+@_of_axes("sort.default", "sort.stable")
 def _(x, axis=-1, descending=False, stable=None):
     indices = ops.argsort(x, axis, descending)
     return ops.take_along_axis(x, indices, axis), indices
 
 
-@rule("argsort.default", "argsort.stable")
+@_of_axes("argsort.default", "argsort.stable")
 def _(x, axis=-1, descending=False, stable=None):
     return ops.argsort(x, axis, descending)
 
 
-@rule("topk.default")
+@_of_axes("topk.default")
 def _(x, k, axis=-1, largest=True, sorted=True):
     return ops.top_k(x, k, axis, largest)
 
 
-@rule("logsumexp.default")
+def _picked(x, index, axis, keepdim):
+    """(elements of x, index) for one index a line, along an axis of extent 1."""
+    values = ops.take_along_axis(x, index, axis)
+    return (values, index) if keepdim else (ops.squeeze(values, axis), ops.squeeze(index, axis))
+
+
+def _line(x, axis, at):
+    return x[(slice(None),) * (axis % x.ndim) + (slice(at, at + 1),)]
+
+
+@_of_axes("kthvalue.default")
+def _(x, k, axis=-1, keepdim=False):
+    return _picked(x, _line(ops.argsort(x, axis), axis, k - 1), axis, keepdim)
+
+
+def _median(x, axis, keepdim, skips_nan):
+    """The lower one of two middle elements. The first NaN is the median, or, with skips_nan, none is counted."""
+    order, last = ops.argsort(x, axis), x.shape[axis] - 1
+    if x.dtype.kind != "float":
+        return _picked(x, _line(order, axis, last // 2), axis, keepdim)
+    unknown = ops.isnan(x)
+    if skips_nan:
+        middle = ops.maximum(last - ops.sum(unknown, axis, True), 0) // 2
+        return _picked(x, ops.take_along_axis(order, middle, axis), axis, keepdim)
+    index = ops.where(ops.any(unknown, axis, True), ops.argmax(unknown, axis, True), _line(order, axis, last // 2))
+    return _picked(x, index, axis, keepdim)
+
+
+for _name, _skips in (("median", False), ("nanmedian", True)):
+    _of_axes(f"{_name}.dim")(lambda x, axis, keepdim=False, _skips=_skips: _median(x, axis, keepdim, _skips))
+    _of_axes(f"{_name}.default")(lambda x, _skips=_skips: _median(ops.reshape(x, (-1,)), 0, False, _skips)[0])
+
+
+@_of_axes("mode.default")
+def _(x, axis=-1, keepdim=False):
+    """The least of the most frequent elements: where the longest run of the sorted elements ends."""
+    axis, order = axis % x.ndim, ops.argsort(x, axis)
+    ordered, places = ops.take_along_axis(x, order, axis), ops.iota(x.shape, axis)
+    begins = ops.not_equal(ordered, ops.roll(ordered, 1, axis))
+    length = places - ops.cumulative_max(ops.where(begins, places, 0), axis)[0]
+    return _picked(x, ops.take_along_axis(order, ops.argmax(length, axis, True), axis), axis, keepdim)
+
+
+@_of_axes("logsumexp.default")
 def _(x, axes, keepdim=False):
     return ops.logsumexp(x, axes, keepdim)
 
 
-@rule("all.dim", "all.default", "all.dims")
+@_of_axes("all.dim", "all.default", "all.dims")
 def _(x, axis=None, keepdim=False):
     return ops.all(x, axis, keepdim)
 
 
-@rule("any.dim", "any.default", "any.dims")
+@_of_axes("any.dim", "any.default", "any.dims")
 def _(x, axis=None, keepdim=False):
     return ops.any(x, axis, keepdim)
 
 
-@rule("_softmax.default", "softmax.int")
+@_of_axes("_softmax.default", "softmax.int")
 def _(x, axis, half=False):
     return ops.softmax(x, axis)
 
 
-@rule("_log_softmax.default", "log_softmax.int")
+@_of_axes("_log_softmax.default", "log_softmax.int")
 def _(x, axis, half=False):
     return ops.log_softmax(x, axis)
 

@@ -11,6 +11,17 @@ from ..tensor import Tensor
 
 RULES: dict = {}
 
+# What to write instead of operations whose results have a size or a value that the program must know.
+INSTEAD = {
+    "nonzero": "use torch.nonzero_static, or torch.where with three arguments",
+    "masked_select": "use torch.where, or products with the mask",
+    "index": "a bool index selects; use torch.where, or products with the mask",
+    "bincount": "add ones to zeros of a known size with index_add",
+    **dict.fromkeys(("_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"), "sort the elements"),
+    "repeat_interleave": "pass output_size",
+    "_local_scalar_dense": "item() makes a number of a tensor; use a tensor of rank 0",
+}
+
 
 def rule(*names):
     """Decorator: registers a function as the rule of ATen operations."""

@@ -70,7 +70,7 @@ def _(x, axis):
 @rule("squeeze.dims", "squeeze.dim")
 def _(x, axes):
     axes = [axes] if isinstance(axes, int) else list(axes)
-    return ops.squeeze(x, [a for a in axes if x.shape[a] == 1])
+    return ops.squeeze(x, [a for a in axes if x.ndim and x.shape[a] == 1])
 
 
 @rule("expand.default")
@@ -140,6 +140,21 @@ def _(x, source, axis=0, start=None, end=None, step=1):
 def _(x, source, axis, index):
     axis %= x.ndim
     return _put(x, ops.expand_dims(source, axis), axis, range(index % x.shape[axis], index % x.shape[axis] + 1))
+
+
+@rule("diagonal_scatter.default")
+def _(x, source, offset=0, axis1=0, axis2=1):
+    first, second = axis1 % x.ndim, axis2 % x.ndim
+    order = [first, second, *[d for d in range(x.ndim) if d not in (first, second)]]
+    rows = np.arange(source.shape[-1]) + max(0, -offset)
+    put = ops.put_at(ops.permute_dims(x, order), [rows, rows + offset], ops.moveaxis(source, -1, 0), 0, "set", "drop")
+    return ops.permute_dims(put, [order.index(d) for d in range(x.ndim)])
+
+
+@rule("repeat_interleave.Tensor")
+def _(repeats, output_size=None):
+    """The index of the element that each of the output_size results repeats."""
+    return ops.searchsorted(ops.cumulative_sum(repeats, 0), ops.arange(output_size), "right")
 
 
 def _put(x, source, axis, places):

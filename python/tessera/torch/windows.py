@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from ..ir import constants
 from ..source import refuse
 from .grids import along
-from .registry import rule
+from .registry import RULES, rule
 
 
 @rule("convolution.default")
@@ -160,20 +160,36 @@ def _(x, size):
 
 @rule("adaptive_max_pool2d.default", "adaptive_max_pool1d.default", "adaptive_max_pool3d.default")
 def _(x, size):
+    return _LazyResults(lambda: _adaptive_max(x, size), lambda: _adaptive_places(x, size))
+
+
+def _adaptive_max(x, size):
     for axis, places in enumerate(size, x.ndim - len(size)):
         parts = _parts(x.shape[axis], places)
         lines = (slice(None),) * axis
         x = ops.stack([ops.max(x[lines + (slice(*part),)], axis) for part in parts], axis)
-    return x, None
+    return x
+
+
+def _adaptive_places(x, size):
+    """The row-major position of the maximum of each window."""
+    lead, space = x.shape[:x.ndim - len(size)], x.shape[x.ndim - len(size):]
+    numbers, found = np.arange(math.prod(space)).reshape(space), []
+    for window in itertools.product(*[_parts(n, places) for n, places in zip(space, size)]):
+        at = tuple(slice(*part) for part in window)
+        found.append(ops.take(numbers[at].reshape(-1), ops.argmax(ops.reshape(x[(slice(None),) * len(lead) + at], (*lead, -1)), -1), 0, "clip"))
+    return ops.reshape(ops.stack(found, len(lead)), (*lead, *size))
 
 
 @rule("_cdist_forward.default", "cdist.default")
 def _(x, y, p=2.0, mode=None):
-    if p != 2:
-        raise refuse(ArgumentError, f"'cdist' with p = {p} is not supported; use p = 2")
-    total = ops.sum(ops.square(ops.expand_dims(x, x.ndim - 1) - ops.expand_dims(y, y.ndim - 2)), -1)
-    none = ops.equal(total, 0)
-    return ops.where(none, 0.0, ops.sqrt(ops.where(none, 1.0, total)))
+    return RULES["linalg_vector_norm.default"](ops.expand_dims(x, x.ndim - 1) - ops.expand_dims(y, y.ndim - 2), p, [-1])
+
+
+@rule("_pdist_forward.default", "pdist.default")
+def _(x, p=2.0):
+    first, second = np.triu_indices(x.shape[0], 1)
+    return RULES["linalg_vector_norm.default"](ops.take(x, first, 0, "clip") - ops.take(x, second, 0, "clip"), p, [-1])
 
 
 @rule("_trilinear.default")
