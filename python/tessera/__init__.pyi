@@ -89,6 +89,7 @@ from .ops import acosh as acosh
 from .ops import add as add
 from .ops import all as all
 from .ops import any as any
+from .ops import apply_at as apply_at
 from .ops import arange as arange
 from .ops import argmax as argmax
 from .ops import argmin as argmin
@@ -101,7 +102,9 @@ from .ops import atan2 as atan2
 from .ops import atanh as atanh
 from .ops import avg_pool as avg_pool
 from .ops import bitwise_and as bitwise_and
+from .ops import bitwise_left_shift as bitwise_left_shift
 from .ops import bitwise_or as bitwise_or
+from .ops import bitwise_right_shift as bitwise_right_shift
 from .ops import bitwise_xor as bitwise_xor
 from .ops import broadcast_to as broadcast_to
 from .ops import ceil as ceil
@@ -109,12 +112,18 @@ from .ops import clip as clip
 from .ops import concat as concat
 from .ops import conv as conv
 from .ops import conv_transpose as conv_transpose
+from .ops import copysign as copysign
 from .ops import cos as cos
 from .ops import cosh as cosh
+from .ops import cumulative_logsumexp as cumulative_logsumexp
+from .ops import cumulative_max as cumulative_max
+from .ops import cumulative_min as cumulative_min
 from .ops import cumulative_prod as cumulative_prod
 from .ops import cumulative_sum as cumulative_sum
 from .ops import diagonal as diagonal
 from .ops import divide as divide
+from .ops import dynamic_slice as dynamic_slice
+from .ops import dynamic_update_slice as dynamic_update_slice
 from .ops import einsum as einsum
 from .ops import equal as equal
 from .ops import erf as erf
@@ -130,6 +139,7 @@ from .ops import full as full
 from .ops import full_like as full_like
 from .ops import greater as greater
 from .ops import greater_equal as greater_equal
+from .ops import hypot as hypot
 from .ops import iota as iota
 from .ops import isfinite as isfinite
 from .ops import isinf as isinf
@@ -175,6 +185,11 @@ from .ops import reshape as reshape
 from .ops import roll as roll
 from .ops import round as round
 from .ops import rsqrt as rsqrt
+from .ops import searchsorted as searchsorted
+from .ops import segment_max as segment_max
+from .ops import segment_min as segment_min
+from .ops import segment_prod as segment_prod
+from .ops import segment_sum as segment_sum
 from .ops import sigmoid as sigmoid
 from .ops import sign as sign
 from .ops import sin as sin

@@ -14,13 +14,13 @@ from tessera.nn import functional as F
 
 R = np.random.default_rng(0)
 X, Y = R.uniform(0.2, 0.9, (5, 6)), R.uniform(0.2, 0.9, (5, 6))
-I, T = R.integers(0, 5, (4,)), R.integers(0, 6, (5,))
+I, T, S = R.integers(0, 5, (4,)), R.integers(0, 6, (5,)), np.array([1, 0, 2, 1, -1])
 IMAGE, WEIGHT = R.standard_normal((2, 4, 7, 6)), R.standard_normal((6, 2, 3, 2))
 
 ELEMENTWISE = {n: (lambda x, y, f=getattr(ops, n): f(x)) for n in (
     "exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh",
     "asinh", "atanh", "erf", "abs", "negative", "square", "sigmoid")}
-ELEMENTWISE |= {n: getattr(ops, n) for n in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2")}
+ELEMENTWISE |= {n: getattr(ops, n) for n in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "atan2", "copysign", "hypot")}
 ELEMENTWISE |= {
     "acosh": lambda x, y: ops.acosh(x + 1), "pow 3": lambda x, y: x ** 3, "pow -2": lambda x, y: x ** -2, "clip": lambda x, y: ops.clip(x, 0.3, 0.7),
     "where": lambda x, y: ops.where(x > y, x * x, y), "relu": lambda x, y: nn.relu(x - 0.5), "gelu": lambda x, y: nn.gelu(x),
@@ -45,7 +45,14 @@ OTHERS |= {
     "rounded": lambda x, y: ops.floor(x) + ops.ceil(x) + ops.trunc(x) + ops.round(x * 0.4) + ops.sign(x) * y, "astype": lambda x, y: x.astype("float32").astype("float64") * 0 + y,
     "stop": lambda x, y: ops.stop_gradient(ops.floor(x)) * y, "constrained": lambda x, y: ops.reshape(x, (6, 5)) * ops.ones_like(y.T),
     "layer_norm": lambda x, y: F.layer_norm(x, y[0], y[1]), "rms_norm": lambda x, y: F.rms_norm(x, y[0]), "mse": lambda x, y: nn.mse_loss(x, y),
-    "cross_entropy": lambda x, y: nn.cross_entropy(x * 5, T)}
+    "cross_entropy": lambda x, y: nn.cross_entropy(x * 5, T),
+    **{f"put {mode}": lambda x, y, m=mode: ops.put_at(x, [I], y[:4], mode=m) for mode in ("mul", "max", "min")},
+    **{f"put along {mode}": lambda x, y, m=mode: ops.put_along_axis(x, T[:, None], y[:, :1], 1, m) for mode in ("add", "mul", "max", "min")},
+    "apply_at": lambda x, y: ops.apply_at(x, lambda v: v * v, [I]) * y, "segment_sum": lambda x, y: ops.segment_sum(x * y, S, 4),
+    "segment_prod": lambda x, y: ops.segment_prod(x * y, S, 4), "segment_max": lambda x, y: ops.segment_max(x * y, S, 3), "segment_min": lambda x, y: ops.segment_min(x * y, S, 3),
+    "dynamic_slice": lambda x, y: ops.dynamic_slice(x, [I[0], T[1]], [2, 3]) * y[0, 0],
+    "dynamic_update_slice": lambda x, y: ops.dynamic_update_slice(x, y[:2, :3], [I[0], T[1]]), "cumulative_max": lambda x, y: ops.cumulative_max(x * y, 1)[0],
+    "cumulative_min": lambda x, y: ops.cumulative_min(x * y, 0)[0], "cumulative_logsumexp": lambda x, y: ops.cumulative_logsumexp(x * y, 1)}
 WINDOWS = {
     "conv": lambda x, y: ops.conv(x, y, None, 1, 1, 1, 2), "conv stride": lambda x, y: ops.conv(x, y, None, 2, [(1, 0), (0, 1)], 1, 2),
     "conv dilation": lambda x, y: ops.conv(x, y, None, 1, 2, 2, 2), "max_pool": lambda x, y: ops.max_pool(x, 2), "max_pool 3": lambda x, y: ops.max_pool(x, 3, 2, 1),
@@ -88,7 +95,8 @@ class Gradients(unittest.TestCase):
 
     def test_all(self):
         """Every operation of floats is above; the others make tensors, integers or bool, or move between meshes."""
-        others = {"all", "any", "arange", "argmax", "argmin", "argsort", "bitwise_and", "bitwise_or", "bitwise_xor", "equal", "eye", "full", "full_like",
+        others = {"all", "any", "arange", "argmax", "argmin", "argsort", "bitwise_and", "bitwise_left_shift", "bitwise_or", "bitwise_right_shift",
+                  "bitwise_xor", "searchsorted", "equal", "eye", "full", "full_like",
                   "greater", "greater_equal", "iota", "isfinite", "isinf", "isnan", "less", "less_equal", "linspace", "logical_and", "logical_not",
                   "logical_or", "logical_xor", "not_equal", "one_hot", "ones", "zeros", "zeros_like", "reshard", "unshard"}
         with open(__file__) as file:

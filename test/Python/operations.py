@@ -56,7 +56,7 @@ class Operations(unittest.TestCase):
         one = {n: (f if n in ("log", "log1p", "log2", "log10", "sqrt") else lambda x, y, f=f: f(x),
                    g if n in ("log", "log1p", "log2", "log10", "sqrt") else lambda x, y, g=g: g(x)) for n, (f, g) in one.items()}
         two = {n: (getattr(ts, n), getattr(np, n)) for n in ("add", "subtract", "multiply", "divide", "maximum", "minimum", "less", "less_equal",
-                                                           "greater", "greater_equal", "equal", "not_equal", "floor_divide", "remainder")}
+                                                           "greater", "greater_equal", "equal", "not_equal", "floor_divide", "remainder", "copysign", "hypot")}
         more = {
             "sigmoid": (lambda x, y: ts.sigmoid(x), lambda x, y: 1 / (1 + np.exp(-x))),
             "round": (lambda x, y: ts.round(x * 2), lambda x, y: np.round(x * 2)),
@@ -81,7 +81,8 @@ class Operations(unittest.TestCase):
                                                                  "less", "bitwise_and", "bitwise_or", "bitwise_xor")}
                    | {"divide": (ts.divide, lambda x, y: (x / y).astype(np.float32)),
                       "atan2": (ts.atan2, lambda x, y: np.arctan2(x, y).astype(np.float32)), "sum": (lambda x, y: x.sum(0), lambda x, y: x.sum(0)),
-                      "by zero": (lambda x, y: x // (y * 0), lambda x, y: x * 0)}, x, y)
+                      "by zero": (lambda x, y: x // (y * 0), lambda x, y: x * 0),
+                      "left": (ts.bitwise_left_shift, np.left_shift), "right": (ts.bitwise_right_shift, np.right_shift)}, x, y)
 
     def test_unsigned(self):
         """Unsigned in comparisons, divisions, extensions and sorts; other operations keep the bits."""
@@ -183,6 +184,80 @@ class Operations(unittest.TestCase):
             "column": (lambda x, i, y: ts.put_at(x, [i], y[:, :4].T[:4, :4].reshape(4, 4)[0], 1), lambda x, i, y: put(x, (slice(None), i), y[:, 0])),
             "along": (lambda x, i, y: ts.put_along_axis(x[:4], ts.expand_dims(i, 1), y[:, :1], 1), lambda x, i, y: along(x[:4], i[:, None], y[:, :1])),
         }, x, i, y)
+
+    def test_combined_writes(self):
+        """All updates of an element are combined with it; indices out of range are dropped, clamped, or an error."""
+        x, i, y = floats(70, 5), np.array([2, 40, 2, -1, 69, 2, 40]), floats(7, 5)
+
+        def put(function, x, at, y):
+            x = x.copy()
+            function.at(x, at, y)
+            return x
+        modes = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+        self.check({mode: (lambda x, i, y, m=mode: ts.put_at(x, [i], y, mode=m), lambda x, i, y, f=f: put(f, x, i, y)) for mode, f in modes.items()} | {
+            f"along {mode}": (lambda x, i, y, m=mode: ts.put_along_axis(x, ts.broadcast_to(ts.expand_dims(i, 1), (7, 5)), y, 0, m), lambda x, i, y, f=f: put(f, x, i, y))
+            for mode, f in modes.items()} | {
+            "ints": (lambda x, i, y: ts.put_at((x * 9).astype("int32"), [i], (y * 9).astype("int32"), mode="max"),
+                     lambda x, i, y: put(np.maximum, (x * 9).astype(np.int32), i, (y * 9).astype(np.int32))),
+            "apply": (lambda x, i, y: ts.apply_at(x, lambda v: v * v + 1, [i]), lambda x, i, y: np.where(np.isin(np.arange(70), i % 70)[:, None], x * x + 1, x)),
+            "drop": (lambda x, i, y: ts.put_at(x, [i * 2], y, mode="add", outside="drop"), lambda x, i, y: put(np.add, x, i[[0, 2, 5]] * 2, y[[0, 2, 5]])
+                      ),
+            "clip": (lambda x, i, y: ts.take(x, i * 2, 0, "clip"), lambda x, i, y: x[np.clip(i * 2, 0, 69)]),
+        }, x, i, y * (i != 40)[:, None] + 1)
+        with self.assertRaisesRegex(ts.ArgumentError, "mode 'sub' of 'put_at' is not one of set, add, mul, max, min"):
+            ts.put_at(x, [i], y, mode="sub")
+        narrow = ts.put_at(ts.zeros((3,), "float16"), [np.zeros(4096, np.int32)], ts.ones((4096,), "float16"), mode="add")
+        self.assertEqual(narrow.tolist(), [4096, 0, 0])  # added in float32: 2048 + 1 is not a float16
+
+    def test_segments(self):
+        x, i = floats(9, 4), np.array([3, 0, 3, 5, -1, 0, 3, 2, 6])
+
+        def segments(function, start):
+            def apply(x, i):
+                out = np.full((6, 4), start, np.float32)
+                function.at(out, i[(i >= 0) & (i < 6)], x[(i >= 0) & (i < 6)])
+                return out
+            return apply
+        self.check({name: (lambda x, i, f=getattr(ts, f"segment_{name}"): f(x, i, 6), segments(function, start)) for name, function, start in (
+            ("sum", np.add, 0), ("prod", np.multiply, 1), ("max", np.maximum, -np.inf), ("min", np.minimum, np.inf))} | {
+            "two axes": (lambda x, i: ts.segment_sum(x, ts.broadcast_to(ts.expand_dims(i, 1), (9, 4)), 6), lambda x, i: segments(np.add, 0)(x, i).sum(1))}, x, i)
+        with self.assertRaisesRegex(ts.ShapeError, r"segments \(8,\) of 'segment_sum' are not the first axes of shape \(9, 4\)"):
+            ts.segment_sum(x, i[:8], 6)
+
+    def test_dynamic_slices(self):
+        """Starts are clamped such that the part is inside."""
+        x, y, i = floats(7, 5), floats(3, 2), np.array([9, -2, 1])
+
+        def updated(x, y, at):
+            x = x.copy()
+            x[at[0]:at[0] + 3, at[1]:at[1] + 2] = y
+            return x
+        self.check({"slice": (lambda x, y, i: ts.dynamic_slice(x, [i[0], 1], [3, 2]), lambda x, y, i: x[4:7, 1:3]),
+                    "tensor": (lambda x, y, i: ts.dynamic_slice(x, i[1:], [3, 2]), lambda x, y, i: x[0:3, 1:3]),
+                    "update": (lambda x, y, i: ts.dynamic_update_slice(x, y, [i[2], i[0]]), lambda x, y, i: updated(x, y, (1, 3)))}, x, y, i)
+        with self.assertRaisesRegex(ts.ShapeError, r"a part of shape \(8, 2\) of 'dynamic_slice' is not inside of shape \(7, 5\)"):
+            ts.dynamic_slice(x, [0, 0], [8, 2])
+        with self.assertRaisesRegex(ts.DTypeError, "indices of 'dynamic_slice' are float32, not integers"):
+            ts.dynamic_slice(x, [x[0, 0], 0], [3, 2])
+
+    def test_searches(self):
+        """By comparisons with all, or by halving; NaN is last."""
+        for count in (9, 70):
+            edges = np.sort(floats(count))
+            edges[3] = edges[4]
+            values = np.concatenate([edges[::3], floats(9), np.array([np.nan, np.inf, -np.inf], np.float32)])
+            self.check({side: (lambda e, v, s=side: ts.searchsorted(e, v, s), lambda e, v, s=side: np.searchsorted(e, v, s)) for side in ("left", "right")} | {
+                "lines": (lambda e, v: ts.searchsorted(ts.stack([e, e + 1]), ts.stack([v, v])), lambda e, v: np.stack([np.searchsorted(e, v), np.searchsorted(e + 1, v)]))},
+                edges, values)
+
+    def test_running_extremes(self):
+        x = np.round(floats(5, 40))
+        x[2, 7] = np.nan
+        self.check({"max": (lambda x: ts.cumulative_max(x, 1)[0], lambda x: np.maximum.accumulate(x, 1)),
+                    "min": (lambda x: ts.cumulative_min(x, 0)[0], lambda x: np.minimum.accumulate(x, 0)),
+                    "places": (lambda x: ts.cumulative_max(x[:2], 1)[1],
+                               lambda x: np.maximum.accumulate(np.where(np.maximum.accumulate(x[:2], 1) == x[:2], np.arange(40), 0), 1)),
+                    "logsumexp": (lambda x: ts.cumulative_logsumexp(x * 90, 1), lambda x: np.logaddexp.accumulate(x.astype(np.float64) * 90, 1))}, x)
 
     def test_creation(self):
         @ts.jit

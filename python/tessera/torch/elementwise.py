@@ -30,7 +30,6 @@ for _name, _function in dict(mul=ops.multiply, div=ops.divide, maximum=ops.maxim
         RULES[f"{_name}.{_kind}"] = promoting(_function)
 
 
-RULES["ldexp.Tensor"] = lambda x, y: x * 2.0 ** tensor_of(y, "ldexp").astype(x.dtype if x.dtype.kind == "float" else "float32")
 RULES["signbit.default"] = lambda x: ops.less(ops.copysign(1.0, x), 0) if x.dtype.kind == "float" else ops.less(x, 0)
 RULES["exp2.default"] = lambda x: ops.exp(x * math.log(2))
 RULES["erfc.default"] = lambda x: 1 - ops.erf(x)
@@ -48,6 +47,12 @@ def _(x, y, alpha=1):
 @promoting
 def _(x, y, alpha=1):
     return x - (y if alpha == 1 else y * alpha)
+
+
+@rule("ldexp.Tensor")
+def _(x, y):
+    x = x if x.dtype.kind == "float" else x.astype("float32")
+    return x * 2.0 ** y.astype(x.dtype)
 
 
 @rule("rsub.Scalar")
