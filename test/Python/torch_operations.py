@@ -40,7 +40,8 @@ ELEMENTWISE = [
     lambda x, y: y * x.long().float() + x.long(), lambda x, y: torch.addcmul(x, y, x, value=.5) + torch.addcdiv(x, y, x.abs() + 1),
     lambda x, y: torch.lerp(x, y, .3) + (1 - y).square() + y.abs().sqrt() + y.exp2(), lambda x, y: (y.abs() + .1) ** x + 2.0 ** y,
     lambda x, y: y.sin() + y.sigmoid().asin() + y.atan() + y.sinh() + y.asinh() + torch.atan2(y, x), lambda x, y: y.erf() + y.erfc(),
-    lambda x, y: torch.nan_to_num(y) + torch.isfinite(x), lambda x, y: torch.minimum(y, x) + torch.fmax(y, x), lambda x, y: y.mul(2).add_(x)]
+    lambda x, y: torch.nan_to_num(y) + torch.isfinite(x), lambda x, y: torch.minimum(y, x) + torch.fmax(y, x), lambda x, y: y.mul(2).add_(x),
+    lambda x, y: torch.copysign(y, x) + torch.hypot(y, x) + torch.ldexp(y, x.round()) + y.abs().log10(), lambda x, y: y * ((x.long() << 3) + (x.long() >> 1))]
 REDUCTIONS = [
     lambda x, y: y.cumsum(1) + y.cumprod(1), lambda x, y: y.topk(2, -1)[0], lambda x, y: y.sort(-1)[0], lambda x, y: y.max(-1)[0] + y.min(-1)[0],
     lambda x, y: y.norm(dim=-1) + y.norm(1, dim=-1), lambda x, y: F.normalize(y, dim=-1), lambda x, y: sum(torch.var_mean(y, -1)) + y.std(-1),
@@ -48,7 +49,12 @@ REDUCTIONS = [
     lambda x, y: F.cosine_similarity(y, x, -1) + F.pairwise_distance(y, x), lambda x, y: torch.cdist(y, x), lambda x, y: y + x.argmin(-1, keepdim=True),
     lambda x, y: F.cross_entropy(y.transpose(1, 2), x.argmax(-1)), lambda x, y: F.binary_cross_entropy_with_logits(y, x.sigmoid()),
     lambda x, y: F.smooth_l1_loss(y, x) + F.huber_loss(y, x) + F.kl_div(y.log_softmax(-1), x.softmax(-1), reduction="sum"),
-    lambda x, y: torch.einsum("bij,bkj,bi->bk", y, x, x[..., 0]), lambda x, y: torch.baddbmm(y[:, :, :3], x, x.mT, beta=.5, alpha=2)]
+    lambda x, y: torch.einsum("bij,bkj,bi->bk", y, x, x[..., 0]), lambda x, y: torch.baddbmm(y[:, :, :3], x, x.mT, beta=.5, alpha=2),
+    lambda x, y: torch.cdist(y, x, 1.0) + torch.cdist(y, x, 3.0) + torch.cdist(y, x, float("inf")), lambda x, y: torch.pdist(y[0]) + torch.addmv(y[0, :, 0], y[1], x[0, 0]),
+    lambda x, y: torch.addbmm(y[0, :, :3], y, x.mT, beta=.5, alpha=2), lambda x, y: y * y.sum().cumsum(0).amax(0) + y.sum().sort()[0].logsumexp(0),
+    lambda x, y: sum(torch.native_layer_norm(y, (6,), None, None, 1e-5)) + torch.dist(y, x, 3.0),
+    lambda x, y: torch.ops.aten._safe_softmax(y.masked_fill(x.sum(-1, keepdim=True) > 0, -float("inf")), -1),
+    lambda x, y: F.adaptive_max_pool2d(y, (2, 4), return_indices=True)[0] + F.adaptive_max_pool2d(x, (2, 4), return_indices=True)[1]]
 MOVES = [
     lambda x, y: torch.cat([t * i for i, t in enumerate(y.chunk(4, -1))], 1), lambda x, y: y.split([1, 2, 3], -1)[2] * 2,
     lambda x, y: y.flip(1).roll((1, -2), (0, 2)), lambda x, y: y[:, [0, 2, 1]], lambda x, y: y[torch.tensor([0, 1]), torch.tensor([2, 1])],

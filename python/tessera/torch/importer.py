@@ -231,7 +231,7 @@ class _Plan:
                     values[node.name] = of_last_axis(values[node.name])
                 continue
             args, kwargs = [read(a) for a in node.args], {k: read(v) for k, v in node.kwargs.items()}
-            if _name(node) == "as_strided.default":  # the only operation that depends on the strides of its operand
+            if _name(node) in ("as_strided.default", "as_strided_copy.default"):  # the only operations that depend on the strides of their operand
                 viewed = node.args[0].meta["val"]
                 kwargs["layout"] = viewed.stride(), viewed.storage_offset()
             with source.standing_at(_location(node), _name(node).split(".")[0]):
@@ -333,7 +333,7 @@ def _exported(module, args, kwargs):
         raise refuse(Error, f"torch.export refuses '{type(module).__name__}': {reason}", _user_line(error)) from error
 
 
-_NOT_DECOMPOSED = (torch.ops.aten.scaled_dot_product_attention.default, torch.ops.aten.upsample_bicubic2d.vec)
+_NOT_DECOMPOSED = (torch.ops.aten.scaled_dot_product_attention.default, torch.ops.aten._safe_softmax.default, torch.ops.aten.upsample_bicubic2d.vec)
 
 
 def _form(program, name: str) -> _Form:

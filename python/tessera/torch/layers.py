@@ -12,7 +12,7 @@ from ..nn import functional as F
 from ..nn.grouped import grouped_matmul
 from ..ops.base import tensor_of
 from ..source import refuse
-from .registry import RULES, dtype_of, rule
+from .registry import RULES, LazyResults, dtype_of, rule
 
 
 @rule("mm.default", "bmm.default", "matmul.default", "mv.default")
@@ -58,15 +58,22 @@ def _(x, weight, bias=None):
 
 @rule("native_layer_norm.default")
 def _(x, shape, weight, bias, eps):
-    return F.layer_norm(x, weight, bias, tuple(range(-len(shape), 0)), eps), None, None
+    axes, fixed = tuple(range(-len(shape), 0)), ops.stop_gradient(x)  # PyTorch's statistics have no derivative
+    return LazyResults(lambda: F.layer_norm(x, weight, bias, axes, eps), lambda: ops.mean(fixed, axes, True),
+                       lambda: ops.rsqrt(ops.var(fixed, axes, 0, True) + eps))
 
 
 @rule("native_group_norm.default")
 def _(x, weight, bias, n, c, size, groups, eps):
-    y = F.layer_norm(ops.reshape(x, (n, groups, -1)), None, None, -1, eps).reshape(x.shape)
-    along = (-1,) + (1,) * (x.ndim - 2)
-    y = y if weight is None else y * tensor_of(weight, "group_norm").reshape(along)
-    return y if bias is None else y + tensor_of(bias, "group_norm").reshape(along), None, None
+    lines = ops.reshape(x, (n, groups, c // groups * size))
+
+    def normalised():
+        y = F.layer_norm(lines, None, None, -1, eps).reshape(x.shape)
+        along = (-1,) + (1,) * (x.ndim - 2)
+        y = y if weight is None else y * tensor_of(weight, "group_norm").reshape(along)
+        return y if bias is None else y + tensor_of(bias, "group_norm").reshape(along)
+    fixed = ops.stop_gradient(lines)
+    return LazyResults(normalised, lambda: ops.mean(fixed, -1), lambda: ops.rsqrt(ops.var(fixed, -1) + eps))
 
 
 def _normalised(x, weight, bias, mean, var, eps):

@@ -112,6 +112,11 @@ def _(x, order=2, axes=None, keepdim=False, dtype=None):
     return ops.where(none, 0.0, ops.sqrt(root) if order == 2 else root ** (1 / order))
 
 
+@rule("dist.default")
+def _(x, y, p=2.0):
+    return RULES["linalg_vector_norm.default"](x - y, p)
+
+
 @_of_axes("argmin.default")
 def _(x, axis=None, keepdim=False):
     return ops.argmin(x, axis, keepdim)
@@ -224,6 +229,14 @@ def _(x, axis=None, keepdim=False):
 @_of_axes("_softmax.default", "softmax.int")
 def _(x, axis, half=False):
     return ops.softmax(x, axis)
+
+
+@_of_axes("_safe_softmax.default")
+def _(x, axis, dtype=None):
+    """Lines of -inf alone give 0."""
+    x = _kind(x, dtype)
+    some = ops.any(ops.greater(x, -math.inf), axis, True)
+    return ops.where(some, ops.softmax(ops.where(some, x, 0.0), axis), 0.0)
 
 
 @_of_axes("_log_softmax.default", "log_softmax.int")

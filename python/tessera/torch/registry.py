@@ -63,3 +63,15 @@ def promoting(function):
 def dtype_of(value):
     """A PyTorch dtype as a DType."""
     return dtypes.dtype(str(value).removeprefix("torch."))
+
+
+class LazyResults:
+    """A sequence of results, computed when they are read."""
+
+    def __init__(self, *make):
+        self._make, self._made = make, {}
+
+    def __getitem__(self, i):
+        if i not in self._made:
+            self._made[i] = self._make[i]()
+        return self._made[i]

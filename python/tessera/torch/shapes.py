@@ -14,12 +14,12 @@ from ..source import refuse
 from .registry import rule
 
 
-@rule("view.default", "reshape.default", "_unsafe_view.default")
+@rule("view.default", "reshape.default", "_unsafe_view.default", "view_copy.default")
 def _(x, shape):
     return ops.reshape(x, shape)
 
 
-@rule("as_strided.default")
+@rule("as_strided.default", "as_strided_copy.default")
 def _(x, shape, strides, offset=None, *, layout):
     """A view of the elements of x in memory order. `layout`: strides and offset of x in PyTorch."""
     held, begin = layout
@@ -94,6 +94,12 @@ def _(tensors, axis=0):
 @rule("slice.Tensor")
 def _(x, axis=0, start=None, end=None, step=1):
     return x[(slice(None),) * (axis % x.ndim) + (slice(start, end, step),)]
+
+
+@rule("narrow_copy.default")
+def _(x, axis, start, length):
+    start %= max(1, x.shape[axis])
+    return x[(slice(None),) * (axis % x.ndim) + (slice(start, start + length),)]
 
 
 @rule("select.int")

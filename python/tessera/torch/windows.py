@@ -14,7 +14,7 @@ from ..errors import ArgumentError
 from ..ir import constants
 from ..source import refuse
 from .grids import along
-from .registry import RULES, rule
+from .registry import RULES, LazyResults, rule
 
 
 @rule("convolution.default")
@@ -60,20 +60,8 @@ def _max_pool(space, with_indices=False):
         edges = _edges(x, window, stride, padding, dilation, ceil_mode)
         whole = lambda y: ops.squeeze(y, 0) if single else y
         values = lambda: whole(ops.max_pool(x, window, stride, edges, dilation))
-        return _LazyResults(values, lambda: whole(_argmax_positions(x, window, stride, edges, dilation))) if with_indices else values()
+        return LazyResults(values, lambda: whole(_argmax_positions(x, window, stride, edges, dilation))) if with_indices else values()
     return pool
-
-
-class _LazyResults:
-    """A sequence of results, computed when they are read."""
-
-    def __init__(self, *make):
-        self._make, self._made = make, {}
-
-    def __getitem__(self, i):
-        if i not in self._made:
-            self._made[i] = self._make[i]()
-        return self._made[i]
 
 
 def _argmax_positions(x, window, stride, edges, dilation):
@@ -160,7 +148,7 @@ def _(x, size):
 
 @rule("adaptive_max_pool2d.default", "adaptive_max_pool1d.default", "adaptive_max_pool3d.default")
 def _(x, size):
-    return _LazyResults(lambda: _adaptive_max(x, size), lambda: _adaptive_places(x, size))
+    return LazyResults(lambda: _adaptive_max(x, size), lambda: _adaptive_places(x, size))
 
 
 def _adaptive_max(x, size):
