@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The importer of JAX programs. Needs jax; nothing else in `tessera` does."""
 
-from . import associative, contractions, control_flow, elementwise, indexing, ragged, random, reductions, shapes, sorting, structure, windows  # registers the rules
+from . import (associative, contractions, control_flow, elementwise, indexing, linalg, ragged, random, reductions, shapes, sorting, special,
+               structure, windows)  # registers the rules
 from .errors import ImportFailure
 from .program import JaxProgram, from_jax, to_module
 

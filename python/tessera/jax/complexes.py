@@ -18,6 +18,7 @@ except ImportError:
 
 from .. import complexes
 from ..complexes import Complex
+from .definitions import DEFINITIONS, traced
 from .errors import ImportFailure
 from .importer import subprograms, user_location
 
@@ -114,6 +115,9 @@ def _results(eqn, values) -> list:
     if name in COMPLEX:
         found = COMPLEX[name](eqn, *values)
         return found if eqn.primitive.multiple_results else [found]
+    if name in DEFINITIONS:
+        program = traced(eqn)
+        return _evaluated(program.jaxpr, program.consts, values)
     called = next((p[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in p), None)
     if called is not None:
         jaxpr, consts = (called.jaxpr, called.consts) if isinstance(called, jex_core.ClosedJaxpr) else (called, ())
@@ -136,7 +140,7 @@ _LOOPS = {
 
 @_complex("add", "add_any", "broadcast_in_dim", "concatenate", "copy", "copy_p", "cumsum", "device_put", "dynamic_slice", "dynamic_update_slice",
           "expand_dims", "gather", "neg", "optimization_barrier", "pad", "reduce_sum", "reshape", "rev", "scatter", "scatter-add", "scatter_add",
-          "select_n", "sharding_constraint", "slice", "split", "squeeze", "stack", "stop_gradient", "sub", "tile", "transpose", "unstack")
+          "select_n", "sharding_constraint", "slice", "split", "squeeze", "stack", "stop_gradient", "sub", "tessera_place", "tile", "transpose", "unstack")
 def _(eqn, *values):
     """Operations that move or add elements act on both parts alike."""
     parameters = {**eqn.params, **({"update_jaxpr": None} if "update_jaxpr" in eqn.params else {})}

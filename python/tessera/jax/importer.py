@@ -135,6 +135,8 @@ class Importer:
         if isinstance(value, jax.core.Tracer):
             raise ImportFailure(f"the function uses {_describe(value)}, a tracer of another transformation; pass it as an argument",
                                 location or self.location)
+        if is_key(getattr(value, "dtype", None)):
+            value = jax.random.key_data(value)
         with self.b.at(location):
             progression = _progression(value)
             if progression is None:

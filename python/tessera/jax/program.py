@@ -22,6 +22,7 @@ from .associative import recognised
 from .complexes import is_complex, part_of, without_complex
 from .errors import ImportFailure
 from .importer import Importer, check_primitives, is_key
+from .manual import without_shard_maps
 from .shardings import ShardingReader
 
 
@@ -43,7 +44,7 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
     feeds = dict(feeds or {})
     outputs = trees.results(shape, out_shardings, feeds, inputs)
     with of_library("jax"):
-        closed = without_complex(closed)
+        closed = without_complex(without_shard_maps(closed))
     inputs, at = _real_leaves(inputs)
     outputs, to = _real_leaves(outputs)
     feeds = {out: into for i, k in feeds.items() for out, into in zip(to[i], at[k])}

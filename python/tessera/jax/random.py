@@ -14,6 +14,7 @@ import numpy as np
 from ..ir import AffineMap, TensorType
 from ..ir.random import threefry
 from ..ir.scalars import row_major
+from . import special
 from .elementwise import pointwise
 from .registry import rule
 
@@ -56,10 +57,12 @@ def _(ctx, eqn, key):
 
 @rule("random_fold_in")
 def _(ctx, eqn, key, data):
-    aval, other = eqn.invars[0].aval, eqn.invars[1].aval
+    aval, other, shape = eqn.invars[0].aval, eqn.invars[1].aval, eqn.outvars[0].aval.shape
     impl = aval.dtype._impl
-    return _traced(ctx, _each_key(impl.fold_in, len(aval.shape)), [_words(aval, impl), jax.ShapeDtypeStruct(other.shape, other.dtype)],
-                   [key, data])
+
+    def fold(key, data):
+        return _each_key(impl.fold_in, len(shape))(jax.numpy.broadcast_to(key, (*shape, *impl.key_shape)), jax.numpy.broadcast_to(data, shape))
+    return _traced(ctx, fold, [_words(aval, impl), jax.ShapeDtypeStruct(other.shape, other.dtype)], [key, data])
 
 
 @rule("iota_2x32_shape")
@@ -89,9 +92,10 @@ _TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573
 @rule("erf_inv")
 def _(ctx, eqn, x):
     """Single precision, as in XLA: Giles, Approximating the erfinv function, 2012."""
-    b = ctx.b
+    b, aval = ctx.b, eqn.invars[0].aval
     if x.type.element != "f32":
-        raise ctx.error(eqn, f"'erf_inv' of {eqn.invars[0].aval.dtype} is not supported; use float32")
+        wider = special.erf_inv if x.type.element == "f64" else special.in_single(jax.lax.erf_inv)
+        return _traced(ctx, wider, [jax.ShapeDtypeStruct(aval.shape, aval.dtype)], [x])
 
     def polynomial(coefficients, w):
         result = b.constant(coefficients[0], "f32")

@@ -32,12 +32,13 @@ class ShardingReader:
             spec = sharding
         elif isinstance(sharding, NamedSharding):
             spec = sharding.spec
-            self._use(sharding.mesh, what, location)
+            self.use(sharding.mesh, what, location)
         else:
             raise ImportFailure(f"{what} has a {type(sharding).__name__}; shardings are NamedSharding or PartitionSpec", location)
         return self._placements(spec, rank, what, location)
 
-    def _use(self, mesh, what, location):
+    def use(self, mesh, what, location):
+        """Makes `mesh` the program's. Raises ImportFailure if it has another one."""
         used = _mesh(mesh)
         if self.mesh is None:
             self.mesh = used
