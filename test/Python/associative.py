@@ -9,6 +9,7 @@ import unittest
 from jax_case import I, JaxCase, array, jnp, mesh_of
 import jax
 from jax import lax
+from jax.lax import associative_scan as scan_of_jax  # before the import of tessera
 from jax.sharding import PartitionSpec as P
 
 import tessera
@@ -38,6 +39,10 @@ class AssociativeScan(JaxCase):
 
     def test_values(self):
         self.check(lambda a, n: (states(a, a), states(a, a, True), lax.associative_scan(jnp.maximum, n, axis=1)), self.x, self.n)
+
+    def test_other_names(self):
+        """Calls of the function by a name that it got before."""
+        self.assertIn("ext.scan", str(tessera.from_jax(lambda x: scan_of_jax(jnp.add, x), (array(5),))))
 
     def test_other_functions(self):
         products = lambda x: lax.associative_scan(jnp.matmul, x.reshape(-1, 2, 2))

@@ -119,6 +119,16 @@ class Elementwise(JaxCase):
         table = jnp.sin(jnp.arange(28.0)).reshape(4, 7)
         self.check(lambda a: (a + table, jnp.where(jnp.arange(28).reshape(4, 7) % 3 == 0, a, 0), a * 2.5), self.x)
 
+    def test_formats(self):
+        """Narrower floats, and bits as elements of another width."""
+        x = np.concatenate([np.random.default_rng(0).standard_normal(20) * 1000, [np.inf, -np.inf, np.nan, 1e-9, 1e9, 65504, 65520, -0.0]]).astype(np.float32)
+        self.check(lambda x: [lax.reduce_precision(x, *bits) for bits in ((5, 10), (8, 7), (4, 3), (5, 2), (8, 23), (3, 12))], x, values=(x,))
+        self.check(lambda x: (lax.bitcast_convert_type(x, np.uint8), lax.bitcast_convert_type(lax.bitcast_convert_type(x, np.int16), np.float32)), x,
+                   values=(x,))
+        n = np.int32([-2 ** 31, 2 ** 31 - 1, 12345678, -7])
+        if hasattr(lax, "mulhi"):
+            self.check(lambda n: (lax.mulhi(n, n[::-1]), lax.mulhi(n.astype(np.uint32), n[::-1].astype(np.uint32))), n, values=(n,))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -46,6 +46,26 @@ class Random(JaxCase):
             return jax.lax.scan(lambda c, k: (c + jax.random.uniform(k), None), 0.0, jax.random.split(k, 5))[0]
         self.check(fn, self.words, values=(self.key,))
 
+    def test_other_generators(self):
+        for name in "rbg", "philox4x32":
+            try:
+                key = jax.random.key(3, impl=name)
+            except ValueError:  # of later versions of JAX
+                continue
+
+            def draws(data, key=key):
+                return (jax.random.normal(key, (7,)), jax.random.bits(jax.random.split(key)[1], (5,), np.uint8),
+                        jax.random.randint(jax.random.fold_in(key, data), (4,), 0, 9))
+            self.check(draws, array(dtype=jnp.int32), values=(np.int32(3),))
+
+    def test_keys_that_move(self):
+        keys = jax.random.split(jax.random.key(0), 6)  # closed over
+        draw = jax.vmap(jax.random.uniform)
+        self.check(lambda i: (draw(keys[i]), draw(keys.at[i].set(keys[:3])), draw(jnp.where(i > 1, keys[:3], keys[3:])), draw(jnp.tile(keys, 2)),
+                              draw(jax.lax.dynamic_update_index_in_dim(keys, keys[0], i[0], 0)), keys[:3] == keys[i], keys[:3] != keys[1]),
+                   array(3, dtype=jnp.int32), values=(np.int32([4, 1, 2]),))
+        self.check(lambda data: jax.vmap(lambda n: jax.random.uniform(jax.random.fold_in(keys[0], n)))(data), array(4, dtype=jnp.int32))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -6,7 +6,7 @@
 
 import unittest
 
-from jax_case import I, JaxCase, array, jnp
+from jax_case import I, JaxCase, array, jnp, np
 from jax import lax
 
 
@@ -40,6 +40,22 @@ class Reductions(JaxCase):
 
     def test_gradients(self):
         self.check(self.gradient(lambda a: jnp.cumsum(a, 0) + a.max(1, keepdims=True) + a.prod(0), 0), self.x)
+
+    def test_other_functions(self):
+        """Any associative function, of one or several arrays."""
+        def affine(a, b):
+            return a[0] * b[0], a[1] * b[0] + b[1]
+        self.check(lambda a: (lax.reduce(a, np.float32(0.5), jnp.logaddexp, (0,)), lax.reduce(a, np.float32(0), jnp.logaddexp, (1, 0))), self.x)
+        self.check(lambda a: lax.reduce((a, a + 1), (np.float32(1), np.float32(0)), affine, (1,)), self.x)
+
+    def test_windows_of_other_functions(self):
+        low = np.float32(-np.inf)
+        self.check(lambda a: lax.reduce_window(a, low, jnp.logaddexp, (3, 2), (2, 1), "SAME", base_dilation=(2, 1), window_dilation=(1, 2)), self.x)
+        self.check(lambda a: (lax.reduce_window(a, np.float32(1), lax.mul, (5, 3), (1, 2), "VALID"), lax.reduce_window(
+            a, low, jnp.logaddexp, (1, 7), (1, 1), [(0, 0), (6, 0)])), self.x)
+
+    def test_positional_axes(self):
+        self.check(lambda a: (lax.psum(a, 0), lax.pmax(a, 1), lax.pmin(a, (0, 1))), self.x)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ reverse.
 from __future__ import annotations
 
 import contextlib
+import inspect
+import types
 from collections.abc import Sequence
 
 import jax
@@ -23,21 +25,29 @@ from ..ir import Block, TensorType, Value
 from .errors import ImportFailure
 from .registry import RULES, rule
 
-_expanded = lax.associative_scan
+_function = inspect.unwrap(lax.associative_scan)  # the one that every name of it leads to
+# A copy, since the function's code changes while programs are traced.
+_expanded = types.FunctionType(_function.__code__, _function.__globals__, _function.__name__, _function.__defaults__, _function.__closure__)
 _scan = jex_core.Primitive("tessera_associative_scan")
 _linear = jex_core.Primitive("tessera_linear_recurrence")
 
 
 # Interception of lax.associative_scan.
 
+def _stand_in(fn, elems, reverse=False, axis=0):
+    """Its code runs in JAX's module, so it names what it needs by itself."""
+    return __import__("tessera.jax.associative", fromlist=("associative_scan",)).associative_scan(fn, elems, reverse, axis)
+
+
 @contextlib.contextmanager
 def recognised():
-    """Context manager: calls of `jax.lax.associative_scan` bind a primitive where possible."""
-    lax.associative_scan = associative_scan
+    """Context manager: calls of `jax.lax.associative_scan`, by whatever name, bind a primitive where possible."""
+    code = _function.__code__
+    _function.__code__ = _stand_in.__code__
     try:
         yield
     finally:
-        lax.associative_scan = _expanded
+        _function.__code__ = code
 
 
 def associative_scan(fn, elems, reverse=False, axis=0):

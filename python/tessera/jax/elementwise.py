@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -15,11 +16,21 @@ from ..ir.sorting import ordered
 from ..ir.types import width
 from . import elements
 from .registry import rule
+from .special import between_widths, mulhi
 
 
 def pointwise(ctx, eqn, values, body):
     """The result of `eqn` by `body` on the elements of `values`; rank-0 operands and extents of 1 are broadcast."""
-    return ctx.b.pointwise(values, eqn.outvars[0].aval.shape, body)
+    aval = eqn.outvars[0].aval
+    if _is_key(aval):  # select_n: keys have their words as a last dimension
+        shape = ctx.shape(eqn)
+        values = [v if _is_key(operand.aval) or not v.type.rank else ctx.b.reshape(v, (*v.type.shape, 1)) for operand, v in zip(eqn.invars, values)]
+        return ctx.b.pointwise(values, shape, body)
+    return ctx.b.pointwise(values, aval.shape, body)
+
+
+def _is_key(aval) -> bool:
+    return jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key)
 
 
 def _kind(eqn, operand=0) -> str:
@@ -101,6 +112,13 @@ def _(ctx, eqn, x, y):
 
 @rule(*scalars.COMPARISONS)
 def _(ctx, eqn, x, y):
+    if _is_key(eqn.invars[0].aval):  # eq or ne of all their words
+        b, words = ctx.b, x.type.shape[-1]
+        name, join, start = ("ne", "arith.ori", False) if eqn.primitive.name == "ne" else ("eq", "arith.andi", True)
+        shape = (*eqn.outvars[0].aval.shape, words)
+        x, y = [b.broadcast(v, shape, [len(shape) - 1]) if v.type.rank < len(shape) else v for v in (x, y)]
+        same = b.pointwise([x, y], shape, lambda x, y: b.compare(name, x, y))
+        return b.reduce(same, [len(shape) - 1], lambda x, y: b.apply(join, x, y), start)
     return pointwise(ctx, eqn, [x, y], lambda x, y: scalars.compare(ctx.b, eqn.primitive.name, _kind(eqn), x, y))
 
 
@@ -121,6 +139,20 @@ def _(ctx, eqn, x, y):
         moved = b.select(b.compare("oeq", x, zero), least, b.apply("arith.addi", here, step))
         moved = b.select(b.compare("oeq", x, y), there, moved)
         return b.select(b.compare("uno", x, y), b.constant(math.nan, x.type), b.cast("arith.bitcast", moved, element))
+    return pointwise(ctx, eqn, [x, y], body)
+
+
+@rule("mulhi")
+def _(ctx, eqn, x, y):
+    """The high half of a product of integers."""
+    b, aval, size = ctx.b, eqn.outvars[0].aval, width(x.type.element)
+    if size == 64:
+        return ctx.inline(jax.make_jaxpr(mulhi)(*[jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars]), [x, y])
+    extend = "arith.extui" if elements.is_unsigned(aval.dtype) else "arith.extsi"
+
+    def body(x, y):
+        product = b.apply("arith.muli", *[b.cast(extend, v, "i64") for v in (x, y)])
+        return b.cast("arith.trunci", b.apply("arith.shrui", product, b.constant(size, "i64")), x.type)
     return pointwise(ctx, eqn, [x, y], body)
 
 
@@ -191,12 +223,8 @@ def _(ctx, eqn, which, *cases):
     return pointwise(ctx, eqn, [which, *cases], body)
 
 
-@rule("real", "copy", "copy_p", "name", "stop_gradient", "optimization_barrier", "reduce_precision", "device_put", "pvary", "mesh_cast")
+@rule("real", "copy", "copy_p", "name", "stop_gradient", "optimization_barrier", "device_put", "pvary", "mesh_cast")
 def _(ctx, eqn, *values):
-    if eqn.primitive.name == "reduce_precision":
-        kept = {"f64": (11, 52), "f32": (8, 23), "bf16": (8, 7), "f16": (5, 10)}[values[0].type.element]
-        if (eqn.params["exponent_bits"], eqn.params["mantissa_bits"]) != kept:
-            raise ctx.error(eqn, "'reduce_precision' to a format that is not an element type is not supported; use astype")
     return list(values)
 
 
@@ -209,7 +237,8 @@ def _(ctx, eqn, x):
 @rule("bitcast_convert_type")
 def _(ctx, eqn, x):
     if eqn.outvars[0].aval.shape != eqn.invars[0].aval.shape:
-        raise ctx.error(eqn, "'bitcast_convert_type' between types of different width is not supported")
+        aval, target = eqn.invars[0].aval, eqn.params["new_dtype"]
+        return ctx.inline(jax.make_jaxpr(lambda x: between_widths(x, target))(jax.ShapeDtypeStruct(aval.shape, aval.dtype)), [x])
     target = elements.element_of(eqn.params["new_dtype"])
     if target == x.type.element:
         return x

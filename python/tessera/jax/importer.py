@@ -162,7 +162,10 @@ class Importer:
             raise self.error(eqn, f"primitive '{eqn.primitive.name}' is not supported")
         with self.b.at(location), standing_at(self.location):
             values = [self._value(v, environment) for v in eqn.invars]
-            results = RULES[eqn.primitive.name](self, eqn, *values)
+            if eqn.primitive.name in _MOVES and is_key(eqn.outvars[0].aval.dtype):
+                results = self.inline(_of_words(eqn), values)
+            else:
+                results = RULES[eqn.primitive.name](self, eqn, *values)
             results = [results] if isinstance(results, ir.Value) else results
             for variable, value in zip(eqn.outvars, results, strict=True):
                 expected = self.type(variable.aval, f"result of '{eqn.primitive}'")
@@ -194,6 +197,19 @@ def _progression(value):
 def is_key(dtype) -> bool:
     """Whether it is a dtype of random keys."""
     return dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+_MOVES = ("dynamic_update_slice", "gather", "scatter", "tile")  # whose rules do not take the words of keys
+
+
+def _of_words(eqn):
+    """The jaxpr of an operation that moves random keys, on their words: mapped over a last dimension."""
+    def avals(v):
+        return jax.ShapeDtypeStruct((*v.aval.shape, *v.aval.dtype._impl.key_shape), np.uint32) if is_key(v.aval.dtype) else \
+            jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype)
+    parameters = {**eqn.params, **({"fill_value": None} if "fill_value" in eqn.params else {})}
+    axes = [-1 if is_key(v.aval.dtype) else None for v in eqn.invars]
+    return jax.make_jaxpr(jax.vmap(lambda *values: eqn.primitive.bind(*values, **parameters), axes, -1))(*map(avals, eqn.invars))
 
 
 def _describe(aval) -> str:

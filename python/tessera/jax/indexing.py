@@ -18,13 +18,15 @@ from __future__ import annotations
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
+from jax.extend import core as jex_core
 
-from ..ir import AffineMap, Block, TensorType
+from ..ir import AffineMap, TensorType
 from ..ir.scalars import combine, negative, wide, widened
 from ..ir.sorting import add
 from . import elements
-from .control_flow import scalar
 from .elements import bound, convert, kind_of
 from .reductions import narrow
 from .registry import rule
@@ -311,7 +313,7 @@ def _(ctx, eqn, operand, indices, updates):
         return operand
     nest = _Scatter(ctx, eqn, operand, indices, updates)
     if eqn.params["update_jaxpr"] is not None:
-        return _applied(ctx, eqn, operand, nest)
+        return _applied(ctx, eqn, operand, indices, updates, math.prod(nest.sizes) == 1)
     if window := _one_window(eqn, operand, indices, updates):
         return b.update(operand, b.reshape(updates, window[1]), window[0])
     none = b.constant(-1, TensorType(operand.type.shape, "i32"))
@@ -323,39 +325,43 @@ def _(ctx, eqn, operand, indices, updates):
                        lambda w, x, old: b.select(b.compare("sge", w, b.constant(0, w.type)), x, old))
 
 
-def _applied(ctx, eqn, operand, nest):
-    """`.at[].apply(f)`: applies f once per occurrence of an index.
+def _applied(ctx, eqn, operand, indices, updates, single):
+    """`.at[].apply(f)`: f once per occurrence of an index.
 
-    Occurrences are counted first; f runs up to the greatest count.
+    In rounds, on the elements that are selected alone: each reads them, applies f and writes them back, up to the
+    greatest count of an element.
     """
-    b, shape, jaxpr = ctx.b, operand.type.shape, eqn.params["update_jaxpr"]
+    p, jaxpr, numbers = eqn.params, eqn.params["update_jaxpr"], eqn.params["dimension_numbers"]
     reads = [v for inner in jaxpr.eqns for v in inner.invars] + list(jaxpr.outvars)
     if any(v is jaxpr.invars[1] for v in reads):
         raise ctx.error(eqn, "'scatter' with a function of the element and the update is not supported; use "
                              "`.at[].apply(f)`, with f of the element")
-    counts = nest.fold(b.constant(0, TensorType(shape, "i32")), lambda acc, x: b.apply("arith.addi", acc, x), 0, lambda _: b.constant(1, "i32"))
-    function = jax.extend.core.jaxpr_as_fun(jax.extend.core.ClosedJaxpr(jaxpr, eqn.params["update_consts"]))
+    shape, selected = operand.type.shape, updates.type.shape
+    fixed = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    windows = iter([selected[d] for d in numbers.update_window_dims])
+    sizes = [1 if d in fixed else next(windows) for d in range(len(shape))]
+    places = lax.GatherDimensionNumbers(numbers.update_window_dims, numbers.inserted_window_dims, numbers.scatter_dims_to_operand_dims,
+                                        numbers.operand_batching_dims, numbers.scatter_indices_batching_dims)
+    function = jex_core.jaxpr_as_fun(jex_core.ClosedJaxpr(jaxpr, p["update_consts"]))
     each = lambda x: function(x, np.zeros((), eqn.invars[0].aval.dtype))[0]
-    for _ in shape:
+    for _ in selected:
         each = jax.vmap(each)
-    body = jax.make_jaxpr(each)(jax.ShapeDtypeStruct(shape, eqn.invars[0].aval.dtype))
 
-    def again(x, done):
-        more = b.pointwise([counts, done], shape, lambda n, done: b.compare("sgt", n, done))
-        return b.pointwise([more, ctx.inline(body, [x])[0], x], shape, lambda more, new, old: b.select(more, new, old))
-    if eqn.params["unique_indices"] or math.prod(nest.sizes) == 1:
-        return again(operand, b.constant(0, TensorType((), "i32")))
-    most = b.reduce(counts, range(len(shape)), lambda x, y: b.apply("arith.maxsi", x, y), 0) if shape else counts
-    inits = [b.constant(0, TensorType((), "i32")), operand]
-    before, after = [Block([v.type for v in inits]) for _ in range(2)]
-    with b.inside(before):
-        some = b.pointwise([before.arguments[0], most], (), lambda done, most: b.compare("slt", done, most))
-        b.op("scf.condition", [scalar(b, some), *before.arguments], [])
-    with b.inside(after):
-        done, x = after.arguments
-        following = b.pointwise([done], (), lambda n: b.apply("arith.addi", n, b.constant(1, "i32")))
-        b.op("scf.yield", [following, again(x, done)], [])
-    return b.op("scf.while", inits, [v.type for v in inits], regions=[before, after]).results[1]
+    def program(x, indices):
+        read = lambda values: lax.gather(values, indices, places, sizes, mode="clip" if _mode(eqn) == "clip" else "fill", fill_value=0)
+        write = lambda x, values: lax.scatter(x, indices, values, numbers, mode=p["mode"], unique_indices=p["unique_indices"])
+        if p["unique_indices"] or single:
+            return write(x, each(read(x)))
+        counts = read(lax.scatter_add(jnp.zeros(shape, jnp.int32), indices, jnp.ones(selected, jnp.int32), numbers, mode=p["mode"]))
+        most = counts.max(initial=0)
+
+        def once(state):
+            done, x = state
+            values = read(x)
+            return done + 1, write(x, jnp.where(counts > done, each(values), values))
+        return lax.while_loop(lambda state: state[0] < most, once, (jnp.int32(0), x))[1]
+    avals = [jax.ShapeDtypeStruct(v.aval.shape, v.aval.dtype) for v in eqn.invars[:2]]
+    return ctx.inline(jax.make_jaxpr(program)(*avals), [operand, indices])
 
 
 def scalar_index(ctx, value, dtype, last):

@@ -8,6 +8,9 @@ block cipher (tessera.ir.random) has a separate rule.
 
 from __future__ import annotations
 
+import importlib
+import math
+
 import jax
 import numpy as np
 
@@ -15,7 +18,11 @@ from ..ir import AffineMap, TensorType
 from ..ir.random import threefry
 from ..ir.scalars import row_major
 from . import special
+from .associative import on_scalars
+from .definitions import definition
 from .elementwise import pointwise
+from .errors import ImportFailure
+from .importer import user_location
 from .registry import rule
 
 
@@ -111,3 +118,41 @@ def _(ctx, eqn, x):
         edge = b.compare("oeq", b.apply("math.absf", x), b.constant(1.0, "f32"))
         return b.apply("arith.mulf", x, b.select(edge, b.constant(float("inf"), "f32"), near))
     return pointwise(ctx, eqn, [x], body)
+
+
+# Other generators. A cipher is one nest of scalar operations for each word of its results.
+
+def _cipher(name, function):
+    """Registers a primitive on words as `function` of scalars."""
+    @rule(name)
+    def _(ctx, eqn, *values):
+        program = jax.make_jaxpr(function)(*[jax.ShapeDtypeStruct((), np.uint32)] * len(values))
+        return [ctx.b.pointwise(values, v.aval.shape, lambda *words, i=i: on_scalars(ctx, program, words)[i]) for i, v in enumerate(eqn.outvars)]
+
+
+for _name in ("philox4x32", "philox2x32", "threefry4x32"):
+    try:  # not public; without it the primitive is refused
+        _module = importlib.import_module(f"jax._src.random.{_name}")
+        _cipher(_name, getattr(_module, f"_{_name}_lowering"))
+    except (ImportError, AttributeError):
+        _module = None
+    if _name == "philox4x32":
+        _philox = getattr(_module, "philox4x32_p", None)
+
+
+@definition("rng_bit_generator")
+def _(eqn, key):
+    """XLA's generator on CPUs: the first half of the key is the cipher's key and the high half of its counter."""
+    p, shape, width = eqn.params, eqn.params["shape"], 8 * np.dtype(eqn.params["dtype"]).itemsize
+    if _philox is None or getattr(p["algorithm"], "name", str(p["algorithm"])) == "RNG_THREE_FRY" or key.shape != (4,) or key.dtype != np.uint32:
+        raise ImportFailure("'rng_bit_generator' is supported for Philox and keys of four 32-bit words", user_location(eqn))
+    count = math.prod(shape) * max(1, width // 32)
+    blocks = -(-count // 4)
+    low = key[2] + jax.lax.iota(np.uint32, blocks)
+    high = key[3] + (low < key[2])
+    words = jax.numpy.stack(_philox.bind(*jax.numpy.broadcast_arrays(key[0], key[1], low, high, key[0], key[1])), 1).reshape(-1)[:count]
+    if width == 64:
+        words = words.reshape(-1, 2).astype(np.uint64)
+        words = words[:, 0] | words[:, 1] << np.uint64(32)
+    moved = key[2] + np.uint32(blocks)
+    return [jax.numpy.stack([key[0], key[1], moved, key[3] + (moved < key[2])]), words.astype(p["dtype"]).reshape(shape)]
