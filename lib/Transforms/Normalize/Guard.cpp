@@ -115,20 +115,47 @@ static LogicalResult guardDistOp(Operation *op) {
 }
 
 /// Checks the constant offsets and strides of a slice against the bounds of its tensor: with a
-/// negative stride MLIR's verifier misses accesses before the first element.
+/// negative stride MLIR's verifier misses accesses before the first element. A dynamic offset is
+/// clamped, so some offset must be possible.
 static LogicalResult guardSlice(OffsetSizeAndStrideOpInterface slice, RankedTensorType whole) {
   for (auto [dim, extent] : llvm::enumerate(whole.getShape())) {
     int64_t offset = slice.getStaticOffsets()[dim], size = slice.getStaticSizes()[dim];
     int64_t stride = slice.getStaticStrides()[dim];
-    if (ShapedType::isDynamic(offset) || ShapedType::isDynamic(size) ||
-        ShapedType::isDynamic(stride) || size == 0)
+    if (ShapedType::isDynamic(size) || ShapedType::isDynamic(stride) || size == 0)
       continue;
-    __int128 last = offset + static_cast<__int128>(size - 1) * stride;
+    __int128 span = static_cast<__int128>(size - 1) * stride;
+    if (ShapedType::isDynamic(offset)) {
+      if ((span < 0 ? -span : span) >= extent)
+        return slice.emitError() << "'" << slice->getName() << "' takes size " << size
+                                 << ", stride " << stride << " of dimension " << dim << " of "
+                                 << whole << ": no offset has the whole window inside; take a size "
+                                 << "of at most "
+                                 << (extent == 0 ? 0
+                                     : stride == 0 ? size
+                                                   : (extent - 1) / std::abs(stride) + 1);
+      continue;
+    }
+    __int128 last = offset + span;
     if (offset < 0 || offset >= extent || last < 0 || last >= extent)
       return slice.emitError() << "'" << slice->getName() << "' takes offset " << offset
                                << ", size " << size << ", stride " << stride << " of dimension "
                                << dim << " of " << whole
                                << "; its first and last element must be inside";
+  }
+  return success();
+}
+
+/// A dynamic `low` is clamped so that the source is inside of the result.
+static LogicalResult guardPad(tensor::PadOp pad) {
+  for (auto [dim, extent] : llvm::enumerate(pad.getSourceType().getShape())) {
+    int64_t low = pad.getStaticLow()[dim];
+    bool isDynamic = ShapedType::isDynamic(low);
+    int64_t least = extent + (isDynamic ? 0 : std::max<int64_t>(low, 0));
+    if ((isDynamic || ShapedType::isDynamic(pad.getStaticHigh()[dim])) &&
+        least > pad.getType().getDimSize(dim))
+      return pad.emitError() << "'tensor.pad' places " << pad.getSourceType() << " in "
+                             << pad.getType() << ": dimension " << dim
+                             << " does not fit; give the result an extent of at least " << least;
   }
   return success();
 }
@@ -154,6 +181,7 @@ static LogicalResult guardPlaces(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](tensor::ExtractSliceOp op) { return guardSlice(op, op.getSourceType()); })
       .Case([&](tensor::InsertSliceOp op) { return guardSlice(op, op.getDestType()); })
+      .Case([&](tensor::PadOp op) { return guardPad(op); })
       .Case([&](tensor::ExtractOp op) {
         auto type = dyn_cast<RankedTensorType>(op.getTensor().getType());
         return type ? hasNone(type, all(type)) : success();
