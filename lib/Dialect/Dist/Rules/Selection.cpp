@@ -30,10 +30,8 @@ public:
   SmallVector<SelectedLoop, 2> find() {
     if (op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics())
       return {};
-    Value condition = selector();
-    if (!condition)
+    if (!addConditions(body.getTerminator()->getOperand(0)))
       return {};
-    addConjuncts(condition);
     // An index that depends on another selected loop is not known before that loop.
     llvm::SmallBitVector selected(op.getNumLoops());
     for (const SelectedLoop &each : found)
@@ -46,29 +44,35 @@ public:
   }
 
 private:
-  /// The condition without which the accumulator does not change; null if there is none.
-  Value selector() {
+  /// Adds the conjuncts of the conditions without which a value is the accumulator; false if there
+  /// is none.
+  bool addConditions(Value value) {
     BlockArgument accumulator = body.getArguments().back();
-    Value result = body.getTerminator()->getOperand(0);
-    Operation *last = result.getDefiningOp();
+    Operation *last = value.getDefiningOp();
     if (!last || last->getBlock() != &body)
-      return {};
-    if (auto select = dyn_cast<arith::SelectOp>(last))
-      return select.getFalseValue() == accumulator ? select.getCondition() : Value();
+      return false;
+    if (auto select = dyn_cast<arith::SelectOp>(last)) {
+      if (select.getFalseValue() != accumulator)
+        return false;
+      addConjuncts(select.getCondition());
+      addConditions(select.getTrueValue()); // a sum that skips the padding of an uneven cut
+      return true;
+    }
     std::optional<TypedAttr> neutral = arith::getNeutralElement(last);
-    if (!neutral || last->getNumOperands() != 2 || !accumulator.hasOneUse())
-      return {};
+    if (!neutral || last->getNumOperands() != 2)
+      return false;
     bool first = last->getOperand(0) == accumulator;
     if (!first && last->getOperand(1) != accumulator)
-      return {};
+      return false;
     Value added = last->getOperand(first ? 1 : 0);
     if (auto widened = added.getDefiningOp<arith::ExtFOp>()) // of an f32 accumulator
       added = widened.getIn();
     auto select = added.getDefiningOp<arith::SelectOp>();
-    return select && (isNeutral(select.getFalseValue(), *neutral) ||
-                      (isIdempotent(last) && isInitial(select.getFalseValue())))
-               ? select.getCondition()
-               : Value();
+    if (!select || !(isNeutral(select.getFalseValue(), *neutral) ||
+                     (isIdempotent(last) && isInitial(select.getFalseValue()))))
+      return false;
+    addConjuncts(select.getCondition());
+    return true;
   }
 
   static bool isIdempotent(Operation *op) {
