@@ -64,7 +64,7 @@ func.func private @onto(%indices: tensor<512xi32>, %g: tensor<512x512xf32>, %old
 // -----
 
 // The rows are a dimension before the index, which differs by column: every term is written alone.
-// CHECK: columns: vectorised, tasks 11, stack 0, heap 0
+// CHECK: columns: vectorised, tasks 4, stack 0, heap 0
 // CHECK-NOT: arith.cmpi sge
 // CHECK: memref.store
 func.func private @columns(%indices: tensor<64x512x4xi32>, %g: tensor<64x512x4xf32>, %out: tensor<64x1024x4xf32>) -> tensor<64x1024x4xf32> attributes {kernel.reads = 2 : i64} {

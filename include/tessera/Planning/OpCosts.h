@@ -35,8 +35,11 @@ public:
   OpCosts(mlir::func::FuncOp function, const sharding::Topology &topology);
   ~OpCosts();
 
-  /// Whether an insertion is in place: only the slice is written.
-  bool isInPlace(mlir::tensor::InsertSliceOp insert) const;
+  /// Whether an insertion, or another update of `dest`, is in place: only what changes is written.
+  bool isInPlace(mlir::tensor::InsertSliceOp insert) const {
+    return isInPlace(insert.getDest(), insert.getResult());
+  }
+  bool isInPlace(mlir::Value dest, mlir::Value result) const;
   /// By operand, then by result, the number of its loads or stores: one, none, or a fraction of a
   /// load that several ops of a kernel share. None for values inside a kernel, values recomputed at
   /// their uses (fills, constants, views), and inits that the op does not read.
@@ -44,7 +47,7 @@ public:
   /// The work of an op, independent of its cut.
   struct Work {
     llvm::SmallVector<double, 4> bytes;    ///< by operand, then by result: per element, to memory
-    llvm::SmallVector<bool, 4> isSelected; ///< by operand: only a row counts; empty: none
+    llvm::SmallVector<bool, 4> isSelected; ///< as `bytes`: only selected elements; empty: none
     double rows = 1;                       ///< iterations of which one counts
     double operations = 0;                 ///< per iteration
     std::string dtype;                     ///< of the operations
@@ -82,7 +85,7 @@ private:
   /// The selection of a look-up; looked up, never iterated.
   struct Selection {
     double rows = 1;                       ///< iterations of which one counts
-    llvm::SmallVector<bool, 4> isSelected; ///< by operand: a row of it, not all
+    llvm::SmallVector<bool, 4> isSelected; ///< by operand, then by result: a row of it, not all
   };
   llvm::DenseMap<mlir::Operation *, Selection> selections;
   const sharding::Topology &topology;

@@ -279,19 +279,6 @@ Value ScatterWriter::inTasks(OpBuilder &b) {
   unsigned dim = first - type.getShape().begin();
   bool isIndexed = gone.test(*loopAt(dim));
   takeRowLoops();
-  int64_t indices = 1, terms = 1;
-  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
-    if (!gone.test(loop)) {
-      terms *= extents[loop];
-      indices *= llvm::is_contained(row, loop) ? 1 : extents[loop];
-    }
-  int64_t work = type.getNumElements() + terms;
-  int64_t tasks = std::min({kMostTasks, *first, work / kTaskElements});
-  if (isIndexed)
-    tasks = std::min(tasks, work / (indices * kElementsOfIndex));
-  if (tasks < 2)
-    return {};
-
   // What the rows start with: a scalar, a tensor that is only read, or what is in the destination.
   auto reads = op->getParentOfType<func::FuncOp>()->getAttrOfType<IntegerAttr>(kKernelReadsAttr);
   Value into = init.get(), fill, source;
@@ -305,6 +292,18 @@ Value ScatterWriter::inTasks(OpBuilder &b) {
     source = argument;
   if (!fill && !source && !isa<BlockArgument>(into))
     return {};
+  int64_t indices = 1, terms = 1;
+  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+    if (!gone.test(loop)) {
+      terms *= extents[loop];
+      indices *= llvm::is_contained(row, loop) ? 1 : extents[loop];
+    }
+  int64_t work = terms + (fill || source ? type.getNumElements() : 0);
+  int64_t tasks = std::min({kMostTasks, *first, work / kTaskElements});
+  if (isIndexed)
+    tasks = std::min(tasks, work / (indices * kElementsOfIndex));
+  if (tasks < 2) // the updates in place, or all in one nest
+    return fill || source ? Value() : addTerms(b, into, std::nullopt);
   if (fill || source)
     into = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
 

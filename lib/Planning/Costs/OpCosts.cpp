@@ -79,20 +79,23 @@ void OpCosts::addSelection(linalg::GenericOp op) {
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
   for (const SelectedLoop &each : loops)
     selection.rows *= static_cast<double>(extents[each.loop]);
+  bool updates = scatters && isInPlace(op.getDpsInits()[0], op->getResult(0));
   for (OpOperand &operand : op->getOpOperands()) {
     AffineMap map = op.getMatchingIndexingMap(&operand);
-    selection.isSelected.push_back(op.isDpsInput(&operand) &&
-                                   llvm::any_of(loops, [&](const SelectedLoop &each) {
-                                     return map.isFunctionOfDim(each.loop);
-                                   }));
+    selection.isSelected.push_back(op.isDpsInput(&operand)
+                                       ? llvm::any_of(loops,
+                                                      [&](const SelectedLoop &each) {
+                                                        return map.isFunctionOfDim(each.loop);
+                                                      })
+                                       : updates);
   }
+  selection.isSelected.push_back(updates);
 }
 
-/// Whether a slice is written in place: into a dying value, a carry, or an undefined tensor.
-bool OpCosts::isInPlace(tensor::InsertSliceOp insert) const {
-  Value dest = insert.getDest();
+/// Into a dying value, a carry, or an undefined tensor.
+bool OpCosts::isInPlace(Value dest, Value result) const {
   return dest.hasOneUse() && (lives->of(dest).isTaken || dest.getDefiningOp<tensor::EmptyOp>() ||
-                              lives->of(insert.getResult()).kind == Liveness::Kind::view);
+                              lives->of(result).kind == Liveness::Kind::view);
 }
 
 SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {

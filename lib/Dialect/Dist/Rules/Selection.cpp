@@ -235,6 +235,14 @@ bool tessera::dist::isLookedUp(linalg::GenericOp op, OpOperand &operand) {
                       [&](const SelectedLoop &each) { return map.isFunctionOfDim(each.loop); });
 }
 
+/// Whether the result starts from a tensor in memory, not from a constant.
+static bool updatesTensor(linalg::GenericOp op) {
+  Value init = op.getDpsInits()[0];
+  if (auto maker = init.getDefiningOp<linalg::LinalgOp>())
+    return llvm::any_of(maker.getDpsInputs(), llvm::IsaPred<TypedValue<RankedTensorType>>);
+  return !matchPattern(init, m_Constant());
+}
+
 bool tessera::dist::isScatter(linalg::GenericOp op) {
   SmallVector<SelectedLoop, 2> selected = replaceableLoops(op);
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
@@ -246,5 +254,5 @@ bool tessera::dist::isScatter(linalg::GenericOp op) {
   for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges()))
     if (iterators[loop] == utils::IteratorType::reduction)
       summands *= extent;
-  return summands > kMostCompared;
+  return summands > kMostCompared || updatesTensor(op);
 }

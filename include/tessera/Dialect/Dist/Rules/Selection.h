@@ -14,7 +14,10 @@
 // generation and cost model find the single iteration of v to compute here. Equivalent
 // forms are recognized: another conjunct with the comparison, an offset of the loop (a
 // device's part of the rows), other combiners, an accumulator that is kept if nothing
-// is selected.
+// is selected. With an index of the result it is a scatter, by any of the combiners, or
+// with an accumulator that is replaced, in the order of the loops:
+//
+//   y[v, j] = x[v, j], then for each i: select(index[i] == v, u[i, j], y[v, j])
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +44,9 @@ llvm::SmallVector<SelectedLoop, 2> replaceableLoops(mlir::linalg::GenericOp op);
 llvm::SmallVector<SelectedLoop, 2> lookedUpLoops(mlir::linalg::GenericOp op);
 /// Whether a look-up extracts elements of an operand, by its index.
 bool isLookedUp(mlir::linalg::GenericOp op, mlir::OpOperand &operand);
-/// Whether one of them is parallel, and more than a few terms are added: a separate kernel adds
-/// each at its index. (Fewer terms are compared with every row, in the kernel that reads the sums.)
+/// Whether one of them is parallel, and more than a few terms are added or a tensor is updated: a
+/// separate kernel adds each at its index, in order. (Fewer terms that are added to a constant are
+/// compared with every row, in the kernel that reads the sums.)
 bool isScatter(mlir::linalg::GenericOp op);
 
 } // namespace tessera::dist
