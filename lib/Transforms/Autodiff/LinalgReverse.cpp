@@ -8,8 +8,8 @@
 // The derivative follows from the indexing maps and the body. If every iteration
 // writes a distinct element, or adds to one, the cotangent of an operand is a nest
 // over the same loops that reads the cotangents of the results under the results'
-// maps and sums over the loops that the operand lacks. Products and extrema over
-// loops first compute the influence of each element on the result.
+// maps and sums over the loops that the operand lacks. Products, extrema and
+// assignments over loops first compute the influence of each element on the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +48,9 @@ namespace {
 
 /// The reduction of a result over the loops that it lacks: yielded = combine(accumulator, term).
 struct Reduction {
-  enum Kind { extremum, product } kind;
-  Value term; ///< in the forward body
+  enum Kind { extremum, product, assignment } kind;
+  Value term;      ///< in the forward body
+  Value condition; ///< of an assignment: whether the accumulator becomes the term
 };
 
 } // namespace
@@ -68,12 +69,14 @@ static std::optional<Reduction> matchReduction(linalg::LinalgOp op, unsigned res
   if (Operation *combiner = matchCombiner(op, result)) {
     Value term = combiner->getOperand(combiner->getOperand(0) == accumulator ? 1 : 0);
     if (isa<arith::MulFOp>(combiner))
-      return Reduction{Reduction::product, term};
+      return Reduction{Reduction::product, term, {}};
     if (isa<arith::MaximumFOp, arith::MinimumFOp, arith::MaxNumFOp, arith::MinNumFOp>(combiner))
-      return Reduction{Reduction::extremum, term};
+      return Reduction{Reduction::extremum, term, {}};
   }
-  // select(x > acc, x, acc), in any spelling.
   auto select = yielded.getDefiningOp<arith::SelectOp>();
+  if (select && select.getFalseValue() == accumulator && accumulator.hasOneUse())
+    return Reduction{Reduction::assignment, select.getTrueValue(), select.getCondition()};
+  // select(x > acc, x, acc), in any spelling.
   auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : nullptr;
   if (!compare)
     return std::nullopt;
@@ -88,7 +91,7 @@ static std::optional<Reduction> matchReduction(linalg::LinalgOp op, unsigned res
   Value term = x == accumulator ? y : x;
   if (!same || !ordering || (x != accumulator && y != accumulator) || dependsOn(term, accumulator))
     return std::nullopt;
-  return Reduction{Reduction::extremum, term};
+  return Reduction{Reduction::extremum, term, {}};
 }
 
 /// Position of an iteration in the order of the loops that the result lacks.
@@ -165,6 +168,54 @@ static LogicalResult reverseExtremum(Reverse &reverse, linalg::LinalgOp op, unsi
   Value isFirst = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, here, chosen);
   body.seed(term, arith::SelectOp::create(inner, loc, isFirst, arriving,
                                           zeros(inner, loc, type.getElementType())));
+  return failure(failed(body.run()) || failed(body.emitTargets(/*withInits=*/false)));
+}
+
+/// The last term that is assigned gets the whole cotangent, or the initial value if there is none.
+static LogicalResult reverseAssignment(Reverse &reverse, linalg::LinalgOp op, unsigned result,
+                                       const Reduction &reduction, Value cotangent) {
+  OpBuilder &b = reverse.b;
+  Location loc = op.getLoc();
+  OpOperand &init = op.getDpsInitsMutable()[result];
+  AffineMap out = op.getMatchingIndexingMap(&init);
+  auto type = cast<RankedTensorType>(op->getResult(result).getType());
+  BodyReverse body(reverse, op, /*reuseResults=*/false);
+  int64_t positions = 1;
+  for (unsigned loop = 0; loop < body.nest.extents.size(); ++loop)
+    if (!out.isFunctionOfDim(loop))
+      positions *= body.nest.extents[loop];
+  Type order = positions < (int64_t(1) << 31) ? b.getI32Type() : b.getI64Type();
+  auto orderType = RankedTensorType::get(type.getShape(), order);
+  // The number of its last iteration, counted from the end.
+  OpBuilder inner = body.nest.bodyEnd();
+  auto integer = [&](OpBuilder &at, APInt value) -> Value {
+    return arith::ConstantOp::create(at, loc, at.getIntegerAttr(order, value));
+  };
+  unsigned width = order.getIntOrFloatBitWidth();
+  APInt none = APInt::getSignedMaxValue(width);
+  Value here = orderOf(body.nest, out, order);
+  here = arith::SubIOp::create(
+      inner, loc, integer(inner, APInt(width, static_cast<uint64_t>(positions - 1))), here);
+  Value holds = body.copyOf(reduction.condition);
+  Value candidate = arith::SelectOp::create(inner, loc, holds, here, integer(inner, none));
+  Value last = body.nest.emit(candidate, out, orderType, LoopNest::Combine::least);
+  if (reverse.isActive(init.get()))
+    reverse.add(init.get(), pointwise(reverse, loc, {last, cotangent},
+                                      [&](OpBuilder &at, ValueRange args) -> Value {
+                                        Value kept = arith::CmpIOp::create(
+                                            at, loc, arith::CmpIPredicate::eq, args[0],
+                                            integer(at, none));
+                                        return arith::SelectOp::create(
+                                            at, loc, kept, args[1],
+                                            zeros(at, loc, args[1].getType()));
+                                      }));
+  // It gets the cotangent.
+  Value chosen = body.nest.addInput(last, out);
+  Value arriving = body.nest.addInputOrConstant(cotangent, out);
+  Value isLast = arith::CmpIOp::create(inner, loc, arith::CmpIPredicate::eq, here, chosen);
+  isLast = arith::AndIOp::create(inner, loc, holds, isLast);
+  body.seed(reduction.term, arith::SelectOp::create(inner, loc, isLast, arriving,
+                                                    zeros(inner, loc, type.getElementType())));
   return failure(failed(body.run()) || failed(body.emitTargets(/*withInits=*/false)));
 }
 
@@ -269,6 +320,11 @@ LogicalResult dist::reverseLinalg(Reverse &reverse, linalg::LinalgOp op,
     SmallVector<Value> alone(cotangents.size());
     alone[result] = cotangent;
     std::optional<Reduction> reduction = matchReduction(op, result);
+    if (reduction && reduction->kind == Reduction::assignment) {
+      if (failed(reverseAssignment(reverse, op, result, *reduction, cotangent)))
+        return failure();
+      continue;
+    }
     if (reduction) {
       auto apply = reduction->kind == Reduction::product ? reverseProduct : reverseExtremum;
       if (failed(apply(reverse, op, result, reduction->term, cotangent)))
@@ -280,7 +336,7 @@ LogicalResult dist::reverseLinalg(Reverse &reverse, linalg::LinalgOp op,
       return failure();
     if (!*summed)
       return noDerivative(op, "its body combines result " + Twine(result) +
-                                  " over loops other than by a sum, product, maximum or minimum");
+                                  " over loops other than by a sum, product, maximum, minimum or assignment");
   }
   return success();
 }
