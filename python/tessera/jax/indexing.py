@@ -10,6 +10,8 @@ If v is sharded, each device looks up the elements that it holds and the results
 
     out[v, j] = operand[v, j] combined with fold(op, i) select(indices[i] == v, updates[i, j], identity of op)
 
+or, where updates replace elements, out[v, j] = select(indices[i] == v, updates[i, j], out[v, j]) for each i in order.
+
 Nothing is multiplied, so that infinities and NaN are preserved.
 """
 
@@ -238,12 +240,13 @@ class _Scatter:
         self.index_map = AffineMap(loops, tuple(self.places[d] for d in index_dims))
         self.update_map = AffineMap(loops, tuple(self.places))
 
-    def fold(self, init, combine, identity, value=lambda x: x, inputs=()):
-        """acc = combine(acc, value(update, *inputs)) over the updates that target an element, starting from `init`."""
+    def fold(self, init, combine=None, identity=None, value=lambda x: x):
+        """acc = combine(acc, value(update)) over the updates that target an element, starting from `init`; without
+        combine: acc = value(update)."""
         b, element = self.b, init.type.element
 
         def body(x, *rest):
-            found, others, acc = rest[:len(self.matches)], rest[len(self.matches):-1], rest[-1]
+            *found, acc = rest
             same = None
             for index, (_, loop, offset) in zip(found, self.matches):
                 here = b.compare("eq", index, b.constant(0, index.type)) if loop is None else _matches(b, [(index, loop, offset)])
@@ -251,20 +254,14 @@ class _Scatter:
             for d in self.at_zero:
                 here = b.compare("eq", b.index(d), b.constant(0, "index"))
                 same = here if same is None else b.apply("arith.andi", same, here)
-            x = value(x, *others)
+            x = value(x)
+            if combine is None:
+                return x if same is None else b.select(same, x, acc)
             return combine(acc, x if same is None else b.select(same, x, b.constant(identity, element)))
-        result, = b.generic([(self.updates, self.update_map), *[(c, self.index_map) for c, _, _ in self.matches], *inputs],
+        result, = b.generic([(self.updates, self.update_map), *[(c, self.index_map) for c, _, _ in self.matches]],
                             [(init, AffineMap(self.loops, tuple(range(self.rank))))],
                             ["parallel"] * self.rank + ["reduction"] * (self.loops - self.rank), body)
         return result
-
-    def update_number(self, element):
-        """Inside the body: the row-major number of the update among those reduced."""
-        b, number = self.b, None
-        for loop, size in zip(range(self.rank, self.loops), self.sizes):
-            here = b.cast("arith.index_cast", b.index(loop), element)
-            number = here if number is None else b.apply("arith.addi", b.apply("arith.muli", number, b.constant(size, element)), here)
-        return b.constant(0, element) if number is None else number
 
 
 @rule("scatter-add", "scatter_add", "scatter-sub", "scatter_sub", "scatter-mul", "scatter_mul", "scatter-min", "scatter_min",
@@ -307,8 +304,8 @@ def _added(b, kind, operand, updates, offsets, sizes):
 
 @rule("scatter")
 def _(ctx, eqn, operand, indices, updates):
-    """The last of several updates of one element wins: a first nest finds its number, a second one its value."""
-    b, element = ctx.b, operand.type.element
+    """The last of several updates of one element wins: the nest assigns in order."""
+    b = ctx.b
     if 0 in updates.type.shape or 0 in operand.type.shape:
         return operand
     nest = _Scatter(ctx, eqn, operand, indices, updates)
@@ -316,13 +313,7 @@ def _(ctx, eqn, operand, indices, updates):
         return _applied(ctx, eqn, operand, indices, updates, math.prod(nest.sizes) == 1)
     if window := _one_window(eqn, operand, indices, updates):
         return b.update(operand, b.reshape(updates, window[1]), window[0])
-    none = b.constant(-1, TensorType(operand.type.shape, "i32"))
-    winner = nest.fold(none, lambda acc, x: b.apply("arith.maxsi", acc, x), -1, lambda _: nest.update_number("i32"))
-    here = AffineMap(nest.loops, tuple(range(nest.rank)))
-    picked = nest.fold(b.constant(0, operand.type), lambda acc, x: add(b, element, acc, x), 0,
-                       lambda x, w: b.select(b.compare("eq", w, nest.update_number("i32")), x, b.constant(0, element)), [(winner, here)])
-    return b.pointwise([winner, picked, operand], operand.type.shape,
-                       lambda w, x, old: b.select(b.compare("sge", w, b.constant(0, w.type)), x, old))
+    return nest.fold(operand)
 
 
 def _applied(ctx, eqn, operand, indices, updates, single):

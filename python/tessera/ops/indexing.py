@@ -227,7 +227,7 @@ def _scatter(trace, name, x, updates, numbers, loops, read, match, mode):
     """x combined with `updates` where `match` holds. The loops are those of x, then further ones of the updates.
 
     numbers: (tensor, map) read next to the updates (map `read`); match(elements of numbers) is i1. If several updates
-    set one element the last one wins: a first nest finds its number, a second one its value.
+    set one element the last one wins.
     """
     b, rank, element = trace.builder, x.ndim, common_type(name, [x, updates]).element
     x_value, value = operand(trace, x, element), operand(trace, updates, element)
@@ -242,21 +242,9 @@ def _scatter(trace, name, x, updates, numbers, loops, read, match, mode):
             return combined(acc, b.select(match(found), widened(b, u, to), b.constant(identity(mode, to), to)))
         result, = b.generic([(value, read), *inputs], [(cast(trace, x_value, to), here)], iterators, body)
         return trace.tensor(cast(trace, result, element))
-    extents = {place: n for place, n in zip(read.results, updates.shape)}
-
-    def number():  # row-major over the loops of the updates alone
-        number = b.constant(0, "i32")
-        for d in range(rank, loops):
-            place = b.cast("arith.index_cast", b.index(d), "i32")
-            number = b.apply("arith.addi", b.apply("arith.muli", number, b.constant(extents[d], "i32")), place)
-        return number
-    none = b.constant(-1, TensorType(x.shape, "i32"))
-    winner, = b.generic([(value, read), *inputs], [(none, here)], iterators, lambda u, *rest: b.apply(
-        "arith.maxsi", rest[-1], b.select(match(rest[:-1]), number(), b.constant(-1, "i32"))))
-    picked, = b.generic([(value, read), (winner, here)], [(b.constant(0, TensorType(x.shape, element)), here)], iterators,
-                        lambda u, w, acc: add(b, element, acc, b.select(b.compare("eq", w, number()), u, b.constant(0, element))))
-    return trace.tensor(b.pointwise([winner, picked, x_value], x.shape,
-                                    lambda w, new, old: b.select(b.compare("sge", w, b.constant(0, "i32")), new, old)))
+    result, = b.generic([(value, read), *inputs], [(x_value, here)], iterators,
+                        lambda u, *rest: b.select(match(rest[:-1]), u, rest[-1]))
+    return trace.tensor(result)
 
 
 @op
