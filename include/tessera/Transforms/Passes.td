@@ -30,11 +30,13 @@ def DistNormalize : Dist_Pass<"dist-normalize"> {
   let description = [{
     Inlines calls (annotations of the callee become `dist.shard_tensor`), takes branches whose condition is known,
     writes elementwise ops on tensors as `linalg.generic`, decomposes aggregates such as `linalg.softmax`, lets
-    contractions read 16-bit operands without the extension that makes their types equal, hoists loop invariants,
-    composes moves along one dimension into one `dist.rearrange`, replaces look-ups at affine indices by indexing
-    maps, splits dimensions that a reshape has merged, copies cheap constants for each use, rewrites shardings in
+    contractions read 16-bit operands without the extension that makes their types equal, writes products with one-hot
+    operands and reads and writes at computed indices as [nests that select](../local-view.md#indexed-operations), hoists
+    loop invariants, composes moves along one dimension into one `dist.rearrange`, replaces look-ups at affine indices by
+    indexing maps, splits dimensions that a reshape has merged, copies cheap constants for each use, rewrites shardings in
     canonical form with non-negative dimensions, and verifies that the operands of an op are on one mesh. A program
-    for one device, without a mesh and without `devices`, keeps its moves, dimensions and look-ups.
+    for one device, without a mesh and without `devices`, keeps its moves, dimensions, look-ups, `tensor.gather` and
+    `tensor.scatter`.
   }];
   let options = [
     Option<"devices", "devices", "int64_t", "0",

@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Recognize/SelectProducts.h"
 #include "DecideBranches.h"
 #include "FollowLoops.h"
+#include "FormLookups.h"
 #include "FormRearrangements.h"
 #include "GrowInteriors.h"
 #include "HoistInvariants.h"
@@ -109,9 +111,11 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     decideBranches(function);
     decompose(function);
     readNarrow(function);
+    selectProducts(function);
     hoistInvariants(function);
     MeshTable meshes(getOperation());
     if (!meshes.empty() || devices > 0) {
+      formLookups(function);
       readByMap(function);
       followLoops(function);
       writeByMap(function);
