@@ -14,15 +14,20 @@
 using namespace mlir;
 using namespace tessera::fuzz;
 
+/// Indices of a dimension, some of them sometimes out of bounds.
+static Entry indices(ProgramBuilder &p, ArrayRef<int64_t> shape, int64_t extent) {
+  Type type = p.random.percent(50) ? Type(p.b.getI32Type()) : Type(p.b.getI64Type());
+  int64_t beyond = p.random.between(0, 2);
+  return p.pin(p.fresh(shape, type, -beyond, extent + beyond));
+}
+
 /// Reads rows of a table by an index tensor, inside a generic: an embedding.
 static bool gatherGeneric(ProgramBuilder &p) {
   Entry table = p.any(1, 2);
   if (!table.value)
     return false;
   Shape shape = p.anyShape(p.random.between(1, 2));
-  Entry rows =
-      p.pin(p.fresh(shape, p.random.percent(50) ? Type(p.b.getI32Type()) : Type(p.b.getI64Type()),
-                    0, table.shape()[0]));
+  Entry rows = indices(p, shape, table.shape()[0]);
   int64_t rowRank = rows.rank();
   if (table.rank() == 2)
     shape.push_back(table.shape()[1]);
@@ -49,7 +54,9 @@ static bool gather(ProgramBuilder &p) {
     return false;
   int64_t dim = p.random.between(0, table.rank() - 1);
   int64_t count = p.random.between(1, 9);
-  Entry rows = p.pin(p.fresh({count, 1}, p.b.getIndexType(), 0, table.shape()[dim]));
+  int64_t beyond = p.random.between(0, 2); // clamped
+  Entry rows =
+      p.pin(p.fresh({count, 1}, p.b.getIndexType(), -beyond, table.shape()[dim] + beyond));
   Shape shape{count};
   for (int64_t d = 0; d < table.rank(); ++d)
     shape.push_back(d == dim ? 1 : table.shape()[d]);
@@ -82,6 +89,146 @@ static bool scatter(ProgramBuilder &p) {
   p.pushLike(tensor::ScatterOp::create(p.b, p.loc, into.type(), x.value, into.value, pinned.value,
                                        p.b.getDenseI64ArrayAttr(0), p.b.getUnitAttr()),
              {x, into});
+  return true;
+}
+
+enum class Combiner { sum, max, min, prod, assignment };
+
+static Value combine(OpBuilder &b, Location loc, Combiner kind, bool isFloat, Value acc, Value x) {
+  switch (kind) {
+  case Combiner::sum:
+    return isFloat ? arith::AddFOp::create(b, loc, acc, x).getResult()
+                   : arith::AddIOp::create(b, loc, acc, x).getResult();
+  case Combiner::max:
+    return isFloat ? arith::MaximumFOp::create(b, loc, acc, x).getResult()
+                   : arith::MaxSIOp::create(b, loc, acc, x).getResult();
+  case Combiner::min:
+    return isFloat ? arith::MinimumFOp::create(b, loc, acc, x).getResult()
+                   : arith::MinSIOp::create(b, loc, acc, x).getResult();
+  case Combiner::prod:
+    return isFloat ? arith::MulFOp::create(b, loc, acc, x).getResult()
+                   : arith::MulIOp::create(b, loc, acc, x).getResult();
+  case Combiner::assignment:
+    return x;
+  }
+  llvm_unreachable("all kinds are listed");
+}
+
+/// What a combiner ignores, as an attribute.
+static TypedAttr neutral(OpBuilder &b, Combiner kind, Type element) {
+  if (auto type = dyn_cast<FloatType>(element)) {
+    if (kind == Combiner::max || kind == Combiner::min)
+      return b.getFloatAttr(
+          type, APFloat::getInf(type.getFloatSemantics(), /*Negative=*/kind == Combiner::max));
+    return b.getFloatAttr(type, kind == Combiner::prod ? 1 : 0);
+  }
+  unsigned width = element.getIntOrFloatBitWidth();
+  APInt value(width, kind == Combiner::prod ? 1 : 0);
+  if (kind == Combiner::max)
+    value = APInt::getSignedMinValue(width);
+  if (kind == Combiner::min)
+    value = APInt::getSignedMaxValue(width);
+  return b.getIntegerAttr(element, value);
+}
+
+/// Elements of x combined into others, where an index is equal to a loop: of x, a look-up, or of
+/// the result, a scatter.
+static bool selection(ProgramBuilder &p) {
+  Entry x = p.any(1, 2);
+  if (!x.value || x.element().isInteger(1) || x.element().isIndex())
+    return false;
+  bool isLookup = p.random.percent(50);
+  auto kind = static_cast<Combiner>(p.random.between(0, isLookup ? 3 : 4));
+  int64_t dim = p.random.between(0, x.rank() - 1), extent = p.random.between(1, 20);
+  int64_t count = x.shape()[dim];
+  if (kind == Combiner::prod)
+    x = p.within(x, 1);
+  if (x.element().isBF16() && count > 16)
+    return false; // as in `reduce`
+  // Loops: those of x, with the compared one in place of `dim`, then that of the indices.
+  std::vector<int64_t> shuffled;
+  for (int64_t d = 0; d <= x.rank(); ++d)
+    shuffled.push_back(d);
+  p.random.shuffle(shuffled);
+  auto exprOf = [&](int64_t d) { return p.b.getAffineDimExpr(shuffled[d]); };
+  int64_t loops = x.rank() + 1, numbered = x.rank();
+  // A scatter reads x at the loop of the indices and writes at the compared one, a look-up vice
+  // versa.
+  SmallVector<AffineExpr> read, written;
+  Shape shape(x.shape());
+  shape[dim] = extent;
+  for (int64_t d = 0; d < x.rank(); ++d) {
+    read.push_back(exprOf(d == dim && !isLookup ? numbered : d));
+    written.push_back(exprOf(d == dim && isLookup ? numbered : d));
+  }
+  int64_t compared = isLookup ? count : extent;
+  Entry rows = indices(p, {isLookup ? extent : count}, compared);
+  Entry init;
+  TypedAttr none = neutral(p.b, kind, x.element());
+  if (kind != Combiner::assignment && p.random.percent(60)) // of an extremum: rows may be empty
+    init = {p.filled(shape, x.element(), kind == Combiner::prod ? 1 : 0), 0, 1};
+  else
+    init = p.ofType(shape, x.element());
+  SmallVector<bool> isReduction(loops, false);
+  isReduction[shuffled[isLookup ? dim : numbered]] = true;
+  auto mapOf = [&](ArrayRef<AffineExpr> exprs) {
+    return AffineMap::get(loops, 0, exprs, p.b.getContext());
+  };
+  bool isSwapped = p.random.percent(50);
+  Value result = p.generic(
+      {x, rows}, init.value, {mapOf(read), mapOf({exprOf(numbered)}), mapOf(written)}, isReduction,
+      [&](OpBuilder &b, ValueRange args) -> Value {
+        Value loop = linalg::IndexOp::create(b, p.loc, shuffled[dim]);
+        Value number = arith::IndexCastOp::create(b, p.loc, args[1].getType(), loop);
+        Value here = isSwapped
+                         ? arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, number, args[1])
+                         : arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, args[1], number);
+        if (kind == Combiner::assignment)
+          return arith::SelectOp::create(b, p.loc, here, args[0], args[2]);
+        Value nothing = arith::ConstantOp::create(b, p.loc, none);
+        Value term = arith::SelectOp::create(b, p.loc, here, args[0], nothing);
+        return combine(b, p.loc, kind, x.isFloat(), args[2], term);
+      });
+  double most = std::max(x.magnitude(), init.magnitude());
+  if (kind == Combiner::sum)
+    most = init.magnitude() + static_cast<double>(isLookup ? 1 : count) * x.magnitude();
+  else if (kind == Combiner::prod)
+    most = std::max(1.0, init.magnitude());
+  bool isOrdered = kind != Combiner::sum && kind != Combiner::prod;
+  bool isExact = x.exact && init.exact && (!x.isFloat() || isOrdered);
+  p.push(result, -most, most, isExact, std::max(x.steps, init.steps) + (isOrdered ? 0 : 1));
+  return true;
+}
+
+/// A product with one-hot rows, or with their transpose.
+static bool oneHot(ProgramBuilder &p) {
+  int64_t rows = p.random.between(1, 12), classes = p.random.between(4, 24);
+  Type element = p.anyElement();
+  if (element.isBF16())
+    element = p.b.getF32Type();
+  bool isTransposed = p.random.percent(50);
+  Entry x = p.ofType({isTransposed ? rows : classes, p.random.between(1, 5)}, element);
+  Entry numbers = indices(p, {rows}, classes);
+  MLIRContext *context = p.b.getContext();
+  int64_t row = isTransposed ? 1 : 0;
+  Shape shape{isTransposed ? classes : rows, isTransposed ? rows : classes};
+  Value hot = p.generic(
+      {numbers}, p.empty(shape, element),
+      {AffineMap::get(2, 0, p.b.getAffineDimExpr(row), context), p.b.getMultiDimIdentityMap(2)},
+      SmallVector<bool>(2, false), [&](OpBuilder &b, ValueRange args) -> Value {
+        Value loop = linalg::IndexOp::create(b, p.loc, 1 - row);
+        Value number = arith::IndexCastOp::create(b, p.loc, args[0].getType(), loop);
+        Value here = arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, args[0], number);
+        if (x.isFloat())
+          return arith::UIToFPOp::create(b, p.loc, element, here);
+        return arith::ExtUIOp::create(b, p.loc, element, here);
+      });
+  Value init = p.filled({shape[0], x.shape()[1]}, element, 0);
+  Value result = linalg::MatmulOp::create(p.b, p.loc, TypeRange(init.getType()),
+                                          ValueRange{hot, x.value}, ValueRange(init))
+                     .getResult(0);
+  double most = static_cast<double>(isTransposed ? rows : 1) * x.magnitude();
+  p.push(result, -most, most, x.exact && !x.isFloat(), x.steps + 1);
   return true;
 }
 
@@ -186,6 +333,8 @@ void tessera::fuzz::addIndexKinds(std::vector<Kind> &kinds) {
   kinds.push_back({"gather-generic", 4, gatherGeneric});
   kinds.push_back({"gather", 2, gather});
   kinds.push_back({"scatter", 2, scatter});
+  kinds.push_back({"selection", 5, selection});
+  kinds.push_back({"one-hot", 2, oneHot});
   kinds.push_back({"mask", 4, mask});
   kinds.push_back({"iota", 2, iota});
   kinds.push_back({"scalar", 2, scalar});
