@@ -6,7 +6,7 @@
 
 import unittest
 
-from jax_case import I, JaxCase, array, jax, jnp, np
+from jax_case import I, JaxCase, array, jax, jnp, mesh_of, np
 from jax import lax
 
 from tessera import from_jax
@@ -77,6 +77,36 @@ class Scatters(JaxCase):
 
     def test_last_one_wins(self):
         self.check(lambda a, i, u: a.at[i].set(u), self.a, self.i, self.u)
+
+    def test_a_step_of_a_cache_writes_rows_of_it_alone(self):
+        """Cut over sequences, positions or heads, nothing of the cache is sent; out of bounds nothing is written."""
+        def step(cache, position, x):
+            return cache.at[jnp.arange(4), position].set(x)
+        avals = array(4, 24, 6, 3), array(4, dtype=I), array(4, 6, 3)
+        cache, _, x = self.values(avals, 24)
+        for positions in ([5, 0, 23, 7], [5, 5, 40, -1]):
+            values = cache, np.array(positions, np.int32), x
+            for spec in (("x",), (None, "x"), (None, None, "x"), (None, ("x", "y"))):
+                spec = jax.sharding.PartitionSpec(*spec)
+                made = from_jax(step, avals, (spec, None, None), spec, mesh=mesh_of(x=2, y=3))
+                np.testing.assert_array_equal(np.asarray(made(*values)), np.asarray(step(*map(jnp.asarray, values))))
+                self.assertEqual(made.explain()["wire_bytes_total"], 0)
+
+    def test_products_with_one_hot_rows(self):
+        """They are look-ups and scatters: a table cut by rows sends contributions to the result, as a gather does."""
+        spec = jax.sharding.PartitionSpec
+        mesh = jax.sharding.AbstractMesh((4,), ("d",))
+        hot = lambda table, i: jax.nn.one_hot(i, 50) @ table
+        avals = array(50, 6), array(20, dtype=I)
+        values = self.values(avals, 50)
+        made = [from_jax(f, avals, (spec("d"), spec()), spec("d"), mesh=mesh) for f in (hot, lambda table, i: table[i])]
+        for program in made:
+            np.testing.assert_array_equal(np.asarray(program(*values)), values[0][values[1]])
+        self.assertEqual(*[program.explain()["wire_bytes_total"] for program in made])
+        self.check(hot, *avals, below=60)
+        self.check(self.gradient(lambda table, i: jnp.sin(hot(table, i)), 0), *avals, below=60)
+        self.check(lambda x, i: (jax.nn.one_hot(i, 50).T @ x, jnp.einsum("iv,iv->i", jax.nn.one_hot(i, 50), x @ x.T @ x[:, :1] * jnp.ones((20, 50)))),
+                   array(20, 20), array(20, dtype=I), below=50)
 
     def test_segments(self):
         self.check(lambda u, i: jax.ops.segment_sum(u, i, 5), array(7, 3), array(7, dtype=I))

@@ -57,15 +57,19 @@ public:
   }
 
   /// The operand of a contraction that is a weight, or -1: of two arguments the replaced one, else
-  /// the later one.
+  /// the one that is no index of a look-up, else the later one.
   int64_t operandOf(const RuleNode &node) const {
     int64_t weight = -1;
-    for (size_t i = 0; i < node.rule.operands.size(); ++i) {
+    auto rankOf = [&](int64_t operand) {
+      bool isReal = node.op && isa<FloatType>(getElementTypeOrSelf(node.op->getOperand(operand)));
+      return std::pair(fed.count(argument[node.tensors[operand]]) > 0, isReal);
+    };
+    for (int64_t i = 0; i < std::ssize(node.rule.operands); ++i) {
       int64_t tensor = node.tensors[i];
       if (tensor < 0 || node.rule.accumulatorOf[i] >= 0 || argument[tensor] < 0)
         continue;
-      if (weight < 0 || !fed.count(argument[node.tensors[weight]]) || fed.count(argument[tensor]))
-        weight = static_cast<int64_t>(i);
+      if (weight < 0 || rankOf(i) >= rankOf(weight))
+        weight = i;
     }
     return weight;
   }

@@ -43,7 +43,7 @@ func.func @main(%x: tensor<8xf32>) -> tensor<4xf32> {
 
 func.func @main(%x: tensor<8xf32>) -> tensor<f32> {
   %zero = arith.constant dense<0.0> : tensor<f32>
-  // expected-error@+1 {{'linalg.generic' has no derivative: its body combines result 0 over loops other than by a sum, product, maximum or minimum}}
+  // expected-error@+1 {{'linalg.generic' has no derivative: its body combines result 0 over loops other than by a sum, product, maximum, minimum or assignment}}
   %y = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>], iterator_types = ["reduction"]}
       ins(%x : tensor<8xf32>) outs(%zero : tensor<f32>) {
   ^bb0(%a: f32, %acc: f32):

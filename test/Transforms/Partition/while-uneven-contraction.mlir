@@ -6,7 +6,8 @@
 // CHECK:   arith.select %[[INSIDE]], %{{.*}}
 // CHECK:   %[[PART:.*]] = linalg.matmul {{.*}}partial(sum)
 // CHECK:   %[[SUM:.*]] = dist.all_reduce %[[PART]] over @m ["y"]
-// CHECK:   %[[FIRST:.*]] = tensor.extract %[[SUM]]
+// CHECK:   tensor.extract_slice %[[SUM]][0, 0] [1, 1] [1, 1]
+// CHECK:   %[[FIRST:.*]] = tensor.extract %
 // CHECK:   %[[SIZE:.*]] = math.absf %[[FIRST]]
 // CHECK:   %[[GOES_ON:.*]] = arith.cmpf olt, %[[SIZE]], %cst
 // CHECK:   scf.condition(%[[GOES_ON]]) %[[SUM]]
