@@ -147,3 +147,61 @@ func.func @filled(%table: tensor<128x64xf32>, %indices: tensor<16xi32>) -> tenso
   } -> tensor<16x64xf32>
   return %y : tensor<16x64xf32>
 }
+
+// -----
+
+// Three short dimensions have 64 elements: reads at two indices, and four comparisons.
+// CHECK-LABEL: func.func @short(
+// CHECK: iterator_types = ["parallel", "reduction"]}
+// CHECK: tensor.extract %arg0
+func.func @short(%table: tensor<4x5x6xf32>, %a: tensor<9xi32>, %b: tensor<9xi32>, %c: tensor<9xi32>) -> tensor<9xf32> attributes {dist.view = "local"} {
+  %zero = arith.constant dense<0.0> : tensor<9xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, u, v, w) -> (u, v, w)>, affine_map<(i, u, v, w) -> (i)>, affine_map<(i, u, v, w) -> (i)>,
+                                        affine_map<(i, u, v, w) -> (i)>, affine_map<(i, u, v, w) -> (i)>], iterator_types = ["parallel", "reduction", "reduction", "reduction"]}
+      ins(%table, %a, %b, %c : tensor<4x5x6xf32>, tensor<9xi32>, tensor<9xi32>, tensor<9xi32>) outs(%zero : tensor<9xf32>) {
+  ^bb0(%x: f32, %i: i32, %j: i32, %k: i32, %sum: f32):
+    %c0 = arith.constant 0.0 : f32
+    %u = linalg.index 1 : index
+    %v = linalg.index 2 : index
+    %w = linalg.index 3 : index
+    %m = arith.index_cast %u : index to i32
+    %n = arith.index_cast %v : index to i32
+    %o = arith.index_cast %w : index to i32
+    %p = arith.cmpi eq, %i, %m : i32
+    %q = arith.cmpi eq, %j, %n : i32
+    %r = arith.cmpi eq, %k, %o : i32
+    %pq = arith.andi %p, %q : i1
+    %here = arith.andi %pq, %r : i1
+    %term = arith.select %here, %x, %c0 : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<9xf32>
+  return %y : tensor<9xf32>
+}
+
+// -----
+
+// Rows cut unevenly: the sum skips the padding.
+// CHECK-LABEL: func.func @padded(
+// CHECK: iterator_types = ["parallel"]}
+// CHECK: tensor.extract %arg0
+func.func @padded(%table: tensor<17xf32>, %indices: tensor<9xi32>, %first: tensor<index>) -> tensor<9xf32> attributes {dist.view = "local"} {
+  %zero = arith.constant dense<0.0> : tensor<9xf32>
+  %begin = tensor.extract %first[] : tensor<index>
+  %y = linalg.generic {indexing_maps = [affine_map<(i, v) -> (v)>, affine_map<(i, v) -> (i)>, affine_map<(i, v) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%table, %indices : tensor<17xf32>, tensor<9xi32>) outs(%zero : tensor<9xf32>) {
+  ^bb0(%x: f32, %index: i32, %sum: f32):
+    %c0 = arith.constant 0.0 : f32
+    %c50 = arith.constant 50 : index
+    %v = linalg.index 1 : index
+    %row = arith.addi %v, %begin : index
+    %number = arith.index_cast %row : index to i32
+    %here = arith.cmpi eq, %index, %number : i32
+    %term = arith.select %here, %x, %c0 : f32
+    %next = arith.addf %sum, %term : f32
+    %inside = arith.cmpi slt, %row, %c50 : index
+    %kept = arith.select %inside, %next, %sum : f32
+    linalg.yield %kept : f32
+  } -> tensor<9xf32>
+  return %y : tensor<9xf32>
+}

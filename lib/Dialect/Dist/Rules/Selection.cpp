@@ -14,11 +14,13 @@
 using namespace mlir;
 using namespace tessera::dist;
 
-/// Least extent of a selected loop for which an index pays off.
+/// Least extent of a selected loop, or of several in all, for which an index pays off.
 static constexpr int64_t kLeastExtent = 8;
 /// Up to this many indices are compared with each row in the kernel that reads the sum, which then
 /// is never in memory.
 static constexpr int64_t kMostCompared = 16;
+/// Up to this many comparisons of an updated tensor cost less than a kernel.
+static constexpr int64_t kMostComparisons = 4096;
 
 namespace {
 
@@ -211,8 +213,20 @@ SmallVector<SelectedLoop, 2> tessera::dist::replaceableLoops(linalg::GenericOp o
   if (selected.empty())
     return selected;
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  // Short loops stay, the shortest first, while they have few iterations in all.
+  SmallVector<int64_t> lengths;
+  for (const SelectedLoop &each : selected)
+    lengths.push_back(extents[each.loop]);
+  llvm::sort(lengths);
+  int64_t iterations = 1, longest = 0;
+  for (int64_t length : lengths) {
+    iterations *= length;
+    if (iterations >= kLeastExtent)
+      break;
+    longest = length;
+  }
   llvm::erase_if(selected,
-                 [&](const SelectedLoop &each) { return extents[each.loop] < kLeastExtent; });
+                 [&](const SelectedLoop &each) { return extents[each.loop] <= longest; });
   return selected;
 }
 
@@ -250,9 +264,11 @@ bool tessera::dist::isScatter(linalg::GenericOp op) {
         return iterators[each.loop] == utils::IteratorType::parallel;
       }))
     return false;
-  int64_t summands = 1;
-  for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges()))
+  int64_t summands = 1, comparisons = 1;
+  for (auto [loop, extent] : llvm::enumerate(op.getStaticLoopRanges())) {
+    comparisons *= extent;
     if (iterators[loop] == utils::IteratorType::reduction)
       summands *= extent;
-  return summands > kMostCompared || updatesTensor(op);
+  }
+  return summands > kMostCompared || (comparisons > kMostComparisons && updatesTensor(op));
 }
