@@ -254,7 +254,8 @@ bool ElementExpressions::isWorthInlining(Value tensor, ArrayRef<AffineExpr> indi
     if (std::optional<Terms> terms = termsOf(index))
       for (auto [loop, coefficient] : *terms)
         (loop == reducedLoop ? overReduced : overOthers) = true;
-  return (overReduced && overOthers) || dependsOnRoot(tensor) || isMadeOfIndices(tensor);
+  return (overReduced && overOthers) || dependsOnRoot(tensor) || isMadeOfIndices(tensor) ||
+         (alsoInlines && alsoInlines(tensor));
 }
 
 int ElementExpressions::evaluate(Value tensor, ArrayRef<AffineExpr> indices) {

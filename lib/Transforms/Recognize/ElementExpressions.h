@@ -18,6 +18,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -93,6 +94,8 @@ public:
   /// Values that depend on the root only through these values do not count as dependent.
   void stopAt(llvm::ArrayRef<mlir::Value> values);
   std::optional<Split> wantedSplit;
+  /// Other values whose formulas are of interest.
+  std::function<bool(mlir::Value)> alsoInlines;
 
 private:
   int add(Node node);

@@ -12,7 +12,12 @@
 //   y[i, j] = sum over v of select(index[i] == v, g[i] x[v, j], 0)
 //   x[v, j] = sum over i of select(index[i] == v, g[i] y[i, j], 0)
 //
-// The omitted products have a zero factor; they matter only if x is infinite or NaN.
+// The omitted products have a zero factor; they matter only if x is infinite or NaN. The
+// product and the sum may be two ops. If x is the result of a product that has no other
+// reader, as in the gradient of a gate, only the elements that count are computed:
+//
+//   y[i] = sum over v of m[i, v] (sum over j of a[i, j] b[v, j])
+//        = sum over v, j of select(index[i] == v, a[i, j] b[v, j], 0)
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +32,9 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+#include <array>
 
 using namespace mlir;
 using namespace tessera;
@@ -35,13 +43,18 @@ using namespace tessera::dist;
 /// Limits of the search: producers of an operand, and scalar ops of its formula.
 static constexpr int kMostProducers = 16;
 static constexpr int kMostOps = 48;
+/// A product is computed for the looked-up elements alone if so many times more are not: it is then
+/// no contraction, which blocks loops.
+static constexpr int64_t kLeastSaving = 32;
 
 namespace {
 
 /// A sum of products of one element of each of two operands.
 struct Product {
   linalg::LinalgOp op;
-  Operation *multiply; ///< in the body
+  Operation *multiply; ///< in the body of the op, or of one in front that the op adds up
+  std::array<Value, 2> values;
+  std::array<AffineMap, 2> maps; ///< of the values, over the loops of the op
 };
 
 /// A formula that is the product of `others` if all `conditions` hold, else 0.
@@ -60,9 +73,22 @@ static Value withoutCasts(Value value) {
   return value;
 }
 
+/// The product in a body of its arguments 0 and 1 that makes a value, behind conversions.
+static Operation *productOf(Value value) {
+  Operation *multiply = withoutCasts(value).getDefiningOp();
+  if (!isa_and_nonnull<arith::MulFOp, arith::MulIOp>(multiply) || !multiply->hasOneUse() ||
+      multiply->getResult(0).getType().isInteger(1))
+    return nullptr;
+  Block &block = *multiply->getBlock();
+  Value left = withoutCasts(multiply->getOperand(0)), right = withoutCasts(multiply->getOperand(1));
+  bool isProduct = (left == block.getArgument(0) && right == block.getArgument(1)) ||
+                   (left == block.getArgument(1) && right == block.getArgument(0));
+  return isProduct ? multiply : nullptr;
+}
+
 static std::optional<Product> matchProduct(linalg::LinalgOp op) {
-  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0 ||
-      !op.hasPureTensorSemantics() || op.hasDynamicShape() ||
+  if (op.getNumDpsInputs() < 1 || op.getNumDpsInputs() > 2 || op.getNumDpsInits() != 1 ||
+      op.getNumReductionLoops() == 0 || !op.hasPureTensorSemantics() || op.hasDynamicShape() ||
       !op->getDiscardableAttrDictionary().empty() ||
       !llvm::all_of(op.getIndexingMapsArray(),
                     [](AffineMap map) { return map.isProjectedPermutation(); }) ||
@@ -75,15 +101,34 @@ static std::optional<Product> matchProduct(linalg::LinalgOp op) {
       !llvm::is_contained(sum->getOperands(), accumulator))
     return std::nullopt;
   Value term = sum->getOperand(sum->getOperand(0) == accumulator ? 1 : 0);
-  Operation *multiply = withoutCasts(term).getDefiningOp();
-  if (!isa_and_nonnull<arith::MulFOp, arith::MulIOp>(multiply) || !multiply->hasOneUse() ||
-      multiply->getResult(0).getType().isInteger(1))
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (op.getNumDpsInputs() == 2) {
+    Operation *multiply = productOf(term);
+    if (!multiply || multiply->getBlock() != &block)
+      return std::nullopt;
+    return Product{op, multiply, {op.getDpsInputs()[0], op.getDpsInputs()[1]}, {maps[0], maps[1]}};
+  }
+  // A sum of products that another op makes.
+  auto maker = op.getDpsInputs()[0].getDefiningOp<linalg::GenericOp>();
+  if (term != block.getArgument(0) || !maker || !maker->hasOneUse() ||
+      maker.getNumDpsInputs() != 2 || maker->getNumResults() != 1 ||
+      maker->getBlock() != op->getBlock() || !maker->getDiscardableAttrDictionary().empty() ||
+      maker.getNumParallelLoops() != maker.getNumLoops() ||
+      !llvm::all_of(maker.getInputs(),
+                    [](Value input) { return isa<RankedTensorType>(input.getType()); }) ||
+      !maker.getIndexingMapsArray().back().isIdentity())
     return std::nullopt;
-  Value left = withoutCasts(multiply->getOperand(0)), right = withoutCasts(multiply->getOperand(1));
-  if ((left == block.getArgument(0) && right == block.getArgument(1)) ||
-      (left == block.getArgument(1) && right == block.getArgument(0)))
-    return Product{op, multiply};
-  return std::nullopt;
+  Operation *multiply = productOf(maker.getBody()->getTerminator()->getOperand(0));
+  if (!multiply || multiply->getBlock() != maker.getBody() ||
+      multiply->getResult(0) != maker.getBody()->getTerminator()->getOperand(0))
+    return std::nullopt;
+  Product product{op, multiply, {maker.getInputs()[0], maker.getInputs()[1]}, {}};
+  for (unsigned n : {0, 1}) {
+    product.maps[n] = maker.getIndexingMapsArray()[n].compose(maps[0]);
+    if (!product.maps[n].isProjectedPermutation())
+      return std::nullopt;
+  }
+  return product;
 }
 
 /// Whether a comparison of integers may have made the elements: a quick search.
@@ -183,15 +228,26 @@ static void addFactors(const ElementExpressions &nodes, int node, Factors &found
   }
 }
 
-/// Whether a condition compares the index of a loop with something else.
-static bool comparesIndex(const ElementExpressions &nodes, int condition) {
+/// Adds the loops whose index a condition compares with something else.
+static void addCompared(const ElementExpressions &nodes, int condition,
+                        llvm::SmallBitVector &loops) {
   const ElementExpressions::Node &own = nodes[condition];
   if (own.kind != ElementExpressions::Kind::op)
-    return false;
-  if (isa<arith::AndIOp>(own.op))
-    return comparesIndex(nodes, own.operands[0]) || comparesIndex(nodes, own.operands[1]);
+    return;
+  if (isa<arith::AndIOp>(own.op)) {
+    addCompared(nodes, own.operands[0], loops);
+    addCompared(nodes, own.operands[1], loops);
+  }
   auto compare = dyn_cast<arith::CmpIOp>(own.op);
-  return compare && compare.getPredicate() == arith::CmpIPredicate::eq;
+  if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq)
+    return;
+  for (int side : own.operands) {
+    while (nodes.isOp<arith::IndexCastOp>(side))
+      side = nodes[side].operands.front();
+    if (nodes[side].kind == ElementExpressions::Kind::index)
+      if (auto dim = dyn_cast<AffineDimExpr>(nodes[side].index))
+        loops.set(dim.getPosition());
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -266,34 +322,103 @@ Value FormulaWriter::write(OpBuilder &b, Location loc, int node, ValueRange argu
   return written[node] = made;
 }
 
+/// A factor as an operand: an element of a tensor, or the product that makes it.
+namespace {
+struct Factor {
+  SmallVector<Value> values;
+  SmallVector<AffineMap> maps; ///< over the loops of the sum, then `more`
+  SmallVector<int64_t> more;   ///< summed loops of the product
+  Operation *multiply = nullptr;
+};
+} // namespace
+
+/// The other factor of a product, whose elements are looked up by `conditions`. If a product makes
+/// it, and nothing else reads it, the elements of that.
+static Factor factorOf(Product product, unsigned number, bool isLookup) {
+  Factor factor{{product.values[number]}, {product.maps[number]}, {}};
+  auto maker = factor.values[0].getDefiningOp<linalg::LinalgOp>();
+  if (!isLookup || !maker || !maker->hasOneUse())
+    return factor;
+  std::optional<Product> inner = matchProduct(maker);
+  Type type = getElementTypeOrSelf(factor.values[0].getType());
+  if (!inner || inner->multiply->getBlock() != maker.getBlock() || !isZero(maker.getDpsInits()[0]) ||
+      !(type.isF32() || type.isF64()) || inner->multiply->getResult(0).getType() != type)
+    return factor;
+  // Its parallel loops are those of its result; its others are new.
+  MLIRContext *context = maker.getContext();
+  unsigned loops = product.op.getNumLoops();
+  SmallVector<int64_t> ranges = maker.getStaticLoopRanges();
+  auto countOf = [](ArrayRef<int64_t> extents) {
+    return static_cast<double>(ShapedType::getNumElements(extents));
+  };
+  double results = countOf(cast<RankedTensorType>(product.op->getResult(0).getType()).getShape());
+  if (countOf(cast<RankedTensorType>(factor.values[0].getType()).getShape()) <
+      kLeastSaving * results)
+    return factor;
+  SmallVector<AffineExpr> exprs(ranges.size());
+  AffineMap written = maker.getMatchingIndexingMap(maker.getDpsInitOperand(0));
+  for (auto [from, to] : llvm::zip_equal(written.getResults(), factor.maps[0].getResults()))
+    exprs[cast<AffineDimExpr>(from).getPosition()] = to;
+  for (auto [loop, expr] : llvm::enumerate(exprs))
+    if (!expr) {
+      expr = getAffineDimExpr(loops + factor.more.size(), context);
+      factor.more.push_back(ranges[loop]);
+    }
+  factor.values.assign(inner->values.begin(), inner->values.end());
+  factor.maps.clear();
+  for (AffineMap map : inner->maps)
+    factor.maps.push_back(
+        map.replaceDimsAndSymbols(exprs, {}, loops + factor.more.size(), 0));
+  factor.multiply = inner->multiply;
+  return factor;
+}
+
+/// Copies a value of another body, whose arguments `known` has.
+static Value copyInto(OpBuilder &b, Value value, IRMapping &known) {
+  if (known.contains(value))
+    return known.lookup(value);
+  Operation *op = value.getDefiningOp();
+  if (!isa<linalg::LinalgOp>(op->getParentOp()))
+    return value;
+  for (Value operand : op->getOperands())
+    copyInto(b, operand, known);
+  b.clone(*op, known);
+  return known.lookup(value);
+}
+
 /// The product as a sum that selects, if operand `number` is one-hot; null otherwise.
 static linalg::GenericOp select(const Product &product, unsigned number) {
   linalg::LinalgOp op = product.op;
-  OpOperand *oneHot = op.getDpsInputOperand(number);
-  OpOperand *other = op.getDpsInputOperand(1 - number);
-  if (!mayBeOneHot(oneHot->get()))
+  if (!mayBeOneHot(product.values[number]))
     return {};
   Loops loops{op.getStaticLoopRanges()};
   SmallVector<unsigned> reductions;
   op.getReductionDims(reductions);
-  AffineMap read = op.getMatchingIndexingMap(oneHot);
+  AffineMap read = product.maps[number];
   const unsigned *reduced =
       llvm::find_if(reductions, [&](unsigned loop) { return read.isFunctionOfDim(loop); });
   if (reduced == reductions.end())
     return {};
   ElementExpressions nodes(loops, op, *reduced);
-  int formula = nodes.evaluate(oneHot->get(), read.getResults());
+  nodes.alsoInlines = mayBeOneHot;
+  int formula = nodes.evaluate(product.values[number], read.getResults());
   if (formula == ElementExpressions::kNone)
     return {};
   Factors factors;
   addFactors(nodes, formula, factors);
   // A matrix of indices only may be a band (NarrowBands.h).
-  if (llvm::none_of(factors.conditions, [&](int condition) {
-        return comparesIndex(nodes, condition) &&
-               nodes.contains(condition, ElementExpressions::Kind::element);
-      }))
+  llvm::SmallBitVector compared(op.getNumLoops());
+  for (int condition : factors.conditions)
+    if (nodes.contains(condition, ElementExpressions::Kind::element))
+      addCompared(nodes, condition, compared);
+  if (compared.none())
     return {};
-  FormulaWriter writer(nodes, op.getNumLoops());
+  bool isLookup = llvm::any_of(reductions, [&](unsigned loop) {
+    return compared.test(loop) && product.maps[1 - number].isFunctionOfDim(loop);
+  });
+  Factor other = factorOf(product, 1 - number, isLookup && factors.others.empty());
+  unsigned numLoops = op.getNumLoops() + other.more.size();
+  FormulaWriter writer(nodes, numLoops);
   Type type = product.multiply->getResult(0).getType();
   for (int condition : factors.conditions)
     if (!writer.collect(condition))
@@ -302,50 +427,56 @@ static linalg::GenericOp select(const Product &product, unsigned number) {
     if (nodes[factor].type != type || !writer.collect(factor))
       return {};
 
-  SmallVector<Value> inputs{other->get()};
-  SmallVector<AffineMap> maps{op.getMatchingIndexingMap(other)};
+  SmallVector<Value> inputs = other.values;
+  SmallVector<AffineMap> maps = other.maps;
   llvm::append_range(inputs, writer.inputs);
   llvm::append_range(maps, writer.maps);
-  maps.push_back(op.getMatchingIndexingMap(op.getDpsInitOperand(0)));
-  for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+  AffineMap written = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  maps.push_back(AffineMap::get(numLoops, 0, written.getResults(), op.getContext()));
+  for (unsigned loop = 0; loop < numLoops; ++loop)
     if (llvm::none_of(maps, [&](AffineMap map) { return map.isFunctionOfDim(loop); }))
       return {};
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  iterators.resize(numLoops, utils::IteratorType::reduction);
   OpBuilder b(op);
-  Location loc = op.getLoc();
-  Block &old = *op.getBlock();
+  Block &old = *op.getBlock(), &multiplied = *product.multiply->getBlock();
   auto made = linalg::GenericOp::create(
-      b, loc, op->getResultTypes(), inputs, op.getDpsInits(), maps, op.getIteratorTypesArray(),
+      b, op.getLoc(), op->getResultTypes(), inputs, op.getDpsInits(), maps, iterators,
       [&](OpBuilder &body, Location at, ValueRange arguments) {
-        ValueRange leaves = arguments.drop_front().drop_back();
+        ValueRange leaves = arguments.slice(other.values.size(), writer.inputs.size());
+        // The factor, with the conversions that it has in the product.
         IRMapping mapping;
-        mapping.map(old.getArgument(1 - number), arguments.front());
-        mapping.map(old.getArguments().back(), arguments.back());
-        for (Operation &inner : old) {
-          if (&inner != product.multiply) {
-            // Conversions of the one-hot operand are not needed.
-            if (llvm::all_of(inner.getOperands(), [&](Value operand) {
-                  return operand.getParentBlock() != &old || mapping.contains(operand);
-                }))
-              body.clone(inner, mapping);
-            continue;
-          }
-          Value term = mapping.lookupOrNull(inner.getOperand(0));
-          if (!term)
-            term = mapping.lookup(inner.getOperand(1));
-          for (int factor : factors.others) {
-            Value value = writer.write(body, at, factor, leaves);
-            term = isa<FloatType>(type) ? arith::MulFOp::create(body, at, value, term).getResult()
-                                        : arith::MulIOp::create(body, at, value, term).getResult();
-          }
-          Value found;
-          for (int condition : factors.conditions) {
-            Value holds = writer.write(body, at, condition, leaves);
-            found = found ? arith::AndIOp::create(body, at, found, holds).getResult() : holds;
-          }
-          Value zero = arith::ConstantOp::create(body, at, body.getZeroAttr(type));
-          mapping.map(inner.getResult(0),
-                      arith::SelectOp::create(body, at, found, term, zero).getResult());
+        Value factor = arguments.front();
+        if (other.multiply) {
+          IRMapping inner;
+          inner.map(other.multiply->getBlock()->getArguments().take_front(2),
+                    arguments.take_front(2));
+          factor = copyInto(body, other.multiply->getResult(0), inner);
         }
+        mapping.map(multiplied.getArgument(1 - number), factor);
+        bool isFirst =
+            withoutCasts(product.multiply->getOperand(0)) == multiplied.getArgument(1 - number);
+        Value term = copyInto(body, product.multiply->getOperand(isFirst ? 0 : 1), mapping);
+        for (int node : factors.others) {
+          Value value = writer.write(body, at, node, leaves);
+          term = isa<FloatType>(type) ? arith::MulFOp::create(body, at, value, term).getResult()
+                                      : arith::MulIOp::create(body, at, value, term).getResult();
+        }
+        Value found;
+        for (int condition : factors.conditions) {
+          Value holds = writer.write(body, at, condition, leaves);
+          found = found ? arith::AndIOp::create(body, at, found, holds).getResult() : holds;
+        }
+        Value zero = arith::ConstantOp::create(body, at, body.getZeroAttr(type));
+        term = arith::SelectOp::create(body, at, found, term, zero);
+        // The rest of the body, with this term.
+        if (&multiplied == &old)
+          mapping.map(product.multiply->getResult(0), term);
+        else
+          mapping.map(old.getArgument(0), term);
+        mapping.map(old.getArguments().back(), arguments.back());
+        linalg::YieldOp::create(body, at,
+                                copyInto(body, old.getTerminator()->getOperand(0), mapping));
       });
   if (!replaceableLoops(made).empty())
     return made;

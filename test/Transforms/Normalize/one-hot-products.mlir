@@ -9,11 +9,20 @@
 // RUN: tessera run %s --function selected --check --no-cache
 // RUN: tessera run %s --function gated --check --no-cache
 // RUN: tessera run %s --function narrow --check --no-cache
+// RUN: tessera run %s --function two_ops --check --no-cache
+// RUN: tessera run %s --function dispatched --check --no-cache
+// RUN: tessera run %s --function gate_gradient --check --no-cache
 
 dist.process_mesh @line(shape = [4], dim_names = ["d"])
 
 #ij = affine_map<(d0, d1) -> (d0, d1)>
 #i = affine_map<(d0, d1) -> (d0)>
+#tec = affine_map<(e, c, d, t) -> (t, e, c)>
+#td = affine_map<(e, c, d, t) -> (t, d)>
+#ecd = affine_map<(e, c, d, t) -> (e, c, d)>
+#tec2 = affine_map<(t, e, c, d) -> (t, e, c)>
+#td2 = affine_map<(t, e, c, d) -> (t, d)>
+#ecd2 = affine_map<(t, e, c, d) -> (e, c, d)>
 
 // The table is cut by rows: each device looks up its own, and sums move.
 // CHECK-LABEL: func.func @rows(
@@ -135,6 +144,65 @@ func.func @narrow(%ids: tensor<20xi32>, %table: tensor<64x6xbf16> {dist.sharding
   %zero = arith.constant dense<0.0> : tensor<20x6xf32>
   %y = linalg.matmul ins(%short, %table : tensor<20x64xbf16>, tensor<64x6xbf16>) outs(%zero : tensor<20x6xf32>) -> tensor<20x6xf32>
   return %y : tensor<20x6xf32>
+}
+
+// The product and the sum may be two ops.
+// CHECK-LABEL: func.func @two_ops(
+// CHECK-NOT: arith.mulf
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]} ins(%arg1, %{{.*}} : tensor<20x64xf32>, tensor<20x1xi32>)
+// CHECK: return
+func.func @two_ops(%ids: tensor<20xi32>, %x: tensor<20x64xf32> {dist.sharding = #dist.sharding<@line, [shard(1)]>}) -> tensor<20xf32> {
+  %hot = call @one_hot(%ids) : (tensor<20xi32>) -> tensor<20x64xf32>
+  %p = arith.mulf %x, %hot : tensor<20x64xf32>
+  %zero = arith.constant dense<0.0> : tensor<20xf32>
+  %y = linalg.reduce { arith.addf } ins(%p : tensor<20x64xf32>) outs(%zero : tensor<20xf32>) dimensions = [1]
+  return %y : tensor<20xf32>
+}
+
+// The dispatch of a mixture of experts: two one-hot factors. Experts are cut.
+// CHECK-LABEL: func.func @dispatched(
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%arg2, %{{.*}}, %{{.*}} : tensor<20x6xf32>, tensor<20x1xi32>, tensor<20x1xi32>)
+// CHECK: arith.cmpi eq
+// CHECK: arith.cmpi eq
+// CHECK: arith.andi
+// CHECK: return
+func.func @dispatched(%experts: tensor<20xi32>, %slots: tensor<20xi32>, %x: tensor<20x6xf32>)
+    -> (tensor<64x64x6xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %dispatch = call @dispatch(%experts, %slots) : (tensor<20xi32>, tensor<20xi32>) -> tensor<20x64x64xf32>
+  %zero = arith.constant dense<0.0> : tensor<64x64x6xf32>
+  %y = linalg.contract indexing_maps = [#tec, #td, #ecd] ins(%dispatch, %x : tensor<20x64x64xf32>, tensor<20x6xf32>) outs(%zero : tensor<64x64x6xf32>) -> tensor<64x64x6xf32>
+  return %y : tensor<64x64x6xf32>
+}
+
+func.func @dispatch(%experts: tensor<20xi32>, %slots: tensor<20xi32>) -> tensor<20x64x64xf32> {
+  %e = call @one_hot(%experts) : (tensor<20xi32>) -> tensor<20x64xf32>
+  %c = call @one_hot(%slots) : (tensor<20xi32>) -> tensor<20x64xf32>
+  %f = tensor.empty() : tensor<20x64x64xf32>
+  %dispatch = linalg.generic {indexing_maps = [affine_map<(t, e, c) -> (t, e)>, affine_map<(t, e, c) -> (t, c)>, affine_map<(t, e, c) -> (t, e, c)>],
+                              iterator_types = ["parallel", "parallel", "parallel"]} ins(%e, %c : tensor<20x64xf32>, tensor<20x64xf32>) outs(%f : tensor<20x64x64xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %p = arith.mulf %a, %b : f32
+    linalg.yield %p : f32
+  } -> tensor<20x64x64xf32>
+  return %dispatch : tensor<20x64x64xf32>
+}
+
+// The gradient of its gates reads few elements of a product: only these are computed.
+// CHECK-LABEL: func.func @gate_gradient(
+// CHECK-NOT: linalg.contract
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction", "reduction", "reduction"]} ins(%arg2, %arg3, %{{.*}}, %{{.*}} : tensor<20x6xf32>, tensor<64x64x6xf32>, tensor<20x1xi32>, tensor<20x1xi32>)
+// CHECK: arith.mulf
+// CHECK: arith.select
+// CHECK: return
+func.func @gate_gradient(%experts: tensor<20xi32>, %slots: tensor<20xi32>, %g: tensor<20x6xf32>,
+                         %y: tensor<64x64x6xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) -> tensor<20xf32> {
+  %dispatch = call @dispatch(%experts, %slots) : (tensor<20xi32>, tensor<20xi32>) -> tensor<20x64x64xf32>
+  %zeros = arith.constant dense<0.0> : tensor<20x64x64xf32>
+  %d = linalg.contract indexing_maps = [#td2, #ecd2, #tec2] ins(%g, %y : tensor<20x6xf32>, tensor<64x64x6xf32>) outs(%zeros : tensor<20x64x64xf32>) -> tensor<20x64x64xf32>
+  %p = arith.mulf %d, %dispatch : tensor<20x64x64xf32>
+  %zero = arith.constant dense<0.0> : tensor<20xf32>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<20x64x64xf32>) outs(%zero : tensor<20xf32>) dimensions = [1, 2]
+  return %s : tensor<20xf32>
 }
 
 // Not one-hot: signed booleans are -1, other comparisons hold in several columns; short dimensions are products.
