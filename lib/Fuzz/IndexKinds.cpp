@@ -202,7 +202,8 @@ static bool selection(ProgramBuilder &p) {
 
 /// A product with one-hot rows, or with their transpose.
 static bool oneHot(ProgramBuilder &p) {
-  int64_t rows = p.random.between(1, 12), classes = p.random.between(4, 24);
+  int64_t rows = p.random.between(1, 12);
+  int64_t classes = p.random.percent(70) ? p.random.between(4, 24) : p.random.between(60, 80);
   Type element = p.anyElement();
   if (element.isBF16())
     element = p.b.getF32Type();

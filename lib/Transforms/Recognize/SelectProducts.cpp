@@ -46,6 +46,9 @@ static constexpr int kMostOps = 48;
 /// A product is computed for the looked-up elements alone if so many times more are not: it is then
 /// no contraction, which blocks loops.
 static constexpr int64_t kLeastSaving = 32;
+/// The least rows of a scatter: a product with fewer is a contraction, which runs at a higher rate
+/// than additions in order.
+static constexpr int64_t kLeastRows = 64;
 
 namespace {
 
@@ -386,6 +389,17 @@ static Value copyInto(OpBuilder &b, Value value, IRMapping &known) {
   return known.lookup(value);
 }
 
+/// Whether a sum that selects costs less than the product.
+static bool pays(linalg::GenericOp op) {
+  int64_t rows = 1;
+  bool isLookup = false;
+  for (const SelectedLoop &each : replaceableLoops(op)) {
+    isLookup |= op.getIteratorTypesArray()[each.loop] == utils::IteratorType::reduction;
+    rows *= op.getStaticLoopRanges()[each.loop];
+  }
+  return isLookup || rows >= kLeastRows;
+}
+
 /// The product as a sum that selects, if operand `number` is one-hot; null otherwise.
 static linalg::GenericOp select(const Product &product, unsigned number) {
   linalg::LinalgOp op = product.op;
@@ -478,7 +492,7 @@ static linalg::GenericOp select(const Product &product, unsigned number) {
         linalg::YieldOp::create(body, at,
                                 copyInto(body, old.getTerminator()->getOperand(0), mapping));
       });
-  if (!replaceableLoops(made).empty())
+  if (pays(made))
     return made;
   made.erase();
   return {};

@@ -205,7 +205,7 @@ func.func @gate_gradient(%experts: tensor<20xi32>, %slots: tensor<20xi32>, %g: t
   return %s : tensor<20xf32>
 }
 
-// Not one-hot: signed booleans are -1, other comparisons hold in several columns; short dimensions are products.
+// Not one-hot: signed booleans are -1, other comparisons hold in several columns. Few rows are products, also of sums.
 // CHECK-LABEL: func.func @others(
 // CHECK: linalg.matmul
 // CHECK: linalg.matmul
