@@ -101,9 +101,10 @@ private:
     double seconds; ///< of a step, modelled
   };
 
-  /// Compiles the compilation's annotated program and returns its seconds; nothing if its
-  /// computation alone takes longer than the best plan, or if the budget is too small.
-  FailureOr<std::optional<double>> price(const sharding::Topology &topology);
+  /// Compiles the compilation's annotated program and returns its seconds; nothing if the budget is
+  /// too small, or, if it `mayBeDropped`, if the estimate of its computation alone exceeds the best
+  /// plan.
+  FailureOr<std::optional<double>> price(const sharding::Topology &topology, bool mayBeDropped);
   FailureOr<double> modelledSeconds();
 
   Compilation &compilation;
@@ -144,7 +145,8 @@ LogicalResult PlanComparison::compileSearched() {
   return success();
 }
 
-FailureOr<std::optional<double>> PlanComparison::price(const sharding::Topology &topology) {
+FailureOr<std::optional<double>> PlanComparison::price(const sharding::Topology &topology,
+                                                       bool mayBeDropped) {
   const std::optional<double> none;
   PipelineOptions options = requested;
   options.search.mode.clear();
@@ -153,7 +155,7 @@ FailureOr<std::optional<double>> PlanComparison::price(const sharding::Topology 
   if (failed(compilation.runPhases(options, start, Phase::propagated)))
     return failure();
   const double least = compiled[taken].seconds;
-  if (dist::computeSecondsOf(compilation.module(), topology) > least)
+  if (mayBeDropped && dist::computeSecondsOf(compilation.module(), topology) > least)
     return none;
   if (failed(compilation.runPhases(options, Phase::propagated, Phase::scheduled)))
     return failure();
@@ -204,7 +206,8 @@ LogicalResult PlanComparison::compilePlain() {
       DiagnosticSuppressor withheld(compilation.context());
       compilation.program = normalized->clone();
       dist::writePlan(compilation.module(), plan);
-      seconds = price(cost->topology);
+      // No searched program takes longer than the annotations alone, whatever estimates say.
+      seconds = price(cost->topology, /*mayBeDropped=*/&plan != &plans.front());
       said = withheld.take();
     }
     left -= succeeded(seconds) && !*seconds ? 1 : kDropped;
