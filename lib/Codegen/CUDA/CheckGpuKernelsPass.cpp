@@ -147,32 +147,78 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
       argument.globalShape.assign(tensor.getShape().begin(), tensor.getShape().end());
       left.push_back(runtime::randomInput(argument, static_cast<int64_t>(i), seed));
     }
-    std::vector<HostTensor> right = left;
+    const std::vector<HostTensor> given = left;
     std::vector<void *> pointers;
     for (HostTensor &tensor : left)
       pointers.push_back(tensor.data.data());
     cpu(pointers.data(), 0, tasks);
-    runtime::Bytes workspace(gpu.workspaceBytes, std::byte(0xff));
-    for (const runtime::GpuLaunch &launch : gpu.launches) {
-      pointers.clear();
-      for (const runtime::GpuArgument &argument : launch.arguments)
-        pointers.push_back(argument.slot >= 0
-                               ? static_cast<void *>(right[argument.slot].data.data())
-                               : workspace.data() + argument.offset);
-      runtime::Status status = runtime::launch(stub, launch, pointers.data());
+    using Kind = runtime::LaunchOrder::Kind;
+    std::vector<Kind> kinds = {Kind::ascending};
+    if (orders)
+      kinds.insert(kinds.end(), {Kind::descending, Kind::shuffled});
+    std::vector<HostTensor> first;
+    for (Kind kind : kinds) {
+      runtime::LaunchOrder order{kind, static_cast<uint64_t>(seed), dropBarrier};
+      std::vector<HostTensor> right = given;
+      runtime::Status status = emulate(right, stub, gpu, order);
       if (!status.ok())
         return status.message();
-    }
-    for (size_t i = 0; i < left.size(); ++i) {
-      runtime::Comparison result = runtime::compare(right[i], left[i], 1);
-      if (!result.equal)
-        return "argument " + std::to_string(i) + " differs: " + result.text(right[i], left[i]);
+      for (size_t i = 0; i < left.size(); ++i) {
+        bool isFirst = kind == Kind::ascending;
+        const HostTensor &expected = isFirst ? left[i] : first[i];
+        if (!isFirst && right[i].data == expected.data)
+          continue;
+        runtime::Comparison result = runtime::compare(right[i], expected, 1);
+        if (!isFirst)
+          return "argument " + std::to_string(i) +
+                 " depends on the order of blocks, warps and lanes, " + runtime::toString(order) +
+                 " against ascending: " + result.text(right[i], expected);
+        if (!result.equal)
+          return "argument " + std::to_string(i) + " differs: " + result.text(right[i], expected);
+      }
+      if (first.empty())
+        first = std::move(right);
     }
     return "";
   }
 
+  /// Runs the launches of a kernel on `tensors`, in one order of blocks and threads.
+  runtime::Status emulate(std::vector<HostTensor> &tensors, const runtime::StubKernelLibrary &stub,
+                          const runtime::GpuKernel &gpu, const runtime::LaunchOrder &order) {
+    runtime::Bytes workspace(gpu.workspaceBytes, std::byte(0xff));
+    if (misalign > 0) // from an address of operator new
+      for (HostTensor &tensor : tensors)
+        tensor.data.insert(tensor.data.begin(), static_cast<size_t>(misalign), std::byte(0));
+    for (const runtime::GpuLaunch &launch : gpu.launches) {
+      std::vector<void *> pointers;
+      for (const runtime::GpuArgument &argument : launch.arguments)
+        pointers.push_back(argument.slot >= 0
+                               ? static_cast<void *>(tensors[argument.slot].data.data() + misalign)
+                               : workspace.data() + argument.offset);
+      runtime::Status status = runtime::launch(stub, launch, pointers.data(), order);
+      if (!status.ok())
+        return status;
+    }
+    if (misalign > 0)
+      for (HostTensor &tensor : tensors)
+        tensor.data.erase(tensor.data.begin(), tensor.data.begin() + misalign);
+    return {};
+  }
+
   Option<int64_t> seed{*this, "seed", llvm::cl::desc("seed of the random inputs"),
                        llvm::cl::init(0)};
+  Option<bool> orders{*this, "orders",
+                      llvm::cl::desc("run blocks, warps and lanes in reversed and shuffled orders, "
+                                     "too"),
+                      llvm::cl::init(true)};
+  Option<int64_t> dropBarrier{*this, "drop-barrier",
+                              llvm::cl::desc("a planted fault for tests: threads pass their n-th "
+                                             "barrier without waiting"),
+                              llvm::cl::init(-1)};
+  Option<int64_t> misalign{*this, "misalign",
+                           llvm::cl::desc("a planted fault for tests: buffers begin at this many "
+                                          "bytes after an aligned address"),
+                           llvm::cl::init(0)};
   Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread per kernel"),
                        llvm::cl::init(true)};
   Option<bool> wideIndices{*this, "wide-indices",

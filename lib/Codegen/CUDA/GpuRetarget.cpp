@@ -36,9 +36,9 @@ public:
     for (Operation *op : ops) {
       b.setInsertionPoint(op);
       if (auto load = dyn_cast<LLVM::LoadOp>(op))
-        checkAccess(load.getAddr(), load.getType());
+        checkAccess(load, load.getAddr(), load.getType(), load.getAlignment());
       else if (auto store = dyn_cast<LLVM::StoreOp>(op))
-        checkAccess(store.getAddr(), store.getValue().getType());
+        checkAccess(store, store.getAddr(), store.getValue().getType(), store.getAlignment());
       else if (Value value = replacement(op))
         replace(op, value);
       else if (isa<NVVM::Barrier0Op>(op)) {
@@ -146,7 +146,7 @@ private:
 
   void copyAsync(Operation *op) {
     if (auto copy = dyn_cast<NVVM::CpAsyncOp>(op)) {
-      checkAccess(copy.getSrc(), LLVM::LLVMArrayType::get(b.getI8Type(), copy.getSize()));
+      checkBounds(copy.getSrc(), LLVM::LLVMArrayType::get(b.getI8Type(), copy.getSize()));
       b.setInsertionPoint(op);
       Value bytes = constantWord(copy.getSize());
       call(offsetof(tessera_stub_api, copy_async), Type(),
@@ -259,35 +259,69 @@ private:
     return ours ? static_cast<int>(argument.getArgNumber()) : -1;
   }
 
+  void checkAccess(Operation *access, Value address, Type type, std::optional<uint64_t> stated) {
+    checkBounds(address, type);
+    b.setInsertionPoint(access);
+    checkAlignment(address, type, stated);
+  }
+
+  /// Inserts a branch to `report`, which does not return, if `condition` holds. The insertion point
+  /// is then before the access.
+  void reportIf(Value condition, llvm::function_ref<void()> report) {
+    Operation *access = &*b.getInsertionPoint();
+    Block *before = access->getBlock(), *after = before->splitBlock(access);
+    Block *reporting = b.createBlock(after);
+    report();
+    LLVM::UnreachableOp::create(b, loc);
+    b.setInsertionPointToEnd(before);
+    LLVM::CondBrOp::create(b, loc, condition, reporting, ValueRange(), after, ValueRange(),
+                           std::pair<int32_t, int32_t>{1, 1 << 20});
+    b.setInsertionPoint(access);
+  }
+
+  Value constantOf(Type type, int64_t value) {
+    return LLVM::ConstantOp::create(b, loc, type, b.getIntegerAttr(type, value));
+  }
+
+  /// Calls `misaligned` if a vector is accessed at an address without the alignment that the access
+  /// states, or that of its type: a GPU traps there.
+  void checkAlignment(Value address, Type type, std::optional<uint64_t> stated) {
+    DataLayout layout = DataLayout::closest(body);
+    auto alignment = static_cast<int64_t>(stated.value_or(layout.getTypeABIAlignment(type)));
+    if (!isa<VectorType>(type) || alignment < 2)
+      return;
+    Type i64 = b.getI64Type();
+    Value bits = LLVM::PtrToIntOp::create(b, loc, i64, address);
+    Value past = LLVM::AndOp::create(b, loc, bits, constantOf(i64, alignment - 1));
+    Value is = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, past, constantOf(i64, 0));
+    reportIf(is, [&] {
+      call(offsetof(tessera_stub_api, misaligned), Type(),
+           {thread, address, constantOf(i64, static_cast<int64_t>(layout.getTypeSize(type))),
+            constantOf(i64, alignment)});
+    });
+  }
+
   /// Calls `out_of_bounds` unless the access is within its argument. It is not a trap: the emulator
   /// reports the thread and continues.
-  void checkAccess(Value address, Type type) {
+  void checkBounds(Value address, Type type) {
     int argument = argumentOf(address);
     if (argument < 0)
       return;
     int64_t size = DataLayout::closest(body).getTypeSize(type);
     Type i64 = b.getI64Type();
-    auto constant = [&](Type t, int64_t value) -> Value {
-      return LLVM::ConstantOp::create(b, loc, t, b.getIntegerAttr(t, value));
-    };
     Value from = LLVM::PtrToIntOp::create(b, loc, i64, body.getArgument(argument));
     Value to = LLVM::PtrToIntOp::create(b, loc, i64, address);
     Value offset = LLVM::SubOp::create(b, loc, to, from);
     // Negative offsets are large as unsigned numbers.
     Value beyond = bytes[argument] < size
-                       ? constant(b.getI1Type(), 1)
+                       ? constantOf(b.getI1Type(), 1)
                        : LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ugt, offset,
-                                              constant(i64, bytes[argument] - size))
+                                              constantOf(i64, bytes[argument] - size))
                              .getResult();
-    Operation *access = &*b.getInsertionPoint();
-    Block *before = access->getBlock(), *after = before->splitBlock(access);
-    Block *report = b.createBlock(after);
-    call(offsetof(tessera_stub_api, out_of_bounds), Type(),
-         {thread, constant(b.getI32Type(), argument), offset, constant(i64, size)});
-    LLVM::UnreachableOp::create(b, loc);
-    b.setInsertionPointToEnd(before);
-    LLVM::CondBrOp::create(b, loc, beyond, report, ValueRange(), after, ValueRange(),
-                           std::pair<int32_t, int32_t>{1, 1 << 20});
+    reportIf(beyond, [&] {
+      call(offsetof(tessera_stub_api, out_of_bounds), Type(),
+           {thread, constantOf(b.getI32Type(), argument), offset, constantOf(i64, size)});
+    });
   }
 
   /// Adds `void symbol(void **arguments, thread)`, which unpacks the arguments for the body.
@@ -326,6 +360,8 @@ private:
 void retargetToStub(LLVM::LLVMFuncOp launch, LLVM::GlobalOp table, ArrayRef<int64_t> bytes) {
   launch->removeAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
   launch->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName());
+  for (unsigned i = 0; i < launch.getNumArguments(); ++i) // or LLVM would drop the checks of alignment
+    launch.removeArgAttr(i, LLVM::LLVMDialect::getAlignAttrName());
   Retarget(launch, table, bytes).run();
 }
 

@@ -7,21 +7,35 @@
 
 #include "SharedLibrary.h"
 
+#include "tessera/Support/LibraryFolders.h"
+
+#include <cstring>
+
 namespace tessera::runtime {
 
-Status SharedLibrary::open(std::initializer_list<const char *> names, const char *need) {
-  std::string tried, said;
+Status SharedLibrary::open(std::initializer_list<const char *> names, const char *need,
+                           const std::function<Status()> &use) {
+  std::vector<std::string> folders = libraryFolders();
+  std::string tried, missing, refused;
   for (const char *each : names) {
     handle = ::dlopen(each, RTLD_NOW | RTLD_GLOBAL);
-    if (handle) {
-      name = each;
-      return {};
-    }
-    if (tried.empty())
-      said = ::dlerror();
+    if (!handle && missing.empty())
+      missing = ::dlerror();
+    if (!std::strchr(each, '/'))
+      for (size_t i = 0; i < folders.size() && !handle; ++i)
+        handle = ::dlopen((folders[i] + "/" + each).c_str(), RTLD_NOW | RTLD_GLOBAL);
     tried += (tried.empty() ? "" : ", ") + std::string(each);
+    if (!handle)
+      continue;
+    name = each;
+    Status accepted = use ? use() : Status();
+    if (accepted.ok())
+      return {};
+    refused += (refused.empty() ? "" : "; ") + name + ": " + accepted.message();
   }
-  return Status::error(std::string(need) + "; looked for " + tried + " (" + said + ")");
+  handle = nullptr;
+  return Status::error(std::string(need) + "; looked for " + tried + " (" +
+                       (refused.empty() ? missing : refused) + ")");
 }
 
 void SharedLibrary::preferLoaded(const char *mark) {

@@ -11,6 +11,7 @@
 #include "tessera/Runtime/Artifact/Status.h"
 
 #include <dlfcn.h>
+#include <functional>
 #include <initializer_list>
 
 namespace tessera::runtime {
@@ -18,9 +19,12 @@ namespace tessera::runtime {
 /// A library opened with dlopen and never closed, which drivers do not support well.
 class SharedLibrary {
 public:
-  /// Opens the first available of `names`. The error has the names, the loader's message, and
-  /// `need`, the purpose and source of the library.
-  Status open(std::initializer_list<const char *> names, const char *need);
+  /// Opens the first of `names` that is available and that `use` accepts, by default each: `use`
+  /// finds its functions and initializes it, and an older library may serve where a newer one is
+  /// refused. Each name is searched by the loader, then in the folders of TESSERA_LIBRARY_PATH. The
+  /// error has the names, the messages, and `need`, the purpose and source of the library.
+  Status open(std::initializer_list<const char *> names, const char *need,
+              const std::function<Status()> &use = {});
   /// If the process was started with a library that has `mark`, its functions take precedence, as
   /// in programs that are linked with it.
   void preferLoaded(const char *mark);

@@ -9,6 +9,7 @@
 // the call. FAKE_CUBLAS_TRACE prints its arguments to standard error.
 // FAKE_CUBLAS_ALGORITHMS=0: no algorithm for any product. During a capture the search
 // for an algorithm fails; with FAKE_CUBLAS_FAILS=1 the product fails, too.
+// FAKE_CUBLAS_REFUSES=TEXT: a library with this text in its path does not initialize.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dlfcn.h>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
@@ -75,6 +77,11 @@ double scalarOf(const Operation &operation, const void *value) {
 } // namespace
 
 EXPORT int cublasLtCreate(void **handle) {
+  const char *refused = std::getenv("FAKE_CUBLAS_REFUSES");
+  Dl_info self{};
+  if (refused && ::dladdr(reinterpret_cast<void *>(&cublasLtCreate), &self) &&
+      std::strstr(self.dli_fname, refused))
+    return 1; // not initialized
   static int anything;
   *handle = &anything;
   return 0;

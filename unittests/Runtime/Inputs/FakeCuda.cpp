@@ -13,8 +13,15 @@
 // FAKE_CUDA_KERNELS other kernels exist, too, whose launches print their names and do
 // nothing. FAKE_CUDA_DEVICES is the number of GPUs (1), FAKE_CUDA_CAPABILITY their
 // architecture (90), FAKE_CUDA_MIB the free memory, FAKE_CUDA_VERSION the driver's
-// version, FAKE_CUDA_LOADS the error of loading code. FAKE_CUDA_REPORT prints the
+// version, FAKE_CUDA_LOADS the error of loading code, FAKE_CUDA_CUBINS that of loading
+// cubins. PTX later than the driver's version is refused. FAKE_CUDA_REPORT prints the
 // objects that were created and not freed to standard error when the process ends.
+//
+// A capture has the rules of the driver (CUDA driver API, "Stream Management"): a stream
+// joins it by a wait for an event recorded in it, and must be joined to the stream that
+// began it before it ends. No wait crosses its boundary. The thread that captures may
+// not allocate, free, load code, synchronize, or copy without a stream: such a call
+// fails and invalidates the capture.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +33,10 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -41,7 +50,43 @@ struct Operation {
   bool mayWait = false; ///< for other processes
 };
 using Work = std::vector<Operation>;
-Work *captured = nullptr;
+
+// Errors of captures, with the driver's numbers.
+enum {
+  kIllegalState = 401,
+  kUnsupported = 900,
+  kInvalidated = 901,
+  kMerge = 902,
+  kUnmatched = 903,
+  kUnjoined = 904,
+  kIsolation = 905,
+  kCapturedEvent = 907
+};
+
+class Stream;
+/// How much of the work of each stream of a capture precedes a place.
+using Clock = std::map<const Stream *, int64_t>;
+void meet(Clock &clock, const Clock &other) {
+  for (auto [stream, count] : other)
+    clock[stream] = std::max(clock[stream], count);
+}
+
+/// Work captured from several streams, in the order of issue.
+struct Capture {
+  Stream *origin;
+  Work work;
+  std::map<Stream *, Clock> streams = {}; ///< what precedes the next work of each
+  bool valid = true;
+};
+thread_local Capture *capturing = nullptr; ///< by this thread
+
+/// For calls that this thread may not make while it captures.
+int notWhileCapturing() {
+  if (!capturing)
+    return 0;
+  capturing->valid = false;
+  return kUnsupported;
+}
 int anything = 0;                                          ///< target of all handles
 int moveFunction = 0, gemmFunction = 0, otherFunction = 0; ///< targets of kernel handles
 
@@ -67,6 +112,7 @@ public:
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return queue.empty(); });
   }
+  std::shared_ptr<Capture> capture; ///< that it is a part of
 
 private:
   void run() {
@@ -98,6 +144,8 @@ struct Event {
   std::atomic<int64_t> recorded{0}, reached{0};
   float time = 0;
   std::atomic<bool> ofDefault{false}; ///< recorded on the default stream
+  std::shared_ptr<Capture> capture;   ///< in which it was recorded last, even if that has ended
+  Clock clock;                        ///< what precedes it there
 };
 
 /// Work that the default stream has not executed yet.
@@ -135,17 +183,22 @@ int setting(const char *name, int other) {
   return text ? std::atoi(text) : other;
 }
 int issue(void *stream, std::function<void()> work, bool mayWait = false) {
-  if (captured)
-    captured->push_back({std::move(work), mayWait});
-  else
-    streamOf(stream).issue({std::move(work), mayWait});
+  Stream &on = streamOf(stream);
+  if (!on.capture) {
+    on.issue({std::move(work), mayWait});
+    return 0;
+  }
+  if (!on.capture->valid)
+    return kInvalidated;
+  on.capture->work.push_back({std::move(work), mayWait});
+  ++on.capture->streams[&on][&on];
   return 0;
 }
 } // namespace
 
 /// Whether a capture is active: fake libraries reject the calls that real ones reject then.
 EXPORT int fake_cuda_captures() {
-  return captured != nullptr;
+  return capturing != nullptr;
 }
 
 /// The number of live objects of all kinds.
@@ -203,6 +256,8 @@ static size_t availableMemory() {
   return static_cast<size_t>(setting("FAKE_CUDA_MIB", 1 << 14)) << 20;
 }
 EXPORT int cuMemAlloc_v2(Pointer *pointer, size_t size) {
+  if (int error = notWhileCapturing())
+    return error;
   if (size > availableMemory())
     return 2; // out of memory
   ++living.memory;
@@ -211,6 +266,8 @@ EXPORT int cuMemAlloc_v2(Pointer *pointer, size_t size) {
   return 0;
 }
 EXPORT int cuMemFree_v2(Pointer pointer) {
+  if (int error = notWhileCapturing())
+    return error;
   arrive();
   --living.memory;
   std::free(reinterpret_cast<void *>(pointer));
@@ -221,6 +278,8 @@ EXPORT int cuMemGetInfo_v2(size_t *free, size_t *total) {
   return 0;
 }
 EXPORT int cuMemsetD8_v2(Pointer to, unsigned char value, size_t count) {
+  if (int error = notWhileCapturing())
+    return error;
   return arriveLater([=] { std::memset(reinterpret_cast<void *>(to), value, count); });
 }
 EXPORT int cuMemsetD32Async(Pointer to, unsigned value, size_t count, void *stream) {
@@ -230,6 +289,8 @@ EXPORT int cuMemsetD32Async(Pointer to, unsigned value, size_t count, void *stre
   });
 }
 EXPORT int cuMemcpyHtoD_v2(Pointer to, const void *from, size_t size) {
+  if (int error = notWhileCapturing())
+    return error;
   const char *bytes = static_cast<const char *>(from);
   return arriveLater([to, staged = std::vector<char>(bytes, bytes + size)] {
     std::memcpy(reinterpret_cast<void *>(to), staged.data(), staged.size());
@@ -239,16 +300,22 @@ EXPORT int cuMemcpyHtoDAsync_v2(Pointer to, const void *from, size_t size, void 
   return issue(stream, [=] { std::memcpy(reinterpret_cast<void *>(to), from, size); });
 }
 EXPORT int cuMemHostAlloc(void **made, size_t size, unsigned) {
+  if (int error = notWhileCapturing())
+    return error;
   ++living.pinned;
   *made = std::malloc(size);
   return 0;
 }
 EXPORT int cuMemFreeHost(void *memory) {
+  if (int error = notWhileCapturing())
+    return error;
   --living.pinned;
   std::free(memory);
   return 0;
 }
 EXPORT int cuMemcpyDtoH_v2(void *to, Pointer from, size_t size) {
+  if (int error = notWhileCapturing())
+    return error;
   arrive();
   std::memcpy(to, reinterpret_cast<void *>(from), size);
   return 0;
@@ -267,20 +334,54 @@ EXPORT int cuStreamDestroy_v2(void *) { // its thread may still run
   --living.streams;
   return 0;
 }
+/// For a stream that is a part of a capture, by any thread.
+static int notOfCapture(void *stream) {
+  std::shared_ptr<Capture> &capture = streamOf(stream).capture;
+  if (!capture)
+    return notWhileCapturing();
+  capture->valid = false;
+  return kUnsupported;
+}
 EXPORT int cuStreamSynchronize(void *stream) {
+  if (int error = notOfCapture(stream))
+    return error;
   streamOf(stream).synchronize();
   return stream ? 0 : arrive();
 }
 EXPORT int cuStreamQuery(void *stream) {
+  if (int error = notOfCapture(stream))
+    return error;
   return streamOf(stream).isIdle() ? 0 : 600; // not ready
+}
+/// The wait of a stream, where it or the event is a part of a capture.
+static int waitInCapture(Stream &stream, const Event &event) {
+  auto refuse = [&](int error) {
+    if (stream.capture)
+      stream.capture->valid = false;
+    return error;
+  };
+  bool ended = event.capture && event.capture->streams.empty();
+  if (stream.capture && !stream.capture->valid)
+    return kInvalidated;
+  if (!event.capture)
+    return refuse(kIsolation);
+  if (ended)
+    return refuse(kCapturedEvent);
+  if (stream.capture && stream.capture != event.capture)
+    return refuse(kMerge);
+  stream.capture = event.capture;
+  meet(stream.capture->streams[&stream], event.clock);
+  return 0;
 }
 EXPORT int cuStreamWaitEvent(void *stream, void *handle, unsigned) {
   auto *event = static_cast<Event *>(handle);
+  if (streamOf(stream).capture || event->capture)
+    return waitInCapture(streamOf(stream), *event);
   if (event->ofDefault)
     arrive();
   int64_t awaited = event->recorded;
-  if (captured || event->reached >= awaited)
-    return 0; // a graph is a list
+  if (event->reached >= awaited)
+    return 0;
   return issue(
       stream,
       [=] {
@@ -289,13 +390,34 @@ EXPORT int cuStreamWaitEvent(void *stream, void *handle, unsigned) {
       },
       true);
 }
-EXPORT int cuStreamBeginCapture_v2(void *, int) {
-  captured = new Work;
+EXPORT int cuStreamBeginCapture_v2(void *handle, int) {
+  Stream &stream = streamOf(handle);
+  if (!handle || stream.capture)
+    return kIllegalState;
+  stream.capture = std::make_shared<Capture>(Capture{&stream, {}});
+  stream.capture->streams[&stream];
+  capturing = stream.capture.get();
   return 0;
 }
-EXPORT int cuStreamEndCapture(void *, void **graph) {
-  *graph = captured;
-  captured = nullptr;
+EXPORT int cuStreamEndCapture(void *handle, void **graph) {
+  Stream &stream = streamOf(handle);
+  std::shared_ptr<Capture> capture = stream.capture;
+  *graph = nullptr;
+  if (!capture)
+    return kIllegalState;
+  if (capture->origin != &stream)
+    return kUnmatched;
+  Clock &known = capture->streams[&stream];
+  bool joined = true;
+  for (auto &[each, clock] : capture->streams) {
+    joined &= known[each] >= clock[each];
+    each->capture = nullptr;
+  }
+  capture->streams.clear();
+  capturing = nullptr;
+  if (!capture->valid || !joined)
+    return capture->valid ? kUnjoined : kInvalidated;
+  *graph = new Work(std::move(capture->work));
   return 0;
 }
 EXPORT int cuGraphInstantiateWithFlags(void **ready, void *graph, unsigned long long) {
@@ -309,6 +431,8 @@ EXPORT int cuGraphExecDestroy(void *ready) {
   return 0;
 }
 EXPORT int cuGraphLaunch(void *graph, void *stream) {
+  if (int error = notOfCapture(stream))
+    return error;
   for (const Operation &each : *static_cast<Work *>(graph))
     streamOf(stream).issue(each);
   return 0;
@@ -333,30 +457,59 @@ EXPORT int cuEventElapsedTime(float *milliseconds, void *from, void *to) {
   return 0;
 }
 EXPORT int cuCtxSynchronize() {
+  if (int error = notWhileCapturing())
+    return error;
   return arrive();
 }
 EXPORT int cuEventQuery(void *handle) {
   auto *event = static_cast<Event *>(handle);
+  if (event->capture)
+    return kCapturedEvent;
   return event->reached >= event->recorded ? 0 : 600; // not ready
 }
 EXPORT int cuEventRecord(void *handle, void *stream) {
   static float count = 0;
   auto *event = static_cast<Event *>(handle);
   event->time = ++count;
-  if (captured)
-    return 0;
   event->ofDefault = !stream;
+  event->capture = streamOf(stream).capture;
+  if (event->capture) {
+    event->clock = event->capture->streams[&streamOf(stream)];
+    return event->capture->valid ? 0 : kInvalidated;
+  }
   int64_t number = ++event->recorded;
   return issue(stream, [=] { event->reached = number; });
 }
-EXPORT int cuModuleLoadData(void **module, const void *) {
+/// Whether PTX states a later version than the driver's, which supports 8.2 for CUDA 12.2; minor
+/// versions of both differ by one from CUDA 12.6 on.
+static bool isTooNew(const char *ptx) {
+  int major = 0, minor = 0;
+  const char *stated = std::strstr(ptx, ".version ");
+  if (!stated || std::sscanf(stated, ".version %d.%d", &major, &minor) != 2)
+    return false;
+  int cuda = setting("FAKE_CUDA_VERSION", 13000);
+  int most = cuda % 1000 / 10 - (cuda >= 12060 && cuda < 13000);
+  return major > cuda / 1000 - 4 || (major == cuda / 1000 - 4 && minor > most);
+}
+EXPORT int cuModuleLoadData(void **module, const void *image) {
+  if (int error = notWhileCapturing())
+    return error;
   if (int error = setting("FAKE_CUDA_LOADS", 0))
     return error;
+  const char *text = static_cast<const char *>(image);
+  if (std::memcmp(text, "\x7f" "ELF", 4) == 0) {
+    if (int error = setting("FAKE_CUDA_CUBINS", 0))
+      return error;
+  } else if (isTooNew(text)) {
+    return 222; // an unsupported version of PTX
+  }
   ++living.modules;
   *module = &anything;
   return 0;
 }
 EXPORT int cuModuleUnload(void *) {
+  if (int error = notWhileCapturing())
+    return error;
   --living.modules;
   return 0;
 }
@@ -374,7 +527,7 @@ EXPORT int cuLaunchKernel(void *function, unsigned blocks, unsigned, unsigned, u
                           unsigned, unsigned, unsigned, void *stream, void **parameters, void **) {
   if (function == &otherFunction) {
     std::fprintf(stderr, "cuda: a kernel of the program\n");
-    return 0;
+    return issue(stream, [] {});
   }
   // Parameters are copied when a kernel is launched.
   long long step = static_cast<long long>(blocks) * threads;

@@ -143,3 +143,49 @@ EXPORT void beyond(void *const *args, const tessera_stub_thread *t) {
   if (t->block[0] == 1)
     api->out_of_bounds(t, 0, 64, 4);
 }
+
+// y[i] = x[i - 1] within a block, y[0] = x[0], through shared memory; args: x, y, how: fault. Faults: 1
+// leaves out the barrier between write and read; 2 reads the value of the previous block from y.
+EXPORT void shift(void *const *args, const tessera_stub_thread *t) {
+  uint32_t self = t->thread[0], fault = *(const uint32_t *)args[2];
+  uint32_t i = t->block[0] * t->threads[0] + self;
+  float *shared = t->shared, *y = args[1];
+  shared[self] = ((const float *)args[0])[i];
+  if (fault != 1)
+    api->barrier(t);
+  y[i] = shared[self > 0 ? self - 1 : 0];
+  if (fault == 2 && i >= t->threads[0])
+    y[i] += y[i - t->threads[0]];
+}
+
+// Writes over shared memory that other warps read; args: x, y, how: fault 1 leaves out the barrier
+// between the read and the write.
+EXPORT void reuse(void *const *args, const tessera_stub_thread *t) {
+  uint32_t self = t->thread[0], next = (self + 1) % t->threads[0];
+  float *shared = t->shared, *y = args[1];
+  shared[self] = ((const float *)args[0])[self];
+  api->barrier(t);
+  float first = shared[next];
+  if (*(const uint32_t *)args[2] != 1)
+    api->barrier(t);
+  shared[self] = -1;
+  y[self] = first;
+}
+
+// args: none; `words` at an address that is not a multiple of 16.
+EXPORT void askew(void *const *args, const tessera_stub_thread *t) {
+  (void)args;
+  if (t->thread[0] == 2)
+    api->misaligned(t, (const char *)t->shared + 20, 16, 16);
+}
+
+// A copy of 16 bytes and rows of a matrix at wrong addresses; args: x, how: fault.
+EXPORT void askew_copies(void *const *args, const tessera_stub_thread *t) {
+  uint32_t fault = *(const uint32_t *)args[1], words[4];
+  char *shared = t->shared;
+  if (fault < 2)
+    api->copy_async(t, shared + 16 * t->thread[0] + 4 * (fault == 0),
+                    (const char *)args[0] + 4 * (fault == 1), 16, 16);
+  else
+    api->load_matrices(t, 1, 0, shared + 20 * t->thread[0], words);
+}

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* The version of this file: the object exports `uint32_t tessera_stub_version`. */
-#define TESSERA_STUB_VERSION 3
+#define TESSERA_STUB_VERSION 4
 
 /* The indices and memory of one thread. The kernel only reads them. */
 typedef struct tessera_stub_thread {
@@ -75,6 +75,10 @@ typedef struct tessera_stub_api {
      beyond its end. Does not return. */
   void (*out_of_bounds)(const tessera_stub_thread *thread, uint32_t argument, int64_t offset,
                         int64_t bytes);
+  /* Reports an access of `bytes` bytes at `address`, which is not a multiple of `alignment`. Does
+     not return. */
+  void (*misaligned)(const tessera_stub_thread *thread, const void *address, int64_t bytes,
+                     int64_t alignment);
 } tessera_stub_api;
 
 /* Exported as `tessera_stub_bind`; the table must live as long as the object. */

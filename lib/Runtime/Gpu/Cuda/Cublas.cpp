@@ -7,6 +7,7 @@
 
 #include "Cublas.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace tessera::runtime::gpu {
@@ -16,18 +17,23 @@ constexpr int kAlgorithmDefault = -1, kReal64 = 1;
 Status Cublas::open() {
   if (isOpen())
     return {};
-  TESSERA_RETURN_IF_ERROR(
-      library.open({"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
-                   "batches over two dimensions need cuBLAS, which comes with the CUDA toolkit"));
+  return library.open(
+      {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
+      "batches over two dimensions need cuBLAS, which comes with the CUDA toolkit",
+      [this] { return begin(); });
+}
+
+Status Cublas::begin() {
   TESSERA_RETURN_IF_ERROR(library.find(create, "cublasCreate_v2"));
   TESSERA_RETURN_IF_ERROR(library.find(destroy, "cublasDestroy_v2"));
   TESSERA_RETURN_IF_ERROR(library.find(setStream, "cublasSetStream_v2"));
   TESSERA_RETURN_IF_ERROR(library.find(setWorkspace, "cublasSetWorkspace_v2"));
   TESSERA_RETURN_IF_ERROR(library.find(gemmBatched, "cublasGemmBatchedEx"));
   Status_t status = create(&handle);
-  return status == 0
-             ? Status()
-             : Status::error("cannot initialize cuBLAS (status " + std::to_string(status) + ")");
+  if (status == 0)
+    return {};
+  handle = nullptr;
+  return Status::error("cannot initialize cuBLAS (status " + std::to_string(status) + ")");
 }
 
 void Cublas::close() {
@@ -52,6 +58,17 @@ std::vector<const void *> Cublas::addresses(const GemmStep &step,
   a.insert(a.end(), b.begin(), b.end());
   a.insert(a.end(), c.begin(), c.end());
   return a;
+}
+
+bool Cublas::areAligned(const GemmStep &step, const std::vector<const void *> &addresses) {
+  constexpr int64_t kAlignment = 16;
+  int64_t size = sizeOf(step.dtype), resultSize = sizeOf(step.resultDType.value_or(step.dtype));
+  auto isMultiple = [](int64_t bytes) { return bytes % kAlignment == 0; };
+  return isMultiple(step.lda * size) && isMultiple(step.ldb * size) &&
+         isMultiple(step.ldc * resultSize) &&
+         std::all_of(addresses.begin(), addresses.end(), [&](const void *each) {
+           return isMultiple(reinterpret_cast<intptr_t>(each));
+         });
 }
 
 /// Column-major like cuBLASLt: C^T = B^T A^T.

@@ -32,6 +32,9 @@ public:
   /// batch.
   static std::vector<const void *> addresses(const GemmStep &step,
                                              const std::vector<GemmOperands> &operands);
+  /// Whether cuBLAS accepts the matrices: it may access 16 bytes at once, at each address and row,
+  /// and a misaligned access ends the process's work on the GPU.
+  static bool areAligned(const GemmStep &step, const std::vector<const void *> &addresses);
   /// `pointers` is device memory with the addresses of `count` products; `compute` is the compute
   /// type, as of cuBLASLt. Returns false, with a warning and without an effect, if the library
   /// refuses.
@@ -40,6 +43,9 @@ public:
                           CuStream stream);
 
 private:
+  /// Finds the functions and initializes the library.
+  Status begin();
+
   using Status_t = int;
   SharedLibrary library;
   void *handle = nullptr;

@@ -21,12 +21,17 @@ constexpr int kAlignmentOfA = 5;                 ///< attribute of a preference;
 constexpr int kMaxWorkspace = 1;                 ///< attribute of a preference
 constexpr int kNotSupported = 15;                ///< status
 
+/// A library that is newer than the driver is refused, where an older one may work.
 Status CublasLt::open() {
   if (library.isOpen())
     return {};
-  TESSERA_RETURN_IF_ERROR(
-      library.open({"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
-                   "matrix products need cuBLASLt, which comes with the CUDA toolkit (libcublas)"));
+  return library.open(
+      {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"},
+      "matrix products need cuBLASLt, which comes with the CUDA toolkit (libcublas)",
+      [this] { return begin(); });
+}
+
+Status CublasLt::begin() {
   TESSERA_RETURN_IF_ERROR(library.find(create, "cublasLtCreate"));
   TESSERA_RETURN_IF_ERROR(library.find(destroy, "cublasLtDestroy"));
   TESSERA_RETURN_IF_ERROR(library.find(descDestroy, "cublasLtMatmulDescDestroy"));

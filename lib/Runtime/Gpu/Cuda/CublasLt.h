@@ -58,6 +58,8 @@ private:
     Heuristic chosen{};
     bool isDouble = false, isPossible = false;
   };
+  /// Finds the functions and initializes the library.
+  Status begin();
   Status check(Status_t status, const char *what) const;
   Status layout(void *&layout, int type, int64_t rows, int64_t columns, int64_t leading,
                 int64_t batch, int64_t stride);

@@ -107,7 +107,8 @@ constexpr unsigned kCuStreamNonBlocking = 1;
 constexpr unsigned kCuEventDisableTiming = 2;
 constexpr int kCuCaptureThreadLocal = 1;
 constexpr CuResult kCuNotReady = 600;
-constexpr CuResult kCuInvalidImage = 200, kCuNoBinary = 209, kCuUnsupportedPtx = 222;
+constexpr CuResult kCuInvalidImage = 200, kCuNoBinary = 209, kCuInvalidPtx = 218,
+                   kCuNoCompiler = 221, kCuUnsupportedPtx = 222;
 
 } // namespace tessera::runtime::gpu
 

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 namespace tessera::runtime::gpu {
 
@@ -66,6 +67,10 @@ CudaDriver::~CudaDriver() {
 void CudaDriver::release() {
   if (!context || api.ctxSetCurrent(context) != 0)
     return;
+  // A capture that failed is still open, and would forbid the calls below.
+  CuGraph open = nullptr;
+  if (capturing && api.streamEndCapture(std::exchange(capturing, nullptr), &open) == 0 && open)
+    (void)api.graphDestroy(open);
   for (CuGraphExec each : graphs)
     (void)api.graphExecDestroy(each);
   blas.close();
@@ -296,6 +301,16 @@ Status CudaDriver::prepareGroup(int64_t device, const GemmStep &step,
                                 const std::vector<GemmOperands> &operands) {
   if (!CublasLt::multiplies(step.dtype) || step.k == 0 || step.batch * step.m * step.n == 0)
     return {};
+  std::vector<const void *> addresses = Cublas::addresses(step, operands);
+  if (!Cublas::areAligned(step, addresses)) {
+    if (!std::exchange(saidMisaligned, true))
+      std::fprintf(stderr,
+                   "tessera: remark: batches over two dimensions of matrices that are not aligned "
+                   "to 16 bytes, such as %lld x %lld x %lld %s, are one cuBLASLt call per product\n",
+                   static_cast<long long>(step.m), static_cast<long long>(step.n),
+                   static_cast<long long>(step.k), std::string(toString(step.dtype)).c_str());
+    return {};
+  }
   if (Status opened = triedBatched ? Status() : batched.open(); !opened.ok())
     std::fprintf(stderr,
                  "tessera: warning: %s; without it, one cuBLASLt call per product is used\n",
@@ -303,7 +318,6 @@ Status CudaDriver::prepareGroup(int64_t device, const GemmStep &step,
   triedBatched = true;
   if (!batched.isOpen())
     return {};
-  std::vector<const void *> addresses = Cublas::addresses(step, operands);
   auto bytes = static_cast<int64_t>(addresses.size() * sizeof(void *));
   auto memory = allocate(device, bytes);
   if (!memory)
@@ -333,14 +347,17 @@ Expected<bool> CudaDriver::gemmGroup(Issue issue, const GemmStep &step,
 }
 
 Status CudaDriver::beginCapture(Stream origin) {
-  return api.check(api.streamBeginCapture(cu(origin), kCuCaptureThreadLocal),
-                   "cannot begin a capture");
+  TESSERA_RETURN_IF_ERROR(api.check(api.streamBeginCapture(cu(origin), kCuCaptureThreadLocal),
+                                    "cannot begin a capture"));
+  capturing = cu(origin);
+  return {};
 }
 
 Expected<Graph> CudaDriver::endCapture(Stream origin) {
   ++counted.graphs;
   CuGraph graph = nullptr;
   CuGraphExec ready = nullptr;
+  capturing = nullptr;
   TESSERA_RETURN_IF_ERROR(
       api.check(api.streamEndCapture(cu(origin), &graph), "cannot end a capture"));
   Status made = api.check(api.graphInstantiate(&ready, graph, 0), "cannot create a graph");

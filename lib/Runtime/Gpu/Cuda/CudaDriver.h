@@ -104,6 +104,9 @@ public:
 
 private:
   Status loadImages(const GpuModule &module);
+  /// Loads the images of one architecture: an answer that another one may not get is returned, with
+  /// nothing loaded.
+  Expected<CuResult> loadArchitecture(const GpuModule &module, const std::string &arch);
   Expected<CuPointer> allocateMemory(int64_t bytes);
   /// Polls until the state is no longer "not ready", and checks other processes meanwhile.
   template <typename Ask> Status waitUntil(Ask ask);
@@ -119,7 +122,7 @@ private:
   CublasLt blas;
   Cudnn dnn;
   Cublas batched;
-  bool triedBatched = false;
+  bool triedBatched = false, saidMisaligned = false;
   /// Device memory with the addresses of a group, by its description and first result.
   std::map<std::pair<const GemmStep *, const void *>, std::byte *> groups; ///< never iterated
   std::string name;
@@ -131,10 +134,12 @@ private:
   std::vector<CuStream> streams;
   std::vector<CuEvent> events;
   std::vector<CuGraphExec> graphs;
+  CuStream capturing = nullptr; ///< began a capture that has not ended
   PinnedRing ring;
   std::map<Stream, int64_t> deviceOf; ///< looked up, never iterated
   std::unique_ptr<CudaTrace> tracing;
   std::vector<CuModule> modules;
+  std::map<std::string, CuFunction> symbols; ///< of the program, by symbol
   CuFunction moveKernel = nullptr, gemmKernel = nullptr;
   const Artifact *loaded = nullptr;
   std::vector<std::vector<CuFunction>> launches; ///< by kernel and launch
@@ -152,11 +157,11 @@ struct GemmArguments;
 GemmArguments describeGemm(const GemmStep &step, const void *a, const void *b, void *c,
                            const void *bias);
 
-/// The images of a module for a GPU with this compute capability (90): cubins of its own
-/// architecture ("sm_90a", "sm_90"), of an earlier minor one, or PTX of any earlier one. The error
-/// names the available and the required architectures.
-Expected<std::vector<const GpuImage *>> imagesFor(const GpuModule &module, int capability,
-                                                  const std::string &gpu);
+/// The architectures of a module that run on a GPU with this compute capability (90), the best one
+/// first: cubins of its own architecture ("sm_90a", "sm_90"), of an earlier minor one, PTX of any
+/// earlier one. The error names the available and the required architectures.
+Expected<std::vector<std::string>> architecturesFor(const GpuModule &module, int capability,
+                                                    const std::string &gpu);
 
 } // namespace tessera::runtime::gpu
 

@@ -21,6 +21,9 @@ namespace tessera::runtime::gpu {
 extern const char *const kMovePtx;
 extern const char *const kGemmPtx;
 
+/// Of all architectures that the compiler accepts, and of the runtime's own kernels.
+constexpr int kOldestCapability = 80;
+
 /// 90 for "sm_90a" and "compute_90"; 0 for anything else.
 static int numberOf(const std::string &arch, const char *prefix) {
   return arch.rfind(prefix, 0) == 0 ? std::atoi(arch.c_str() + std::strlen(prefix)) : 0;
@@ -39,37 +42,40 @@ static int suitability(const std::string &arch, int capability) {
   return number > 0 && (exact ? number == capability : number <= capability) ? number : 0;
 }
 
-Expected<std::vector<const GpuImage *>> imagesFor(const GpuModule &module, int capability,
-                                                  const std::string &gpu) {
-  std::string best;
-  int most = 0;
+/// The fix for an artifact without code for a GPU.
+static std::string howToCompile(int capability) {
+  if (capability < kOldestCapability)
+    return "kernels need sm_" + std::to_string(kOldestCapability) + " or newer";
+  return "compile it with --target=cuda --arch sm_" + std::to_string(capability);
+}
+
+Expected<std::vector<std::string>> architecturesFor(const GpuModule &module, int capability,
+                                                    const std::string &gpu) {
+  std::vector<std::pair<int, std::string>> ranked;
   for (const std::string &arch : module.architectures())
-    if (int found = suitability(arch, capability); found > most) {
-      most = found;
-      best = arch;
-    }
+    if (int found = suitability(arch, capability))
+      ranked.emplace_back(found, arch);
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const auto &a, const auto &b) { return a.first > b.first; });
   bool launches = std::any_of(module.kernels.begin(), module.kernels.end(),
                               [](const GpuKernel &kernel) { return !kernel.launches.empty(); });
-  if (most == 0 && launches)
+  if (ranked.empty() && launches)
     return Status::error(
         "the artifact has code for " +
         (module.images.empty() ? std::string("no GPU") : module.architecturesText()) + ", " + gpu +
-        " is sm_" + std::to_string(capability) + "; compile it with --target=cuda --arch sm_" +
-        std::to_string(capability));
-  std::vector<const GpuImage *> images;
-  for (const GpuImage &image : module.images)
-    if (image.arch == best)
-      images.push_back(&image);
-  return images;
+        " is sm_" + std::to_string(capability) + "; " + howToCompile(capability));
+  std::vector<std::string> archs;
+  for (auto &[found, arch] : ranked)
+    archs.push_back(arch);
+  return archs;
 }
 
 Status CudaDriver::load(int64_t, const Artifact &artifact) {
   if (loaded)
     return {};
   if (artifact.gpu.empty() && !artifact.program.kernels.empty())
-    return Status::error("the artifact was compiled for the CPU; compile it with --target=cuda "
-                         "--arch sm_" +
-                         std::to_string(capability()));
+    return Status::error("the artifact was compiled for the CPU, " + name + " is sm_" +
+                         std::to_string(capability()) + "; " + howToCompile(capability()));
   loaded = &artifact;
   // Otherwise a missing library would fail in the middle of the first step.
   if (hasStep<GemmStep>(artifact.program,
@@ -113,43 +119,89 @@ void CudaDriver::prepareConvolutions(const GpuModule &module) {
   }
 }
 
-/// The error for code that is newer than the driver.
-static Status tooNew(const std::string &arch, const CudaApi &api, const std::string &gpu,
-                     CuResult said) {
-  int number = numberOf(arch, "compute_");
-  return Status::error(
-      "the CUDA driver of " + gpu + " supports CUDA " + std::to_string(api.version / 1000) + "." +
-      std::to_string(api.version % 1000 / 10) + " and does not load the code for " + arch +
-      " (CUDA error " + std::to_string(said) + "); install a later driver, or compile " +
-      (number ? "for the GPU itself, --arch sm_" + std::to_string(number) + " or later"
-              : std::string("PTX, --arch compute_80")));
+/// Whether the driver refuses code because of its version or architecture.
+static bool refuses(CuResult result) {
+  return result == kCuInvalidImage || result == kCuNoBinary || result == kCuInvalidPtx ||
+         result == kCuNoCompiler || result == kCuUnsupportedPtx;
 }
 
-Status CudaDriver::loadImages(const GpuModule &module) {
-  auto images = imagesFor(module, capability(), name);
-  if (!images)
-    return images.status();
-  std::map<std::string, CuFunction> functions;
-  for (const GpuImage *image : *images) {
-    CuModule opened = nullptr;
-    Bytes text = image->code; // PTX must end with a zero
+/// The error for code that is newer than the driver. `tried` has architectures and answers; `fix` is
+/// an alternative to another driver, or empty.
+static Status tooNew(const std::vector<std::pair<std::string, CuResult>> &tried, const CudaApi &api,
+                     const std::string &gpu, const std::string &fix) {
+  std::string text;
+  for (auto &[arch, said] : tried)
+    text +=
+        (text.empty() ? "" : ", ") + arch + " (CUDA error " + std::to_string(said) + ")";
+  return Status::error("the CUDA driver of " + gpu + " supports CUDA " +
+                       std::to_string(api.version / 1000) + "." +
+                       std::to_string(api.version % 1000 / 10) + " and does not load the code for " +
+                       text + "; install a later driver" + (fix.empty() ? "" : ", or " + fix));
+}
+
+Expected<CuResult> CudaDriver::loadArchitecture(const GpuModule &module, const std::string &arch) {
+  std::vector<CuModule> opened;
+  for (const GpuImage &image : module.images) {
+    if (image.arch != arch)
+      continue;
+    CuModule one = nullptr;
+    Bytes text = image.code; // PTX must end with a zero
     text.push_back(std::byte(0));
-    CuResult loadedAs = api.moduleLoadData(&opened, text.data());
-    if (loadedAs == kCuInvalidImage || loadedAs == kCuNoBinary || loadedAs == kCuUnsupportedPtx)
-      return tooNew(image->arch, api, name, loadedAs);
+    CuResult answer = api.moduleLoadData(&one, text.data());
+    if (refuses(answer)) {
+      for (CuModule each : opened)
+        (void)api.moduleUnload(each);
+      return answer;
+    }
     TESSERA_RETURN_IF_ERROR(
-        api.check(loadedAs, "cannot load the code for " + image->arch + " on " + name));
-    modules.push_back(opened);
-    for (const std::string &symbol : image->symbols)
-      TESSERA_RETURN_IF_ERROR(
-          api.check(api.moduleGetFunction(&functions[symbol], opened, symbol.c_str()),
-                    "cannot find kernel " + symbol));
+        api.check(answer, "cannot load the code for " + arch + " on " + name));
+    opened.push_back(one);
+    for (const std::string &symbol : image.symbols)
+      TESSERA_RETURN_IF_ERROR(api.check(
+          api.moduleGetFunction(&symbols[symbol], one, symbol.c_str()),
+          "cannot find kernel " + symbol));
   }
+  modules.insert(modules.end(), opened.begin(), opened.end());
+  return CuResult(0);
+}
+
+/// A driver older than the assembler may refuse a cubin and still accept PTX.
+Status CudaDriver::loadImages(const GpuModule &module) {
+  auto archs = architecturesFor(module, capability(), name);
+  if (!archs)
+    return archs.status();
+  std::vector<std::pair<std::string, CuResult>> refused;
+  const std::string *runs = nullptr;
+  for (const std::string &arch : *archs) {
+    auto answer = loadArchitecture(module, arch);
+    if (!answer)
+      return answer.status();
+    if (*answer == 0) {
+      runs = &arch;
+      break;
+    }
+    refused.emplace_back(arch, *answer);
+  }
+  auto isPtx = [](const auto &each) { return numberOf(each.first, "compute_") > 0; };
+  if (!refused.empty() && !runs) {
+    bool anyPtx = std::any_of(refused.begin(), refused.end(), isPtx);
+    bool anyCubin = !std::all_of(refused.begin(), refused.end(), isPtx);
+    return tooNew(refused, api, name,
+                  !anyPtx     ? "compile PTX, --arch compute_80"
+                  : !anyCubin ? "compile for the GPU itself, --arch sm_" +
+                                    std::to_string(capability())
+                              : std::string());
+  }
+  for (auto &[arch, answer] : refused)
+    std::fprintf(stderr,
+                 "tessera: remark: the CUDA driver of %s does not load the code for %s (CUDA error "
+                 "%d); the code for %s runs\n",
+                 name.c_str(), arch.c_str(), answer, runs->c_str());
   constexpr int64_t kStaticLimit = 48 << 10; // more needs a function attribute
   for (const GpuKernel &kernel : module.kernels) {
     auto &list = launches.emplace_back();
     for (const GpuLaunch &each : kernel.launches) {
-      list.push_back(functions[each.symbol]);
+      list.push_back(symbols[each.symbol]);
       if (each.sharedBytes > kStaticLimit)
         TESSERA_RETURN_IF_ERROR(api.check(api.funcSetAttribute(list.back(), kCuMaxDynamicShared,
                                                                static_cast<int>(each.sharedBytes)),
@@ -161,12 +213,17 @@ Status CudaDriver::loadImages(const GpuModule &module) {
 }
 
 Status CudaDriver::findKernels() {
-  auto find = [&](const char *ptx, const char *name, CuFunction &function) {
+  if (capability() < kOldestCapability)
+    return Status::error(name + " is sm_" + std::to_string(capability()) + "; " +
+                         howToCompile(capability()));
+  auto find = [&](const char *ptx, const char *symbol, CuFunction &function) {
     CuModule opened = nullptr;
-    TESSERA_RETURN_IF_ERROR(
-        api.check(api.moduleLoadData(&opened, ptx), "cannot load kernel " + std::string(name)));
+    CuResult answer = api.moduleLoadData(&opened, ptx);
+    if (refuses(answer))
+      return tooNew({{"the runtime's " + std::string(symbol), answer}}, api, name, "");
+    TESSERA_RETURN_IF_ERROR(api.check(answer, "cannot load kernel " + std::string(symbol)));
     modules.push_back(opened);
-    return api.check(api.moduleGetFunction(&function, opened, name), name);
+    return api.check(api.moduleGetFunction(&function, opened, symbol), symbol);
   };
   TESSERA_RETURN_IF_ERROR(find(kMovePtx, "tessera_move", moveKernel));
   // Loaded even with cuBLASLt, which may have no algorithm: that shows during the capture of a

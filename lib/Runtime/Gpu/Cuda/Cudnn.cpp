@@ -39,9 +39,13 @@ constexpr OperationForm kForms[] = {
 Status Cudnn::open() {
   if (isOpen())
     return {};
-  TESSERA_RETURN_IF_ERROR(
-      library.open({"libcudnn.so.9", "libcudnn.so"},
-                   "convolutions are faster with cuDNN 9, which is not part of the CUDA toolkit"));
+  return library.open(
+      {"libcudnn.so.9", "libcudnn.so"},
+      "convolutions are faster with cuDNN 9, which is not part of the CUDA toolkit",
+      [this] { return begin(); });
+}
+
+Status Cudnn::begin() {
   TESSERA_RETURN_IF_ERROR(library.find(create, "cudnnCreate"));
   TESSERA_RETURN_IF_ERROR(library.find(destroy, "cudnnDestroy"));
   TESSERA_RETURN_IF_ERROR(library.find(setStream, "cudnnSetStream"));

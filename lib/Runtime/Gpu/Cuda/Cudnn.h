@@ -45,6 +45,9 @@ public:
                           void *workspace, CuStream stream);
 
 private:
+  /// Finds the functions and initializes the library.
+  Status begin();
+
   using Status_t = int;
   using Descriptor = void *;
   struct Plan {

@@ -7,11 +7,12 @@
 
 #include "Nccl.h"
 
+#include "../../Execution/Backoff.h"
+
 #include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 namespace tessera::runtime::gpu {
@@ -77,18 +78,20 @@ Status Nccl::check(int result, NcclComm comm, const std::string &what) {
     return {}; // no call proceeds before the group ends
   auto deadline = std::chrono::steady_clock::now() +
                   std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+  Backoff backoff;
   while (result == kNcclInProgress && comm) {
     int asked = asyncErrorFn(comm, &result);
     if (asked != kNcclSuccess)
       result = asked;
-    if (result == kNcclInProgress && std::chrono::steady_clock::now() > deadline)
+    // A call on connected ranks ends within microseconds, in a thread of NCCL.
+    if (result != kNcclInProgress || !backoff.sleep())
+      continue;
+    if (std::chrono::steady_clock::now() > deadline)
       return Status::error(what + ": no answer from other ranks within " +
                            std::to_string(static_cast<int>(seconds)) + " s (rank " +
                            std::to_string(self.rank) + " of " + std::to_string(self.size) + ")");
-    if (result == kNcclInProgress && peersRun)
+    if (peersRun)
       TESSERA_RETURN_IF_ERROR(peersRun().in(what));
-    if (result == kNcclInProgress)
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   if (result == kNcclSuccess || result == kNcclInProgress)
     return {};

@@ -15,6 +15,8 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <random>
 
 namespace tessera::runtime {
 
@@ -37,6 +39,7 @@ struct Thread {
   uint32_t members = 0, value = 0, operand = 0, clamp = 0, mode = 0;
   /// Operands of the matrix instruction at which it waits.
   MatrixOperands matrices = {};
+  int64_t barriers = 0; ///< that it has reached
   /// Asynchronous copies in order, and how many of them end each group.
   struct Copy {
     void *to;
@@ -80,11 +83,32 @@ FiberPool &fiberPool() {
   return pool;
 }
 
+/// Orders of 0 to n - 1.
+class Orders {
+public:
+  explicit Orders(const LaunchOrder &order) : kind(order.kind), random(order.seed) {}
+
+  void fill(std::vector<uint32_t> &places, size_t count) {
+    places.resize(count);
+    std::iota(places.begin(), places.end(), 0u);
+    if (kind == LaunchOrder::Kind::descending)
+      std::reverse(places.begin(), places.end());
+    if (kind == LaunchOrder::Kind::shuffled)
+      for (size_t i = count; i > 1; --i) // std::shuffle depends on the library
+        std::swap(places[i - 1], places[random() % i]);
+  }
+  bool changes() const { return kind == LaunchOrder::Kind::shuffled; }
+
+private:
+  LaunchOrder::Kind kind;
+  std::mt19937_64 random;
+};
+
 /// Runs the blocks of a launch sequentially.
 class Block {
 public:
-  Block(tessera_stub_kernel kernel, const GpuLaunch &launch, void *const *pointers)
-      : kernel(kernel), pointers(pointers), shared(launch.sharedBytes + 128) {
+  Block(tessera_stub_kernel kernel, const GpuLaunch &launch, void *const *pointers, Orders &orders)
+      : kernel(kernel), pointers(pointers), shared(launch.sharedBytes + 128), orders(orders) {
     uint32_t extents[3];
     uint32_t count = 1;
     for (int i = 0; i < 3; ++i) {
@@ -106,6 +130,8 @@ public:
         thread.seen.blocks[d] = static_cast<uint32_t>(launch.grid[d]);
       }
     }
+    orders.fill(warps, (count + kWarp - 1) / kWarp);
+    orders.fill(lanes, kWarp);
   }
   ~Block() {
     for (Thread &thread : threads)
@@ -121,13 +147,16 @@ public:
       thread.seen.block[0] = x;
       thread.seen.block[1] = y;
       thread.seen.block[2] = z;
+      thread.barriers = 0;
       thread.copies.clear();
       thread.groups.clear();
     }
     auto count = static_cast<uint32_t>(threads.size());
     while (true) {
-      for (uint32_t begin = 0; begin < count; begin += kWarp) {
-        runWarp(begin, std::min(begin + kWarp, count));
+      if (orders.changes())
+        orders.fill(warps, warps.size());
+      for (uint32_t warp : warps) {
+        runWarp(kWarp * warp, std::min(kWarp * (warp + 1), count));
         if (!failure.empty())
           return Status::error(failure);
       }
@@ -142,6 +171,8 @@ public:
     }
   }
 
+  int64_t dropBarrier = -1; ///< LaunchOrder::dropBarrier
+
   void wait(Thread &thread, Thread::State state) {
     thread.state = state;
     thread.fiber->stop();
@@ -155,8 +186,12 @@ private:
   /// Runs the threads of the warp until all of them are done or wait for other warps.
   void runWarp(uint32_t begin, uint32_t end) {
     do {
-      for (uint32_t i = begin; i < end; ++i) {
-        Thread &thread = threads[i];
+      if (orders.changes())
+        orders.fill(lanes, kWarp);
+      for (uint32_t lane : lanes) {
+        if (begin + lane >= end)
+          continue;
+        Thread &thread = threads[begin + lane];
         if (thread.state == Thread::State::fresh) {
           thread.fiber = fiberPool().take();
           thread.fiber->begin(&Block::enter, &thread);
@@ -288,12 +323,15 @@ private:
   void *const *pointers;
   std::vector<Thread> threads;
   std::vector<char> shared;
+  Orders &orders;
+  std::vector<uint32_t> warps, lanes; ///< in the order in which they run
   std::string failure;
 };
 
 void barrier(const tessera_stub_thread *seen) {
   Thread &thread = threadOf(seen);
-  thread.block->wait(thread, Thread::State::barrier);
+  if (thread.barriers++ != thread.block->dropBarrier)
+    thread.block->wait(thread, Thread::State::barrier);
 }
 
 uint32_t shuffle(const tessera_stub_thread *seen, uint32_t members, uint32_t value,
@@ -308,9 +346,29 @@ uint32_t shuffle(const tessera_stub_thread *seen, uint32_t members, uint32_t val
   return thread.value;
 }
 
+void misaligned(const tessera_stub_thread *seen, const void *address, int64_t bytes,
+                int64_t alignment) {
+  Thread &thread = threadOf(seen);
+  auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(address) %
+                                   static_cast<uintptr_t>(alignment));
+  thread.block->fail(thread, "thread " + text(seen->thread) + " of block " + text(seen->block) +
+                                 " accesses " + std::to_string(bytes) + " bytes at an address " +
+                                 std::to_string(past) + " past a multiple of " +
+                                 std::to_string(alignment));
+}
+
+void checkAlignment(const tessera_stub_thread *seen, const void *address, int64_t bytes,
+                    int64_t alignment) {
+  if (reinterpret_cast<uintptr_t>(address) % static_cast<uintptr_t>(alignment) != 0)
+    misaligned(seen, address, bytes, alignment);
+}
+
 void loadMatrices(const tessera_stub_thread *seen, uint32_t count, uint32_t transposed,
                   const void *row, uint32_t *result) {
+  constexpr int64_t kRowBytes = 16;
   Thread &thread = threadOf(seen);
+  if (thread.index % kWarp < 8 * count) // the other addresses are not used
+    checkAlignment(seen, row, kRowBytes, kRowBytes);
   thread.matrices = {MatrixInstruction::load};
   thread.matrices.count = count;
   thread.matrices.transposed = transposed != 0;
@@ -343,6 +401,9 @@ void outOfBounds(const tessera_stub_thread *seen, uint32_t argument, int64_t off
 /// its destination is found as well as a missing wait.
 void copyAsync(const tessera_stub_thread *seen, void *to, const void *from, uint32_t bytes,
                uint32_t sourceBytes) {
+  checkAlignment(seen, to, bytes, bytes);
+  if (sourceBytes > 0)
+    checkAlignment(seen, from, bytes, bytes);
   std::memset(to, 0xff, bytes);
   threadOf(seen).copies.push_back({to, from, bytes, sourceBytes});
 }
@@ -404,23 +465,39 @@ float tanhApprox(float x) {
 const tessera_stub_api &stubApi() {
   static const tessera_stub_api api = {TESSERA_STUB_VERSION, barrier,    shuffle,    loadMatrices,
                                        multiplyMatrices,     exp2Approx, tanhApprox, copyAsync,
-                                       commitCopies,         waitCopies, outOfBounds};
+                                       commitCopies,         waitCopies, outOfBounds, misaligned};
   return api;
 }
 
-Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *const *pointers) {
+std::string toString(const LaunchOrder &order) {
+  switch (order.kind) {
+  case LaunchOrder::Kind::descending:
+    return "descending";
+  case LaunchOrder::Kind::shuffled:
+    return "shuffled (seed " + std::to_string(order.seed) + ")";
+  default:
+    return "ascending";
+  }
+}
+
+Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *const *pointers,
+              const LaunchOrder &order) {
   tessera_stub_kernel kernel = library.find(launch.symbol);
   if (!kernel)
     return Status::error("no image defines the kernel '" + launch.symbol + "'");
-  Block block(kernel, launch, pointers);
-  for (int64_t z = 0; z < launch.grid[2]; ++z)
-    for (int64_t y = 0; y < launch.grid[1]; ++y)
-      for (int64_t x = 0; x < launch.grid[0]; ++x) {
-        Status status =
-            block.run(static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z));
-        if (!status.ok())
-          return status.in("kernel '" + launch.symbol + "'");
-      }
+  Orders orders(order);
+  Block block(kernel, launch, pointers, orders);
+  block.dropBarrier = order.dropBarrier;
+  std::vector<uint32_t> places;
+  orders.fill(places, static_cast<size_t>(launch.grid[0] * launch.grid[1] * launch.grid[2]));
+  for (int64_t place : places) {
+    int64_t x = place % launch.grid[0], y = place / launch.grid[0] % launch.grid[1],
+            z = place / launch.grid[0] / launch.grid[1];
+    Status status =
+        block.run(static_cast<uint32_t>(x), static_cast<uint32_t>(y), static_cast<uint32_t>(z));
+    if (!status.ok())
+      return status.in("kernel '" + launch.symbol + "'");
+  }
   return {};
 }
 

@@ -16,7 +16,7 @@
 
 namespace tessera::runtime::gpu {
 
-StubDriver::StubDriver(uint64_t seed) : random(seed) {}
+StubDriver::StubDriver(uint64_t seed) : random(seed), seed(seed) {}
 StubDriver::~StubDriver() = default;
 
 Status StubDriver::checkCapacity(int64_t bytes) const {
@@ -73,7 +73,7 @@ Status StubDriver::load(int64_t, const Artifact &artifact) {
   if (kernels)
     return {}; // all devices share one host
   kernels = std::make_unique<StubKernels>();
-  return kernels->open(artifact);
+  return kernels->open(artifact, seed);
 }
 
 Status StubDriver::copy(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) {

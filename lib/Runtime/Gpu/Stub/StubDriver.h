@@ -122,6 +122,7 @@ private:
   void complete(const StubNodePtr &node);
 
   std::mt19937_64 random;
+  uint64_t seed; ///< of `random`, and of the orders within kernels
   Status checkCapacity(int64_t bytes) const;
 
   std::vector<Bytes> memory;

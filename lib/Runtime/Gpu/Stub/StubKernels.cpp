@@ -11,8 +11,15 @@
 
 namespace tessera::runtime::gpu {
 
-Status StubKernels::open(const Artifact &loaded) {
+/// Seed 0 is the order of a loop.
+static LaunchOrder orderOf(uint64_t seed) {
+  using Kind = LaunchOrder::Kind;
+  return {seed == 0 ? Kind::ascending : seed % 2 ? Kind::descending : Kind::shuffled, seed};
+}
+
+Status StubKernels::open(const Artifact &loaded, uint64_t seed) {
   artifact = &loaded;
+  order = orderOf(seed);
   if (!loaded.gpu.empty())
     return emulated.open(loaded.gpu);
   return host.open(loaded.kernels, loaded.program.kernels);
@@ -46,8 +53,12 @@ std::vector<StubKernels::Operation> StubKernels::operations(const LaunchStep &st
       pointers.push_back(base + argument.offset);
       operation.touches.push_back({base + argument.offset, argument.bytes, argument.writes});
     }
-    operation.run = [this, &each, pointers] {
-      return runtime::launch(emulated, each, pointers.data());
+    operation.run = [this, &each, pointers]() -> Status {
+      for (size_t i = 0; i < pointers.size(); ++i) // what the compiler assumes of all arguments
+        if (reinterpret_cast<uintptr_t>(pointers[i]) % kAlignment != 0)
+          return Status::error("kernel '" + each.symbol + "': argument " + std::to_string(i) +
+                               " is not at a multiple of " + std::to_string(kAlignment) + " bytes");
+      return runtime::launch(emulated, each, pointers.data(), order);
     };
     result.push_back(std::move(operation));
   }

@@ -19,7 +19,8 @@ namespace tessera::runtime::gpu {
 /// emulator, or, for an artifact compiled for the CPU, the CPU kernel as one operation.
 class StubKernels {
 public:
-  Status open(const Artifact &artifact);
+  /// `seed` chooses the order in which blocks and threads run.
+  Status open(const Artifact &artifact, uint64_t seed);
   int64_t workspaceBytes() const;
 
   struct Operation {
@@ -34,6 +35,7 @@ private:
   const Artifact *artifact = nullptr;
   KernelLibrary host;
   StubKernelLibrary emulated;
+  LaunchOrder order;
 };
 
 } // namespace tessera::runtime::gpu

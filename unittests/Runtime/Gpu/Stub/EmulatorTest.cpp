@@ -29,14 +29,15 @@ protected:
     GpuModule module;
     module.images.push_back({"stub",
                              {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond",
-                              "product", "matrices", "alone", "copies", "approximate"},
+                              "product", "matrices", "alone", "copies", "approximate", "shift",
+                              "reuse", "askew", "askew_copies"},
                              *code});
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
   }
   /// The error, or an empty text.
-  std::string run(const GpuLaunch &grid, std::vector<void *> pointers) {
-    return launch(library, grid, pointers.data()).message();
+  std::string run(const GpuLaunch &grid, std::vector<void *> pointers, LaunchOrder order = {}) {
+    return launch(library, grid, pointers.data(), order).message();
   }
 
   StubKernelLibrary library;
@@ -254,6 +255,72 @@ TEST_F(Emulator, AnAccessBeyondItsArgumentIsReported) {
   EXPECT_EQ(run(launchOf("beyond", {4, 1, 1}, {2, 1, 1}), {nullptr}),
             "kernel 'beyond': thread (0, 0, 0) of block (1, 0, 0) accesses 4 bytes at byte 64 of "
             "argument 0, beyond its end");
+}
+
+namespace {
+constexpr LaunchOrder kOrders[] = {{LaunchOrder::Kind::ascending},
+                                   {LaunchOrder::Kind::descending},
+                                   {LaunchOrder::Kind::shuffled, 1},
+                                   {LaunchOrder::Kind::shuffled, 2}};
+} // namespace
+
+/// A GPU has no order of blocks, of warps, or of the lanes of a warp.
+TEST_F(Emulator, ResultsDependOnTheOrderOnlyIfABarrierIsMissing) {
+  constexpr uint32_t kThreads = 96, kBlocks = 5;
+  std::vector<float> x(kThreads * kBlocks), expected(x.size());
+  std::iota(x.begin(), x.end(), 1.0f);
+  for (size_t i = 0; i < x.size(); ++i)
+    expected[i] = x[i % kThreads ? i - 1 : i];
+  auto shifted = [&](uint32_t fault, LaunchOrder order) {
+    std::vector<float> y(x.size(), 0.0f);
+    EXPECT_EQ(run(launchOf("shift", {kBlocks, 1, 1}, {kThreads, 1, 1}, 4 * kThreads),
+                  {x.data(), y.data(), &fault}, order),
+              "");
+    for (float &each : y)
+      each = std::isnan(each) ? -1 : each; // comparable
+    return y;
+  };
+  for (LaunchOrder order : kOrders)
+    EXPECT_EQ(shifted(0, order), expected) << toString(order);
+  // In ascending order every value is there when it is read: that order hides both faults.
+  EXPECT_EQ(shifted(1, kOrders[0]), expected);
+  std::vector<float> summed = shifted(2, kOrders[0]);
+  for (size_t i = 1; i < std::size(kOrders); ++i) {
+    EXPECT_NE(shifted(1, kOrders[i]), expected) << "no barrier, " << toString(kOrders[i]);
+    EXPECT_NE(shifted(2, kOrders[i]), summed) << "another block, " << toString(kOrders[i]);
+  }
+  EXPECT_EQ(shifted(1, kOrders[2]), shifted(1, kOrders[2])) << "a seed has one order";
+}
+
+TEST_F(Emulator, AMissingBarrierBeforeAWriteIsFound) {
+  constexpr uint32_t kThreads = 64;
+  std::vector<float> x(kThreads), expected(kThreads);
+  std::iota(x.begin(), x.end(), 1.0f);
+  for (size_t i = 0; i < kThreads; ++i)
+    expected[i] = x[(i + 1) % kThreads];
+  for (uint32_t fault : {0, 1}) {
+    bool found = false;
+    for (LaunchOrder order : kOrders) {
+      std::vector<float> y(kThreads);
+      EXPECT_EQ(run(launchOf("reuse", {1, 1, 1}, {kThreads, 1, 1}, 4 * kThreads),
+                    {x.data(), y.data(), &fault}, order),
+                "");
+      found |= y != expected;
+    }
+    EXPECT_EQ(found, fault == 1);
+  }
+}
+
+TEST_F(Emulator, AMisalignedAccessIsReported) {
+  EXPECT_EQ(run(launchOf("askew", {1, 1, 1}, {4, 1, 1}), {}),
+            "kernel 'askew': thread (2, 0, 0) of block (0, 0, 0) accesses 16 bytes at an address 4 "
+            "past a multiple of 16");
+  alignas(16) static float x[64];
+  const char *wanted[] = {"thread (0, 0, 0)", "thread (0, 0, 0)", "thread (1, 0, 0)"};
+  for (uint32_t fault : {0, 1, 2})
+    EXPECT_EQ(run(launchOf("askew_copies", {1, 1, 1}, {32, 1, 1}, 640), {x, &fault}),
+              "kernel 'askew_copies': " + std::string(wanted[fault]) +
+                  " of block (0, 0, 0) accesses 16 bytes at an address 4 past a multiple of 16");
 }
 
 TEST_F(Emulator, LaunchesRunConcurrently) {
