@@ -9,7 +9,7 @@ import os
 import tempfile
 from typing import Any
 
-from . import core
+from . import core, libraries
 from .runtime import Session
 from .source import entry
 
@@ -74,6 +74,7 @@ class Program:
         target: "cpu", "cuda" or "stub" (docs/gpu.md); arch, for cuda: an architecture or a list of them, such as
         "sm_90a", "compute_80".
         """
+        libraries.offer_for(options.get("target"))
         artifact = core.call("compile", self.mlir, **self._with(options))
         if path is not None:
             _write(path, artifact)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from . import core
+from . import core, libraries
 from .dtypes import numpy_of
 from .errors import Error
 from .source import entry, refuse
@@ -60,6 +60,7 @@ class Session:
             raise Error(f"backend {backend!r} is not a name")
         numbers = (core.whole("devices", devices, 0, core.MOST_DEVICES), core.whole("cores", cores, 0, 2**31 - 1),
                    core.whole("seed", seed, 0, 2**64 - 1))
+        libraries.offer_for(backend.lower())
         with core.errors() as module:
             self._session = module.Session(artifact, backend, *numbers, precision)
         if backend.lower() in ("mpi", "tcp"):

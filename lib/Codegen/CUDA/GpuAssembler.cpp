@@ -7,6 +7,8 @@
 
 #include "GpuAssembler.h"
 
+#include "tessera/Support/LibraryFolders.h"
+
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/FileSystem.h"
@@ -89,11 +91,19 @@ Assembler findAssembler(const std::string &asked, std::string &error) {
     if (takeToolkit(root, result, said))
       return result;
   std::string unused;
+  for (const std::string &folder : libraryFolders())
+    for (StringRef name : kLibraries) {
+      SmallString<128> path(folder);
+      sys::path::append(path, name);
+      if (sys::fs::exists(path) && takeLibrary(std::string(path), result, said))
+        return result;
+    }
   for (StringRef name : kLibraries)
     if (takeLibrary(name.str(), result, unused))
       return result;
   error = "code for sm_NN needs NVIDIA's assembler: no libnvJitLink in lib64 and no ptxas in bin "
-          "of CUDA_HOME, of a toolkit on the PATH or of /usr/local/cuda" +
+          "of CUDA_HOME, of a toolkit on the PATH or of /usr/local/cuda, and no libnvJitLink in "
+          "TESSERA_LIBRARY_PATH" +
           (said.empty() ? "" : " (" + said + ")") +
           "; install the CUDA toolkit, or compile for compute_NN or stub";
   return result;

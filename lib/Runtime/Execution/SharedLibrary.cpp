@@ -18,20 +18,23 @@ Status SharedLibrary::open(std::initializer_list<const char *> names, const char
   std::vector<std::string> folders = libraryFolders();
   std::string tried, missing, refused;
   for (const char *each : names) {
-    handle = ::dlopen(each, RTLD_NOW | RTLD_GLOBAL);
-    if (!handle && missing.empty())
-      missing = ::dlerror();
+    std::vector<std::string> places = {each};
     if (!std::strchr(each, '/'))
-      for (size_t i = 0; i < folders.size() && !handle; ++i)
-        handle = ::dlopen((folders[i] + "/" + each).c_str(), RTLD_NOW | RTLD_GLOBAL);
+      for (const std::string &folder : folders)
+        places.push_back(folder + "/" + each);
     tried += (tried.empty() ? "" : ", ") + std::string(each);
-    if (!handle)
-      continue;
-    name = each;
-    Status accepted = use ? use() : Status();
-    if (accepted.ok())
-      return {};
-    refused += (refused.empty() ? "" : "; ") + name + ": " + accepted.message();
+    for (const std::string &place : places) {
+      handle = ::dlopen(place.c_str(), RTLD_NOW | RTLD_GLOBAL);
+      if (!handle && missing.empty())
+        missing = ::dlerror();
+      if (!handle)
+        continue;
+      name = place;
+      Status accepted = use ? use() : Status();
+      if (accepted.ok())
+        return {};
+      refused += (refused.empty() ? "" : "; ") + name + ": " + accepted.message();
+    }
   }
   handle = nullptr;
   return Status::error(std::string(need) + "; looked for " + tried + " (" +
