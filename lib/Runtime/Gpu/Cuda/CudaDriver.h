@@ -92,12 +92,10 @@ public:
   /// "NVIDIA H200", 90 for compute capability 9.0, and the identity of the GPU in a cluster.
   std::string gpuName() const { return name; }
   int capability() const { return major * 10 + minor; }
-  /// Like CublasLt::useTf32; no effect on a GPU without TF32.
+  /// Like CublasLt::useTf32. All GPUs that load the kernels have TF32.
   void useTf32() {
-    if (major >= 8) {
-      blas.useTf32();
-      dnn.useTf32();
-    }
+    blas.useTf32();
+    dnn.useTf32();
   }
   const CuUuid &uuid() const { return id; }
   const CudaApi &functions() const { return api; }
