@@ -148,6 +148,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistSearch(search));
   } else if (leadsTo(Phase::propagated)) {
     dist::DistPropagateOptions propagate;
+    propagate.objective = options.objective;
     propagate.topology = options.topology;
     manager.addPass(dist::createDistPropagate(propagate));
   }

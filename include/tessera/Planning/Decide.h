@@ -27,8 +27,9 @@ struct Decision {
 
 /// After propagation, decides the cut of each op and the shardings of its results. Where claims
 /// contest an axis, the strategies of all these ops are chosen jointly, by the least modelled time
-/// of their work and of the reshards between them.
-Decision decide(const PropagationGraph &graph, const sharding::Topology &topology);
+/// of their work and of the reshards between them. By bytes, latencies do not count.
+Decision decide(const PropagationGraph &graph, const sharding::Topology &topology,
+                sharding::Objective objective = sharding::Objective::time);
 
 } // namespace tessera::dist
 

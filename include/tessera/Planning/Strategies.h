@@ -37,7 +37,8 @@ public:
     sharding::TensorSharding state = {};
   };
 
-  explicit Strategies(const PropagationGraph &graph);
+  /// The latencies of `topology` decide which candidates with more messages exist.
+  Strategies(const PropagationGraph &graph, const sharding::Topology &topology);
 
   /// Adds seeds, and if `spreads` their consequences for neighbouring ops, beyond the previous
   /// bounds. Strategies keep their indices.
@@ -98,6 +99,7 @@ private:
               const Claims &claims);
 
   const PropagationGraph &graph;
+  sharding::Topology topology;
   /// Bounds on the number of candidates if many claims conflict.
   size_t mostStrategies = 8, mostStates = 5;
   bool isExtended = false;

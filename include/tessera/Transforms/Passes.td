@@ -115,10 +115,12 @@ def DistPropagate : Dist_Pass<"dist-propagate"> {
     Spreads the annotated axes from tensor to tensor along the factors of each op, in rounds of user priority, first
     through ops that only move elements, then through all ops. Then decides how the loops of each op are cut. Where
     tensors contest an axis, the pass minimizes the modelled time of the ops concerned and of the reshards between them on
-    the machine of `topology`; ties go to the earlier op. Writes `dist.op_sharding` and `dist.shardings` on every op and
+    the machine of `topology`; ties go to the earlier op. With the objective `bytes`, candidates are not left out because
+    they take more messages. Writes `dist.op_sharding` and `dist.shardings` on every op and
     `dist.sharding` on every argument and result.
   }];
   let options = [
+    Option<"objective", "objective", "std::string", "\"time\"", "Objective: time or bytes">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
   ];
 }

@@ -48,8 +48,9 @@ namespace {
 
 class Decider : StrategySource {
 public:
-  Decider(const PropagationGraph &graph, const Topology &topology)
-      : graph(graph), strategies(graph),
+  Decider(const PropagationGraph &graph, const Topology &topology, Objective objective)
+      : graph(graph),
+        strategies(graph, objective == Objective::time ? topology : withoutLatencies(topology)),
         posed(graph, {withoutLatencies(topology), kSecondsOfAReshard}) {}
 
   Decision run() {
@@ -571,6 +572,7 @@ private:
 
 } // namespace
 
-Decision dist::decide(const PropagationGraph &graph, const Topology &topology) {
-  return Decider(graph, topology).run();
+Decision dist::decide(const PropagationGraph &graph, const Topology &topology,
+                      Objective objective) {
+  return Decider(graph, topology, objective).run();
 }

@@ -93,7 +93,8 @@ bool Strategies::addTo(List &list, Strategy strategy) const {
   return true;
 }
 
-Strategies::Strategies(const PropagationGraph &graph) : graph(graph), states(graph.tensors.size()) {
+Strategies::Strategies(const PropagationGraph &graph, const Topology &topology)
+    : graph(graph), topology(topology), states(graph.tensors.size()) {
   // Equal nodes have equal strategies.
   AddressMap<std::shared_ptr<const List>> known;
   auto none = std::make_shared<const List>();
@@ -252,10 +253,10 @@ static bool isReadInWindows(const ShardingRule &rule, int64_t factor) {
   });
 }
 
-/// Parts of fewer bytes are gathered rather than exchanged and gathered, or exchanged twice, since
-/// latency decides.
-static constexpr int64_t kLeastBytesToSplit = int64_t(256) << 10;
-static constexpr int64_t kLeastBytesToSplitTwice = int64_t(1) << 20;
+/// What a device sends in the time of this many latencies. Smaller parts are gathered rather than
+/// exchanged and gathered, or exchanged twice: that takes more messages, which the costs of plans
+/// leave out.
+static constexpr double kLatenciesToSplit = 0.25, kLatenciesToSplitTwice = 1;
 
 /// Moves axes that two factors claim, or one factor that is read in windows, to other factors that
 /// the op proposes. If an axis does not divide such a factor, a minor part of it moves there, and
@@ -265,6 +266,10 @@ void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &
   if (!distributed)
     return;
   SmallVector<int64_t> alternatives = distributed.getAlternatives();
+  if (alternatives.empty())
+    return;
+  const Mesh &mesh = meshOf(graph, node);
+  LinkModel links = topology.linksOf(mesh);
   for (int64_t preferred : alternatives) {
     for (const Claim &claim : all) {
       bool isRead = isReadInWindows(node.rule, claim.factor), isContested = isRead;
@@ -290,8 +295,12 @@ void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &
         return llvm::any_of(*claim.axes,
                             [&](const AxisRef &axis) { return overlapsAny(*other.axes, axis); });
       });
+      Link link = links.linkOf(mesh, *claim.axes);
+      auto takesLatencies = [&](double count) {
+        return static_cast<double>(least) >= count * link.alpha * link.rate;
+      };
       SmallVector<int64_t> takers{preferred};
-      if (least >= kLeastBytesToSplitTwice)
+      if (takesLatencies(kLatenciesToSplitTwice))
         llvm::copy_if(alternatives, std::back_inserter(takers),
                       [&](int64_t factor) { return factor != preferred; });
       FactorAxes axes = settle(node.rule, std::move(rest));
@@ -308,7 +317,8 @@ void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &
         left = kept;
       }
       if (sizeOf(left) == sizeOf(*claim.axes) ||
-          (!left.empty() && (least < kLeastBytesToSplit || !axes[claim.factor].empty())))
+          (!left.empty() &&
+           (!takesLatencies(kLatenciesToSplit) || !axes[claim.factor].empty())))
         continue;
       if (!left.empty())
         axes[claim.factor] = left;

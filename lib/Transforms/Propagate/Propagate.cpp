@@ -230,22 +230,22 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
     MeshTable meshes(getOperation());
     if (meshes.empty())
       return; // a program for one device
-    FailureOr<CostOptions> cost = readCostOptions(getOperation(), "time", topology);
+    FailureOr<CostOptions> cost = readCostOptions(getOperation(), objective, topology);
     if (failed(cost))
       return signalPassFailure();
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))
-        if (failed(propagate(function, meshes, cost->topology)))
+        if (failed(propagate(function, meshes, *cost)))
           return signalPassFailure();
   }
 
   LogicalResult propagate(func::FuncOp function, const MeshTable &meshes,
-                          const sharding::Topology &machine) {
+                          const CostOptions &cost) {
     FailureOr<std::unique_ptr<PropagationGraph>> graph = PropagationGraph::build(function, meshes);
     if (failed(graph))
       return failure();
     propagateAxes(**graph, &getContext());
-    Decision decision = decide(**graph, machine);
+    Decision decision = decide(**graph, cost.topology, cost.objective);
     writeShardings(function, **graph, decision);
     leaveResultsOpen(function, **graph, decision);
     return success();
