@@ -40,6 +40,14 @@ def added(q, k, v):
     return torch.softmax((q * D ** -0.5) @ k.transpose(-1, -2) + mask, -1) @ v
 
 
+def library_dropped(q, k, v):
+    return nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.25, is_causal=True)
+
+
+def dropped(q, k, v):
+    return nn.functional.dropout(torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(D), -1), 0.25) @ v
+
+
 class Block(nn.Module):
     def __init__(self, attend):
         super().__init__()
@@ -66,6 +74,24 @@ class Attention(unittest.TestCase):
                 text = self.lowered(Block(attend), self.x).lower("normalized")
                 self.assertEqual(text.count("= ext.attention "), 1, text)
                 self.assertNotIn("math.exp", text)
+
+    def test_dropout(self):
+        """One op, whose draws are the same on one device and with a cut sequence."""
+        mesh = ts.ProcessMesh(list(range(3)), ["s"])
+        for attend in library_dropped, dropped:
+            with self.subTest(attend.__name__):
+                module = Block(attend).train()
+                text = self.lowered(module, self.x).lower("normalized")
+                self.assertEqual(text.count("= ext.attention "), 1, text)
+                self.assertIn("} weights {", text)
+                self.assertNotIn(f"{S}x{S}x", text)
+                results = []
+                whole, parts = self.x.numpy(), ts.shard_tensor(self.x.numpy(), mesh, [ts.Shard(1)])
+                for seed, x in (1, whole), (1, parts), (2, whole):
+                    torch.manual_seed(seed)
+                    results.append(ts.jit(lambda m, x: m(x))(ts.from_torch(module, (self.x,)), x).numpy())
+                np.testing.assert_allclose(*results[:2], rtol=1e-4, atol=1e-5)
+                self.assertGreater(abs(results[0] - results[2]).max(), 1e-2)
 
     def test_graphs_of_autograd(self):
         for attend in filled, added:

@@ -46,9 +46,11 @@ protected:
         Element at = elementOf(number, i);
         Value product = products[number][i];
         Value score = t.evaluate(parts.score(), product, at.queryIndex, at.keyIndex);
-        Value weight = t.exponential(arith::SubFOp::create(b, loc, score, at.logsumexp));
-        Value scoreGradient = arith::MulFOp::create(
-            b, loc, weight, arith::SubFOp::create(b, loc, byWeights[number][i], at.delta));
+        Value share = t.exponential(arith::SubFOp::create(b, loc, score, at.logsumexp));
+        Value byShare = t.weigh(byWeights[number][i], at.queryIndex, at.keyIndex);
+        Value scoreGradient =
+            arith::MulFOp::create(b, loc, share, arith::SubFOp::create(b, loc, byShare, at.delta));
+        Value weight = t.weigh(share, at.queryIndex, at.keyIndex);
         Value byProduct =
             t.evaluate(parts.op->getRegion(1), product, at.queryIndex, at.keyIndex, scoreGradient);
         // Elements beyond the operands add nothing.

@@ -111,10 +111,12 @@ RowState Forward::step(const RowState &state, Value firstKey) {
     Value base = t.select(isNegativeInfinity(most), t.real(0), most);
     Value factor = t.exponential(subf(state.most[which], base));
     Value total = mulf(state.total[which], factor);
-    for (Fragment &fragment : scores)
+    for (auto [number, fragment] : llvm::enumerate(scores))
       for (unsigned i : {2 * which, 2 * which + 1}) {
         fragment[i] = t.exponential(subf(fragment[i], base));
         total = addf(total, fragment[i]);
+        fragment[i] = t.weigh(fragment[i], t.add(firstQuery, t.rowOf(which)),
+                              t.add(firstKey, t.columnOf(number, i % 2)));
       }
     next.total[which] = total;
     for (Fragment &sum : next.sums)

@@ -361,6 +361,11 @@ Value AttentionTiles::evaluate(Region &region, Value product, Value queryIndex, 
   return convert(mapping.lookupOrDefault(block.getTerminator()->getOperand(0)), b.getF32Type());
 }
 
+Value AttentionTiles::weigh(Value share, Value queryIndex, Value keyIndex) {
+  Region *weights = parts.weights();
+  return weights ? evaluate(*weights, share, queryIndex, keyIndex) : share;
+}
+
 Value AttentionTiles::acrossColumns(Value x, function_ref<Value(Value, Value)> body) {
   Type i32 = b.getI32Type();
   for (int32_t distance : {1, 2}) {

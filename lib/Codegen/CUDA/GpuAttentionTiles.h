@@ -84,6 +84,8 @@ public:
   /// Evaluates a region of the op for one element.
   mlir::Value evaluate(mlir::Region &region, mlir::Value product, mlir::Value queryIndex,
                        mlir::Value keyIndex, mlir::Value derivative = {});
+  /// The weight of a share of the softmax, or the derivative by the share from that by the weight.
+  mlir::Value weigh(mlir::Value share, mlir::Value queryIndex, mlir::Value keyIndex);
   mlir::Value convert(mlir::Value x, mlir::Type type) { return ext::convertFloat(b, loc, x, type); }
   /// Combines a value across all lanes that have the same rows.
   mlir::Value acrossColumns(mlir::Value x,

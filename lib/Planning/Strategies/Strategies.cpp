@@ -317,8 +317,7 @@ void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &
         left = kept;
       }
       if (sizeOf(left) == sizeOf(*claim.axes) ||
-          (!left.empty() &&
-           (!takesLatencies(kLatenciesToSplit) || !axes[claim.factor].empty())))
+          (!left.empty() && (!takesLatencies(kLatenciesToSplit) || !axes[claim.factor].empty())))
         continue;
       if (!left.empty())
         axes[claim.factor] = left;

@@ -31,6 +31,7 @@ ext::AttentionOp dist::addLogsumexp(ext::AttentionOp op) {
       op.getRing(), op.getBalanced());
   IRMapping mapping;
   op.getScore().cloneInto(&made.getScore(), mapping);
+  op.getWeights().cloneInto(&made.getWeights(), mapping);
   op.getOutput().replaceAllUsesWith(made.getOutput());
   op.erase();
   return made;
@@ -139,6 +140,7 @@ DerivedAttention dist::deriveAttention(OpBuilder &b, ext::AttentionOp op, Value 
       delta, op.getExtras(), b.getAffineMapArrayAttr(maps), op.getRing(), op.getBalanced());
   IRMapping mapping;
   op.getScore().cloneInto(&made.getScore(), mapping);
+  op.getWeights().cloneInto(&made.getWeights(), mapping);
   made.getDerivative().takeBody(derivative);
   return {made, nullptr};
 }

@@ -239,8 +239,7 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
           return signalPassFailure();
   }
 
-  LogicalResult propagate(func::FuncOp function, const MeshTable &meshes,
-                          const CostOptions &cost) {
+  LogicalResult propagate(func::FuncOp function, const MeshTable &meshes, const CostOptions &cost) {
     FailureOr<std::unique_ptr<PropagationGraph>> graph = PropagationGraph::build(function, meshes);
     if (failed(graph))
       return failure();

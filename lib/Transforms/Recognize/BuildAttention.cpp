@@ -152,6 +152,8 @@ private:
           numbers[loop] = 0;
   }
   void collectElements(int node);
+  /// Emits a formula as a region; its first argument, of a type, is the node `first`.
+  void emitRegion(Region &region, int formula, int first, Type type);
   Value emit(int node, OpBuilder &body, Block &block);
   Value emitIndex(AffineExpr index, OpBuilder &body, Block &block);
 
@@ -163,7 +165,7 @@ private:
   SmallVector<int> elements; ///< nodes that are extra operands
   llvm::SmallDenseSet<int> collected;
   SmallVector<AffineMap> maps;
-  llvm::DenseMap<int, Value> emitted; ///< looked up only
+  llvm::DenseMap<int, Value> emitted; ///< in the current region; looked up only
 };
 
 } // namespace
@@ -197,8 +199,6 @@ Value AttentionBuilder::emit(int node, OpBuilder &body, Block &block) {
   const ElementExpressions::Node &own = all[node];
   auto finish = [&](Value value) { return emitted[node] = value; };
   switch (own.kind) {
-  case Kind::product:
-    return finish(block.getArgument(0));
   case Kind::element:
     return finish(block.getArgument(1 + (llvm::find(elements, node) - elements.begin())));
   case Kind::index:
@@ -216,8 +216,24 @@ Value AttentionBuilder::emit(int node, OpBuilder &body, Block &block) {
   }
 }
 
+void AttentionBuilder::emitRegion(Region &region, int formula, int first, Type type) {
+  Block &block = region.emplaceBlock();
+  block.addArgument(type, loc);
+  for (int element : elements)
+    block.addArgument(all[element].type, loc);
+  for (size_t i = 0; i < numbers.size(); ++i)
+    block.addArgument(b.getIndexType(), loc);
+  emitted.clear();
+  emitted[first] = block.getArgument(0);
+  OpBuilder body = OpBuilder::atBlockEnd(&block);
+  Value result = emit(formula, body, block);
+  ext::YieldOp::create(body, loc, result);
+}
+
 WrittenAttention AttentionBuilder::build() {
   collectElements(match.score);
+  collected.insert(match.shares);
+  collectElements(match.weights);
   for (const Access *access : {&match.query, &match.key, &match.value})
     number(access->indices);
   number(match.output);
@@ -237,19 +253,9 @@ WrittenAttention AttentionBuilder::build() {
   auto op = ext::AttentionOp::create(b, loc, TypeRange{wanted.clone(shape)}, operands[0],
                                      operands[1], operands[2], ArrayRef(operands).drop_front(3),
                                      b.getAffineMapArrayAttr(maps));
-  Block &block = op.getScore().emplaceBlock();
-  Type product = b.getF32Type();
-  for (int candidate : collected)
-    if (all[candidate].kind == Kind::product)
-      product = all[candidate].type;
-  block.addArgument(product, loc);
-  for (int element : elements)
-    block.addArgument(all[element].type, loc);
-  for (size_t i = 0; i < numbers.size(); ++i)
-    block.addArgument(b.getIndexType(), loc);
-  OpBuilder body = OpBuilder::atBlockEnd(&block);
-  Value score = emit(match.score, body, block);
-  ext::YieldOp::create(body, loc, score);
+  emitRegion(op.getScore(), match.score, match.product, all[match.product].type);
+  if (all.stripConversions(match.weights) != all.stripConversions(match.shares))
+    emitRegion(op.getWeights(), match.weights, match.shares, all[match.shares].type);
   return {op, asType(b, loc, op.getOutput(), groups, wanted), numbers};
 }
 
@@ -274,17 +280,12 @@ bool dist::isReadable(const Loops &loops, Value tensor, ArrayRef<AffineExpr> ind
 
 bool dist::canBuild(const AttentionMatch &match) {
   const ElementExpressions &all = *match.expressions;
-  llvm::SmallDenseSet<int> done;
-  SmallVector<int> work{match.score};
-  while (!work.empty()) {
-    int node = work.pop_back_val();
-    if (!done.insert(node).second)
-      continue;
+  SmallVector<int> nodes = all.nodesOf(match.score);
+  llvm::append_range(nodes, all.nodesOf(match.weights, match.shares));
+  for (int node : nodes)
     if (all[node].kind == Kind::element &&
         !isReadable(*match.loops, all[node].tensor, all[node].indices))
       return false;
-    llvm::append_range(work, all[node].operands);
-  }
   return isReadable(*match.loops, match.root->getResult(0), match.output) &&
          llvm::all_of(ArrayRef{&match.query, &match.key, &match.value}, [&](const Access *access) {
            return isReadable(*match.loops, access->tensor, access->indices);

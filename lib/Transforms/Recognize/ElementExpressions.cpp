@@ -148,27 +148,40 @@ int ElementExpressions::element(Value tensor, ArrayRef<AffineExpr> indices) {
 }
 
 bool ElementExpressions::dependsOn(int node, unsigned loop) const {
-  const Node &own = nodes[node];
-  if (own.kind == Kind::reduced && loop == reducedLoop)
-    return false;
-  if (own.kind == Kind::index)
-    return own.index.isFunctionOfDim(loop);
-  return llvm::any_of(own.indices, [&](AffineExpr index) { return index.isFunctionOfDim(loop); }) ||
-         llvm::any_of(own.operands, [&](int operand) { return dependsOn(operand, loop); });
-}
-
-bool ElementExpressions::contains(int node, Kind kind) const {
+  // Each node once: random bits have exponentially many paths to their counters.
   llvm::SmallDenseSet<int> done;
   SmallVector<int> work{node};
   while (!work.empty()) {
     int next = work.pop_back_val();
-    if (!done.insert(next).second)
+    const Node &own = nodes[next];
+    if (!done.insert(next).second || (own.kind == Kind::reduced && loop == reducedLoop))
       continue;
-    if (nodes[next].kind == kind)
+    if (own.kind == Kind::index && own.index.isFunctionOfDim(loop))
       return true;
-    llvm::append_range(work, nodes[next].operands);
+    if (llvm::any_of(own.indices, [&](AffineExpr index) { return index.isFunctionOfDim(loop); }))
+      return true;
+    llvm::append_range(work, own.operands);
   }
   return false;
+}
+
+SmallVector<int> ElementExpressions::nodesOf(int node, int leaf) const {
+  llvm::SmallDenseSet<int> done;
+  SmallVector<int> found, work{node};
+  while (!work.empty()) {
+    int next = work.pop_back_val();
+    if (!done.insert(next).second)
+      continue;
+    found.push_back(next);
+    if (next != leaf)
+      llvm::append_range(work, nodes[next].operands);
+  }
+  llvm::sort(found);
+  return found;
+}
+
+bool ElementExpressions::contains(int node, Kind kind) const {
+  return llvm::any_of(nodesOf(node), [&](int inner) { return nodes[inner].kind == kind; });
 }
 
 int ElementExpressions::stripConversions(int node) const {

@@ -79,6 +79,8 @@ public:
   bool dependsOn(int node, unsigned loop) const;
   /// Whether a formula contains a node of a kind.
   bool contains(int node, Kind kind) const;
+  /// The nodes of a formula, ascending, without those that are only in formulas of `leaf`.
+  llvm::SmallVector<int> nodesOf(int node, int leaf = kNone) const;
   /// The formula without conversions between floats.
   int stripConversions(int node) const;
   /// Whether it is an op of this type.

@@ -185,6 +185,8 @@ private:
   std::optional<AttentionMatch> matchFrom(linalg::LinalgOp root, unsigned shares, unsigned key);
   std::optional<int> matchSoftmax(ElementExpressions &all, int node, unsigned key, int &sum) const;
   std::optional<int> matchLogSoftmax(ElementExpressions &all, int exponent, unsigned key) const;
+  std::optional<int> matchWeights(ElementExpressions &all, AttentionMatch &match, unsigned key,
+                                  int &sum) const;
   bool matchDivision(AttentionMatch &match, unsigned key, int sum);
   std::optional<int> findProductNode(const ElementExpressions &all, int score) const;
   bool findOperands(AttentionMatch &match, linalg::LinalgOp root, int node, unsigned key);
@@ -285,6 +287,59 @@ std::optional<int> Matcher::matchSoftmax(ElementExpressions &all, int node, unsi
   if (all.contains(score, Kind::reduced) || !all.dependsOn(score, key) ||
       !all.contains(score, Kind::product))
     return std::nullopt;
+  return score;
+}
+
+/// The operand in which a formula is linear: it is multiplied or divided by values that do not
+/// depend on scores, or selected. A condition of the latter is appended.
+static std::optional<int> findLinear(const ElementExpressions &all, int node,
+                                     SmallVectorImpl<int> &conditions) {
+  node = all.stripConversions(node);
+  const ElementExpressions::Node &own = all[node];
+  auto ofScores = [&](int operand) { return all.contains(own.operands[operand], Kind::product); };
+  auto isZero = [&](int operand) {
+    int n = own.operands[operand];
+    return all[n].kind == Kind::op && all[n].operands.empty() &&
+           matchPattern(all[n].op, m_AnyZeroFloat());
+  };
+  if (all.isOp<arith::MulFOp>(node) && ofScores(0) != ofScores(1))
+    return own.operands[ofScores(0) ? 0 : 1];
+  if (all.isOp<arith::DivFOp>(node) && !ofScores(1))
+    return own.operands[0];
+  if (!all.isOp<arith::SelectOp>(node) || ofScores(0))
+    return std::nullopt;
+  conditions.push_back(own.operands[0]);
+  if (isZero(2))
+    return own.operands[1];
+  return isZero(1) ? std::optional(own.operands[2]) : std::nullopt;
+}
+
+/// The same for the weights of values, which may be dropped shares of a softmax.
+std::optional<int> Matcher::matchWeights(ElementExpressions &all, AttentionMatch &match,
+                                         unsigned key, int &sum) const {
+  SmallVector<int> conditions;
+  match.shares = match.weights;
+  std::optional<int> score = matchSoftmax(all, match.shares, key, sum);
+  while (!score) {
+    std::optional<int> inner = findLinear(all, match.shares, conditions);
+    if (!inner)
+      return std::nullopt;
+    match.shares = *inner;
+    score = matchSoftmax(all, match.shares, key, sum);
+  }
+  // A mask of the scores may also select zero where a row has no key, and its softmax is NaN, which
+  // the merged sums of several devices do not preserve.
+  llvm::SmallDenseSet<int> flags; // looked up only
+  for (int node : all.nodesOf(*score))
+    if (all[node].type.isInteger(1) && !all[node].operands.empty())
+      flags.insert(node);
+  for (int condition : conditions)
+    if (!all.dependsOn(condition, key) ||
+        llvm::any_of(all.nodesOf(condition), [&](int node) { return flags.contains(node); }))
+      return std::nullopt;
+  for (int node : all.nodesOf(match.weights, match.shares))
+    if (node != match.shares && all[node].kind == Kind::reduced)
+      return std::nullopt;
   return score;
 }
 
@@ -419,11 +474,12 @@ std::optional<AttentionMatch> Matcher::matchFrom(linalg::LinalgOp root, unsigned
     return std::nullopt;
   }
   int exponential = kNone;
-  std::optional<int> score = matchSoftmax(all, node, key, exponential);
+  match.weights = node;
+  std::optional<int> score = matchWeights(all, match, key, exponential);
   if (!score)
     return std::nullopt;
   match.score = *score;
-  match.shares = exponential == kNone ? node : kNone;
+  match.isDividedBehind = exponential != kNone;
   match.output = indicesOf(*product.getDpsInitOperand(0));
   if (exponential != kNone && !matchDivision(match, key, exponential))
     return std::nullopt;

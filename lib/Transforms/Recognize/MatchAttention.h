@@ -33,8 +33,11 @@ struct AttentionMatch {
   std::unique_ptr<ElementExpressions> expressions;
   int score = ElementExpressions::kNone;
   int product = ElementExpressions::kNone; ///< of query and key, in the score
-  /// Their softmax; kNone if the output is divided by the sum of exponentials.
+  /// Their softmax, or their exponential if the output is divided by the sum.
   int shares = ElementExpressions::kNone;
+  bool isDividedBehind = false;
+  /// The factors of the values in the output, linear in `shares`: these, or dropped ones.
+  int weights = ElementExpressions::kNone;
   mlir::linalg::LinalgOp scores;   ///< the product of query and key
   mlir::Operation *root = nullptr; ///< the op that the attention replaces
   llvm::SetVector<mlir::Operation *> replaced;

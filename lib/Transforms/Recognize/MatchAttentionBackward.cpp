@@ -112,7 +112,6 @@ public:
   bool run();
 
 private:
-  SmallVector<int> nodesIn(const ElementExpressions &expressions, int node, Kind kind) const;
   std::optional<Substitution> matchLoops(const Loops &own, Value tensor,
                                          ArrayRef<AffineExpr> indices,
                                          std::optional<Split> &wanted) const;
@@ -142,20 +141,10 @@ private:
 } // namespace
 
 /// The nodes of a kind in a formula, ascending.
-SmallVector<int> BackwardMatcher::nodesIn(const ElementExpressions &expressions, int node,
-                                          Kind kind) const {
-  SmallVector<int> found, work{node};
-  llvm::SmallDenseSet<int> done;
-  while (!work.empty()) {
-    int next = work.pop_back_val();
-    if (!done.insert(next).second)
-      continue;
-    if (expressions[next].kind == kind)
-      found.push_back(next);
-    llvm::append_range(work, expressions[next].operands);
-  }
-  llvm::sort(found);
-  return found;
+static SmallVector<int> nodesIn(const ElementExpressions &expressions, int node, Kind kind) {
+  SmallVector<int> nodes = expressions.nodesOf(node);
+  llvm::erase_if(nodes, [&](int inner) { return expressions[inner].kind != kind; });
+  return nodes;
 }
 
 /// Maps a product's own loops to loops of the attention: matches the product of query and key in
@@ -281,7 +270,7 @@ std::optional<Substitution> BackwardMatcher::matchOperand(linalg::LinalgOp op, u
 /// Finds the gradient of the softmax probabilities, a product with the values, and its other
 /// operand, the gradient.
 bool BackwardMatcher::findGradient() {
-  SmallVector<int> own = nodesIn(all, forward.score, Kind::element);
+  SmallVector<int> own = nodesIn(all, forward.weights, Kind::element);
   for (const Reader &reader : readers)
     for (int node : nodesIn(all, reader.node, Kind::element)) {
       auto op = all[node].tensor.getDefiningOp<linalg::LinalgOp>();
@@ -332,7 +321,7 @@ bool BackwardMatcher::findGradient() {
   return false;
 }
 
-/// Compares sample values of a product's operand with those of the shares and of the derivative by
+/// Compares sample values of a product's operand with those of the weights and of the derivative by
 /// the products of query and key. Fails if it matches neither, or both.
 bool BackwardMatcher::classify(const Reader &reader, bool &isOfShares) {
   constexpr unsigned kTries = 24;
@@ -343,22 +332,27 @@ bool BackwardMatcher::classify(const Reader &reader, bool &isOfShares) {
   for (unsigned seed = 1; seed <= kTries && compared < kWanted; ++seed) {
     RowValues row(all, loops, forward.keyLoop, seed);
     auto score = row.of(forward.score), bySharesRow = row.of(probabilityGradient),
+         share = row.of(forward.shares), weight = row.of(forward.weights),
          own = row.of(reader.node);
-    if (!score || !bySharesRow || !own)
+    if (!score || !bySharesRow || !share || !weight || !own)
       return false;
     double largest = score->front().value, sum = 0, mean = 0, size = 0;
     for (const Dual &element : *score)
       largest = std::max(largest, element.value);
     SmallVector<double> shares;
+    // Weights are linear in shares.
+    auto factor = [&](size_t at) {
+      return (*share)[at].value == 0 ? 0 : (*weight)[at].value / (*share)[at].value;
+    };
     for (const Dual &element : *score)
       sum += shares.emplace_back(std::exp(element.value - largest));
-    for (auto [share, derivative] : llvm::zip_equal(shares, *bySharesRow))
-      mean += (share /= sum) * derivative.value;
+    for (size_t at = 0; at < row.numKeys(); ++at)
+      mean += (shares[at] /= sum) * factor(at) * (*bySharesRow)[at].value;
     if (!std::isfinite(mean))
       continue; // a row without keys
     ++compared;
     auto byProduct = [&](size_t at) {
-      return shares[at] * ((*bySharesRow)[at].value - mean) * (*score)[at].slope;
+      return shares[at] * (factor(at) * (*bySharesRow)[at].value - mean) * (*score)[at].slope;
     };
     for (size_t at = 0; at < row.numKeys(); ++at)
       size = std::max(size, std::abs(byProduct(at)));
@@ -366,7 +360,7 @@ bool BackwardMatcher::classify(const Reader &reader, bool &isOfShares) {
       auto isClose = [&](double wanted, double size) {
         return std::abs((*own)[at].value - wanted) <= kTolerance * size;
       };
-      maybeShares = maybeShares && isClose(shares[at], 1);
+      maybeShares = maybeShares && isClose(shares[at] * factor(at), 1);
       maybeProduct = maybeProduct && isClose(byProduct(at), size);
     }
   }
@@ -496,7 +490,7 @@ bool BackwardMatcher::isReplacedWhole() {
 }
 
 bool BackwardMatcher::run() {
-  if (forward.shares == kNone)
+  if (forward.isDividedBehind)
     return false;
   ends.push_back(forward.root->getResult(0));
   all.stopAt(ends);

@@ -289,8 +289,8 @@ std::optional<RowValues::Row> RowValues::compute(int node) {
   const ElementExpressions::Node &own = all[node];
   if (own.kind == Kind::element || own.kind == Kind::product)
     return draw(node);
-  Row row(numKeys());
   if (own.kind == Kind::index) {
+    Row row(numKeys());
     for (auto [at, element] : llvm::enumerate(row)) {
       std::optional<double> index = evaluateAffine(
           own.index, [&](unsigned loop) { return static_cast<double>(positions[loop][at]); });
@@ -300,6 +300,27 @@ std::optional<RowValues::Row> RowValues::compute(int node) {
     }
     return row;
   }
+  if (isOfScores(node)) {
+    for (int operand : own.operands)
+      if (!of(operand) && !isOfScores(operand))
+        known[operand] = draw(operand);
+    return apply(own);
+  }
+  std::optional<Row> result = apply(own);
+  return !result && own.type.isInteger(1) ? draw(node) : result;
+}
+
+bool RowValues::isOfScores(int node) {
+  auto [it, isNew] = ofScores.try_emplace(node, all[node].kind == Kind::product);
+  if (!isNew || it->second)
+    return it->second;
+  bool result =
+      llvm::any_of(all[node].operands, [&](int operand) { return isOfScores(operand); });
+  return ofScores[node] = result;
+}
+
+std::optional<RowValues::Row> RowValues::apply(const ElementExpressions::Node &own) {
+  Row row(numKeys());
   SmallVector<Row> operands;
   for (int operand : own.operands) {
     std::optional<Row> values = of(operand);

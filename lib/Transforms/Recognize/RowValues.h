@@ -9,7 +9,9 @@
 // of elements are the same function if they agree on random operands (J. Schwartz,
 // "Fast Probabilistic Algorithms for Verification of Polynomial Identities", JACM
 // 27(4), 1980): so formulas are computed, in double precision, for one row of scores
-// with a few keys. Sums over keys are over those few.
+// with a few keys. Sums over keys are over those few. What does not depend on scores
+// and has no exact value in this precision, such as the bits of a dropout, is an
+// operand, drawn where it becomes a flag or meets a score.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,6 +44,8 @@ public:
 
 private:
   std::optional<Row> compute(int node);
+  std::optional<Row> apply(const ElementExpressions::Node &own);
+  bool isOfScores(int node);
   std::optional<Row> reduce(mlir::Operation *combiner, const Row &inner, double start) const;
   Row draw(int node);
 
@@ -51,6 +55,7 @@ private:
   /// By loop and key: the iteration.
   std::vector<llvm::SmallVector<int64_t, 8>> positions;
   llvm::DenseMap<int, std::optional<Row>> known; ///< looked up only
+  llvm::DenseMap<int, bool> ofScores;            ///< looked up only
 };
 
 } // namespace tessera::dist

@@ -121,3 +121,46 @@ func.func @no_mask(%q: tensor<4x3xf32>, %k: tensor<4x3xf32>, %v: tensor<4x2xf32>
   } -> tensor<4x2xf32>
   return
 }
+
+// -----
+
+#q = affine_map<(m, n, f, g) -> (m, f)>
+#k = affine_map<(m, n, f, g) -> (n, f)>
+#v = affine_map<(m, n, f, g) -> (n, g)>
+#o = affine_map<(m, n, f, g) -> (m, g)>
+
+// (E12)
+func.func @shifted_weights(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
+  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<5x3xf32>, tensor<5x2xf32>) {
+  ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
+    ext.yield %p : f32
+  } weights {
+  ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
+    %same = arith.cmpi eq, %i, %j : index
+    %one = arith.constant 1.0 : f32
+    %weight = arith.select %same, %p, %one : f32
+    // expected-error@+1 {{'ext.yield' op yields a weight that is not linear in the share of the softmax; multiply or divide the share by other values, or select between it and zero}}
+    ext.yield %weight : f32
+  } -> tensor<4x2xf32>
+  return
+}
+
+// -----
+
+#q = affine_map<(m, n, f, g) -> (m, f)>
+#k = affine_map<(m, n, f, g) -> (n, f)>
+#v = affine_map<(m, n, f, g) -> (n, g)>
+#o = affine_map<(m, n, f, g) -> (m, g)>
+
+// (E9)
+func.func @weights_without_indices(%q: tensor<4x3xf32>, %k: tensor<5x3xf32>, %v: tensor<5x2xf32>) {
+  // expected-error@+1 {{'ext.attention' op has a region over ('f32'); expected a float, an element of each extra operand, 4 indices}}
+  %0 = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x3xf32>, tensor<5x3xf32>, tensor<5x2xf32>) {
+  ^bb0(%p: f32, %i: index, %j: index, %x: index, %y: index):
+    ext.yield %p : f32
+  } weights {
+  ^bb0(%p: f32):
+    ext.yield %p : f32
+  } -> tensor<4x2xf32>
+  return
+}

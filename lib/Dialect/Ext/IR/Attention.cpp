@@ -10,6 +10,9 @@
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Dialect/Ext/IR/FusedAttention.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::ext;
@@ -275,12 +278,69 @@ static LogicalResult verifyBalance(Operation *op) {
                               "which a balanced ring requires; remove 'balanced'";
 }
 
+bool ext::isLinearIn(Value value, Value share) {
+  // An op may be reached on several paths.
+  llvm::DenseMap<Value, bool> dependent, known; // looked up only
+  std::function<bool(Value)> depends = [&](Value x) {
+    auto [it, isNew] = dependent.try_emplace(x, x == share);
+    Operation *op = x.getDefiningOp();
+    if (!isNew || x == share || !op)
+      return it->second;
+    bool result = llvm::any_of(op->getOperands(), [&](Value operand) { return depends(operand); });
+    return dependent[x] = result;
+  };
+  std::function<bool(Value)> isLinear = [&](Value x) {
+    if (x == share)
+      return true;
+    if (auto it = known.find(x); it != known.end())
+      return it->second;
+    auto compute = [&]() {
+      Operation *op = x.getDefiningOp();
+      if (!op || !depends(x))
+        return false;
+      auto operand = [&](unsigned i) { return isLinear(op->getOperand(i)); };
+      if (isa<arith::MulFOp>(op))
+        return (operand(0) && !depends(op->getOperand(1))) ||
+               (operand(1) && !depends(op->getOperand(0)));
+      if (isa<arith::DivFOp>(op))
+        return operand(0) && !depends(op->getOperand(1));
+      if (isa<arith::AddFOp, arith::SubFOp>(op))
+        return operand(0) && operand(1);
+      if (isa<arith::NegFOp, arith::ExtFOp, arith::TruncFOp>(op))
+        return operand(0);
+      auto select = dyn_cast<arith::SelectOp>(op);
+      return select && !depends(select.getCondition()) &&
+             llvm::all_of(ValueRange{select.getTrueValue(), select.getFalseValue()},
+                          [&](Value choice) {
+                            return matchPattern(choice, m_AnyZeroFloat()) || isLinear(choice);
+                          });
+    };
+    return known[x] = compute();
+  };
+  return isLinear(value);
+}
+
+/// Checks (E12): the region of weights, if any.
+static LogicalResult verifyWeights(Operation *op) {
+  Region *weights = partsOf(op).weights();
+  if (!weights)
+    return success();
+  if (failed(verifyScores(op, *weights, 0)))
+    return failure();
+  Block &body = weights->front();
+  if (isLinearIn(body.getTerminator()->getOperand(0), body.getArgument(0)))
+    return success();
+  return body.getTerminator()->emitOpError()
+         << "yields a weight that is not linear in the share of the softmax; multiply or divide "
+            "the share by other values, or select between it and zero";
+}
+
 LogicalResult AttentionOp::verify() {
   return verifyAttention(*this);
 }
 
 LogicalResult AttentionOp::verifyRegions() {
-  if (failed(verifyScores(*this, getScore(), 0)))
+  if (failed(verifyScores(*this, getScore(), 0)) || failed(verifyWeights(*this)))
     return failure();
   return verifyBalance(*this);
 }
@@ -292,7 +352,7 @@ LogicalResult AttentionBackwardOp::verify() {
 LogicalResult AttentionBackwardOp::verifyRegions() {
   if (failed(verifyScores(*this, getScore(), 0)))
     return failure();
-  if (failed(verifyScores(*this, getDerivative(), 1)))
+  if (failed(verifyScores(*this, getDerivative(), 1)) || failed(verifyWeights(*this)))
     return failure();
   return verifyBalance(*this);
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionWriter.h"
+#include "Local.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -46,35 +47,48 @@ public:
                       Value sum = convertFloat(b, loc, in[1], type);
                       return math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, in[0], sum));
                     });
-    Value probabilityGradient = contract(operands[gradient], operandMap(gradient), operands[value],
-                                         operandMap(value), scoreMap, type);
+    Value weightGradient = contract(operands[gradient], operandMap(gradient), operands[value],
+                                    operandMap(value), scoreMap, type);
     // The derivative by the products: the derivative of the softmax, then of the region.
     SmallVector<Value> inputs{products};
     SmallVector<AffineMap> inputMaps{all};
+    addExtras(inputs, inputMaps, operands);
     auto add = [&](Value input, AffineMap map) {
       inputs.push_back(input);
       inputMaps.push_back(map);
     };
-    for (unsigned extra = parts.firstExtra; extra < numOperands(); ++extra)
-      add(operands[extra], over(scoreLoops, operandMap(extra)));
     unsigned own = inputs.size();
     add(shares, all);
-    add(probabilityGradient, all);
+    add(weightGradient, all);
     add(operands[delta], over(scoreLoops, operandMap(delta)));
-    Type narrow = elementOf(key);
-    Value byProducts =
-        elementwise(inputs, inputMaps, scoreLoops, narrow,
-                    [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
-                      Value mean = convertFloat(b, loc, in[own + 2], type);
-                      Value scoreGradient = arith::MulFOp::create(
-                          b, loc, in[own], arith::SubFOp::create(b, loc, in[own + 1], mean));
-                      SmallVector<Value> arguments(in.take_front(own));
-                      Type wanted = derivative.front().getArguments().back().getType();
-                      arguments.push_back(convertFloat(b, loc, scoreGradient, wanted));
-                      Value result =
-                          writeRegion(b, loc, derivative, arguments, offsets, scoreLoops);
-                      return convertFloat(b, loc, result, narrow);
-                    });
+    Type narrow = elementOf(key), weight = elementOf(value);
+    auto byProduct = [&](OpBuilder &b, ValueRange in) -> Value {
+      Value mean = convertFloat(b, loc, in[own + 2], type);
+      Value byShare = weigh(b, loc, in[own + 1], in.slice(1, own - 1), offsets, type);
+      Value scoreGradient =
+          arith::MulFOp::create(b, loc, in[own], arith::SubFOp::create(b, loc, byShare, mean));
+      SmallVector<Value> arguments(in.take_front(own));
+      Type wanted = derivative.front().getArguments().back().getType();
+      arguments.push_back(convertFloat(b, loc, scoreGradient, wanted));
+      Value result = writeRegion(b, loc, derivative, arguments, offsets, scoreLoops);
+      return convertFloat(b, loc, result, narrow);
+    };
+    Value byProducts, weights = shares;
+    if (parts.weights()) {
+      // In one op, so that random bits are drawn once.
+      SmallVector<Value> both = Local{b, loc}.pointwise(
+          inputs, inputMaps, shapeOver(scoreLoops), {narrow, weight},
+          [&](OpBuilder &b, ValueRange in) {
+            return SmallVector<Value>{
+                byProduct(b, in), weigh(b, loc, in[own], in.slice(1, own - 1), offsets, weight)};
+          });
+      byProducts = both[0];
+      weights = both[1];
+    } else {
+      byProducts =
+          elementwise(inputs, inputMaps, scoreLoops, narrow,
+                      [&](OpBuilder &b, Location, ValueRange in) { return byProduct(b, in); });
+    }
     auto sum = [&](Value scores, unsigned operand, unsigned result) {
       return contract(scores, scoreMap, operands[operand], operandMap(operand), operandMap(result),
                       sumType(result));
@@ -83,7 +97,7 @@ public:
     if (operands.size() > numOperands())
       byQuery = addTo(operands.back(), byQuery);
     return {byQuery, sum(byProducts, query, key),
-            sum(convert(shares, scoreLoops, elementOf(value)), gradient, value)};
+            sum(convert(weights, scoreLoops, weight), gradient, value)};
   }
 
   /// The results, converted to the types of the op.

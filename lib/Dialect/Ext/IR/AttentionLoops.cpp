@@ -76,17 +76,19 @@ public:
                            });
     Type narrow = getElementTypeOrSelf(operands[2].getType());
     if (wanted == RowResults::accumulators) {
-      Value output = contract(convert(weights, scoreLoops, narrow), mapOf(scoreLoops), operands[2],
-                              operandMap(2), parts.output, type);
+      Value output = contract(writeWeights(weights, operands, offsets, narrow), mapOf(scoreLoops),
+                              operands[2], operandMap(2), parts.output, type);
       if (operands.size() > numOperands())
         return merge(operands.drop_front(numOperands()), output, largest, sum);
       return {output, largest, sum};
     }
-    Value shares = elementwise({weights, sum}, {all, row}, scoreLoops, narrow,
+    Type share = parts.weights() ? type : narrow;
+    Value shares = elementwise({weights, sum}, {all, row}, scoreLoops, share,
                                [&](OpBuilder &b, Location loc, ValueRange in) -> Value {
                                  return convertFloat(
-                                     b, loc, arith::DivFOp::create(b, loc, in[0], in[1]), narrow);
+                                     b, loc, arith::DivFOp::create(b, loc, in[0], in[1]), share);
                                });
+    shares = writeWeights(shares, operands, offsets, narrow);
     SmallVector<Value> results{contract(shares, mapOf(scoreLoops), operands[2], operandMap(2),
                                         parts.output, elementOf(0))};
     if (wanted == RowResults::logsumexp) {

@@ -78,7 +78,8 @@ static bool addToKey(Operation *op, AddressKey &key) {
 static int64_t operationsOf(Operation *op, int64_t products, int64_t elementwise) {
   AttentionDomain domain = partsOf(op).domain;
   for (Region &region : op->getRegions())
-    elementwise += static_cast<int64_t>(region.front().getOperations().size()) - 1;
+    if (!region.empty())
+      elementwise += static_cast<int64_t>(region.front().getOperations().size()) - 1;
   return products * (domain.sizeOf(domain.features) + domain.sizeOf(domain.outputFeatures)) +
          elementwise;
 }
@@ -350,6 +351,40 @@ double AttentionOp::getCommunicationSeconds(const sharding::FactorAxes &axes,
   return seconds;
 }
 
+/// Adds the begins of loops to their indices in the regions of an attention, as extra operands.
+static void addToIndices(OpBuilder &b, Operation *op, ArrayRef<std::pair<unsigned, Value>> begins) {
+  AttentionParts parts = partsOf(op);
+  unsigned numOperands = op->getNumOperands(), firstIndex = 1 + parts.numExtras();
+  AffineMap none = AffineMap::get(parts.domain.extents.size(), 0, b.getContext());
+  SmallVector<AffineMap> maps = parts.maps;
+  maps.insert(maps.begin() + numOperands, begins.size(), none);
+  op->setAttr("indexing_maps", b.getAffineMapArrayAttr(maps));
+  SmallVector<Value> operands;
+  for (auto [loop, begin] : begins) {
+    Value number = arith::IndexCastOp::create(b, op->getLoc(), b.getI64Type(), begin);
+    operands.push_back(tensor::FromElementsOp::create(
+        b, op->getLoc(), RankedTensorType::get({}, b.getI64Type()), number));
+  }
+  op->insertOperands(numOperands, operands);
+  for (Region &region : op->getRegions()) {
+    if (region.empty())
+      continue;
+    Block &block = region.front();
+    for (size_t i = 0; i < begins.size(); ++i)
+      block.insertArgument(firstIndex + i, b.getI64Type(), op->getLoc());
+    OpBuilder body = OpBuilder::atBlockBegin(&block);
+    for (auto [i, begin] : llvm::enumerate(begins)) {
+      Value index = block.getArgument(firstIndex + begins.size() + begin.first);
+      if (index.use_empty())
+        continue;
+      Value number = arith::IndexCastOp::create(body, op->getLoc(), body.getIndexType(),
+                                                block.getArgument(firstIndex + i));
+      auto sum = arith::AddIOp::create(body, op->getLoc(), index, number);
+      index.replaceAllUsesExcept(sum, sum);
+    }
+  }
+}
+
 /// The part of an attention on a device as one op for a GPU; nothing if the part has no such form.
 static std::optional<SmallVector<Value>> wholePart(Part &part, dist::PartitionContext &context) {
   Operation *op = context.op;
@@ -359,17 +394,23 @@ static std::optional<SmallVector<Value>> wholePart(Part &part, dist::PartitionCo
   const AttentionDomain &domain = part.parts.domain;
   unsigned firstIndex = 1 + part.parts.numExtras();
   Value probe = arith::ConstantIndexOp::create(b, op->getLoc(), 0);
+  SmallVector<std::pair<unsigned, Value>> begins;
   for (unsigned loop = 0; loop < domain.extents.size(); ++loop) {
     bool isRead = llvm::any_of(op->getRegions(), [&](Region &region) {
-      return !region.getArgument(firstIndex + loop).use_empty();
+      return !region.empty() && !region.getArgument(firstIndex + loop).use_empty();
     });
-    if (isRead && part.globalIndex(b, op->getLoc(), loop, probe) != probe)
-      return std::nullopt;
+    Value begin = isRead ? part.globalIndex(b, op->getLoc(), loop, probe) : probe;
+    if (begin != probe)
+      begins.push_back({loop, begin});
   }
   Operation *local = context.clone();
   local->setOperands(part.operands);
-  if (isFusedOnGpu(local))
+  if (isFusedOnGpu(local)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(local);
+    addToIndices(b, local, begins);
     return llvm::to_vector(ValueRange(local->getResults()));
+  }
   local->erase();
   return std::nullopt;
 }

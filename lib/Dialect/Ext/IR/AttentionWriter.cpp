@@ -183,9 +183,42 @@ Value AttentionWriter::writeRegion(OpBuilder &body, Location loc, Region &region
   return mapping.lookupOrDefault(block.getTerminator()->getOperand(0));
 }
 
+void AttentionWriter::addExtras(SmallVectorImpl<Value> &inputs, SmallVectorImpl<AffineMap> &maps,
+                                ArrayRef<Value> operands) const {
+  for (unsigned extra = parts.firstExtra; extra < numOperands(); ++extra) {
+    inputs.push_back(operands[extra]);
+    maps.push_back(over(scoreLoops, operandMap(extra)));
+  }
+}
+
 Value AttentionWriter::writeProducts(ArrayRef<Value> operands) {
   return contract(operands[0], operandMap(0), operands[1], operandMap(1), mapOf(scoreLoops),
                   parts.score().front().getArgument(0).getType());
+}
+
+Value AttentionWriter::weigh(OpBuilder &body, Location loc, Value share, ValueRange extras,
+                             ArrayRef<Value> offsets, Type element) {
+  Region *weights = parts.weights();
+  if (!weights)
+    return convertFloat(body, loc, share, element);
+  SmallVector<Value> arguments{
+      convertFloat(body, loc, share, weights->front().getArgument(0).getType())};
+  llvm::append_range(arguments, extras);
+  Value weight = writeRegion(body, loc, *weights, arguments, offsets, scoreLoops);
+  return convertFloat(body, loc, weight, element);
+}
+
+Value AttentionWriter::writeWeights(Value shares, ArrayRef<Value> operands, ArrayRef<Value> offsets,
+                                    Type element) {
+  if (!parts.weights())
+    return convert(shares, scoreLoops, element);
+  SmallVector<Value> inputs{shares};
+  SmallVector<AffineMap> inputMaps{b.getMultiDimIdentityMap(scoreLoops.size())};
+  addExtras(inputs, inputMaps, operands);
+  return elementwise(
+      inputs, inputMaps, scoreLoops, element, [&](OpBuilder &body, Location loc, ValueRange in) {
+        return weigh(body, loc, in[0], in.slice(1, parts.numExtras()), offsets, element);
+      });
 }
 
 Value AttentionWriter::writeScores(Value products, ArrayRef<Value> operands,
@@ -196,10 +229,7 @@ Value AttentionWriter::writeScores(Value products, ArrayRef<Value> operands,
     return convert(products, scoreLoops, type);
   SmallVector<Value> inputs{products};
   SmallVector<AffineMap> inputMaps{b.getMultiDimIdentityMap(scoreLoops.size())};
-  for (unsigned extra = parts.firstExtra; extra < numOperands(); ++extra) {
-    inputs.push_back(operands[extra]);
-    inputMaps.push_back(over(scoreLoops, operandMap(extra)));
-  }
+  addExtras(inputs, inputMaps, operands);
   return elementwise(
       inputs, inputMaps, scoreLoops, type,
       [&](OpBuilder &body, Location loc, ValueRange in) -> Value {

@@ -53,13 +53,25 @@ protected:
   /// A map of the domain, restricted to the given loops.
   mlir::AffineMap over(llvm::ArrayRef<unsigned> loops, mlir::AffineMap map) const;
 
+  /// Appends the extras and their maps over `scoreLoops`.
+  void addExtras(llvm::SmallVectorImpl<mlir::Value> &inputs,
+                 llvm::SmallVectorImpl<mlir::AffineMap> &maps,
+                 llvm::ArrayRef<mlir::Value> operands) const;
   /// The products of query and key, and the scores that the region computes from them: tensors over
   /// `scoreLoops`.
   mlir::Value writeProducts(llvm::ArrayRef<mlir::Value> operands);
   mlir::Value writeScores(mlir::Value products, llvm::ArrayRef<mlir::Value> operands,
                           llvm::ArrayRef<mlir::Value> offsets);
-  /// Copies a region of scores into the body of a generic op over `loops`; `arguments` are its
-  /// first arguments.
+  /// The weight of a share of the softmax, or the derivative by a share from that by its weight, in
+  /// the body of a generic op over `scoreLoops`.
+  mlir::Value weigh(mlir::OpBuilder &body, mlir::Location loc, mlir::Value share,
+                    mlir::ValueRange extras, llvm::ArrayRef<mlir::Value> offsets,
+                    mlir::Type element);
+  /// The weights of shares, tensors over `scoreLoops`.
+  mlir::Value writeWeights(mlir::Value shares, llvm::ArrayRef<mlir::Value> operands,
+                           llvm::ArrayRef<mlir::Value> offsets, mlir::Type element);
+  /// Copies a region of scores or weights into the body of a generic op over `loops`; `arguments`
+  /// are its first arguments.
   mlir::Value writeRegion(mlir::OpBuilder &body, mlir::Location loc, mlir::Region &region,
                           mlir::ValueRange arguments, llvm::ArrayRef<mlir::Value> offsets,
                           llvm::ArrayRef<unsigned> loops);

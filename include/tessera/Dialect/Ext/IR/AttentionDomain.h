@@ -42,6 +42,11 @@ struct AttentionParts {
 
   unsigned numExtras() const { return op->getNumOperands() - firstExtra; }
   mlir::Region &score() const { return op->getRegion(0); }
+  /// The region of weights; null if a share of the softmax is the weight itself.
+  mlir::Region *weights() const {
+    mlir::Region &last = op->getRegion(op->getNumRegions() - 1);
+    return last.empty() ? nullptr : &last;
+  }
   /// The type of the softmax: that of the scores, at least f32.
   mlir::FloatType scoreType() const {
     auto yielded =
@@ -53,6 +58,9 @@ struct AttentionParts {
 };
 /// The parts of an ext.attention or ext.attention_backward.
 AttentionParts partsOf(mlir::Operation *op);
+
+/// Whether a scalar is linear in another, and zero where that is zero, as far as arith ops show.
+bool isLinearIn(mlir::Value value, mlir::Value share);
 
 /// Whether a GPU computes the op, forward or backward, by launches that keep scores in registers:
 /// query, key, value and gradient have one type, f32, f16 or bf16, and there are at most 128

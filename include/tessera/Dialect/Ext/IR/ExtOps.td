@@ -142,7 +142,7 @@ def Ext_AttentionOp : Ext_Op<"attention",
 
     ```
     score[i, n]  = region(sum_f query[i, f] * key[n, f], extras…, indices…)
-    output[i, g] = sum_n softmax_n(score[i, n]) * value[n, g]
+    output[i, g] = sum_n weights(softmax_n(score[i, n]), extras…, indices…) * value[n, g]
     logsumexp[i] = log(sum_n exp(score[i, n]))
     ```
 
@@ -151,8 +151,14 @@ def Ext_AttentionOp : Ext_Op<"attention",
     first argument is that of the products, the yielded type that of the scores. The softmax is computed in the type of
     the scores, or in f32 if that is narrower.
 
+    The region `weights` is absent if the softmax weights the values itself. Else it computes the weight from a share of
+    the softmax, and is linear in the share. Dropout is such a region: it keeps the share, divided by the probability of
+    that, or yields zero. Random bits that are a function of indices and of the words of a key, extras without
+    dimensions, are computed there, in each pass again, and are the same for any distribution. The sum that normalises a
+    row is that of all shares, and the log-sum-exp does not depend on the region.
+
     ```mlir
-    // Causal: batch b, query m, key n, features f and g.
+    // Causal, with odd keys dropped: batch b, query m, key n, features f and g.
     %o = ext.attention indexing_maps = [affine_map<(b, m, n, f, g) -> (b, m, f)>, affine_map<(b, m, n, f, g) -> (b, n, f)>,
                                         affine_map<(b, m, n, f, g) -> (b, n, g)>, affine_map<(b, m, n, f, g) -> (b, m, g)>]
         ins(%q, %k, %v : tensor<8x64x16xf32>, tensor<8x64x16xf32>, tensor<8x64x16xf32>) {
@@ -161,6 +167,15 @@ def Ext_AttentionOp : Ext_Op<"attention",
       %visible = arith.cmpi sge, %m, %n : index
       %score = arith.select %visible, %product, %least : f32
       ext.yield %score : f32
+    } weights {
+    ^bb0(%share: f32, %b: index, %m: index, %n: index, %f: index, %g: index):
+      %zero = arith.constant 0.0 : f32
+      %two = arith.constant 2 : index
+      %half = arith.divui %n, %two : index
+      %even = arith.muli %half, %two : index
+      %keep = arith.cmpi eq, %even, %n : index
+      %weight = arith.select %keep, %share, %zero : f32
+      ext.yield %weight : f32
     } -> tensor<8x64x16xf32>
     ```
 
@@ -183,17 +198,19 @@ def Ext_AttentionOp : Ext_Op<"attention",
     extents of a loop agree. (E8) Every loop is of a kind in the table; extras and the log-sum-exp have no feature
     loops, and the log-sum-exp has every other loop but the key position. (E9) The region takes the product, an element
     of each extra and one index per loop, of which those of features are unused, and yields one float. Its ops satisfy
-    (E3). (E10) In a ring a loop over queries has several positions. (E11) A balanced ring has
-    as many queries as keys, and a mask of indices by which a query sees the keys up to its own.
+    (E3). (E10) In a ring a loop over queries has several positions. (E11) A balanced ring has as many queries as keys,
+    and a mask of indices by which a query sees the keys up to its own. (E12) The region `weights` takes a share in
+    place of the product. The share reaches the yielded value only through products with and divisions by values that do
+    not depend on it, sums with other such values, negations, conversions, and selections between such values and zero.
   }];
   let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,
                        Variadic<AnyStaticShapeTensor>:$extras, AffineMapArrayAttr:$indexing_maps, UnitAttr:$ring,
                        UnitAttr:$balanced);
   let results = (outs AnyStaticShapeTensor:$output, Optional<AnyStaticShapeTensor>:$logsumexp);
-  let regions = (region SizedRegion<1>:$score);
+  let regions = (region SizedRegion<1>:$score, MaxSizedRegion<1>:$weights);
   let assemblyFormat = [{
     `indexing_maps` `=` $indexing_maps `ins` `(` operands `:` type(operands) `)` attr-dict-with-keyword
-    $score `->` type(results)
+    $score (`weights` $weights^)? `->` type(results)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -209,18 +226,20 @@ def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
 
     ```
     share[i, n]   = exp(score[i, n] - logsumexp[i])
-    d_value[n, g] = sum_i share[i, n] * gradient[i, g]
-    d_score[i, n] = share[i, n] * (sum_g gradient[i, g] * value[n, g] - delta[i])
+    d_value[n, g] = sum_i weights(share[i, n], …) * gradient[i, g]
+    d_score[i, n] = share[i, n] * (weights(sum_g gradient[i, g] * value[n, g], …) - delta[i])
     d_product     = derivative(product, extras…, indices…, d_score)
     d_query[i, f] = sum_n d_product[i, n] * key[n, f]
     d_key[n, f]   = sum_i d_product[i, n] * query[i, f]
     ```
 
-    Loops, maps and the score region are those of `ext.attention`; `gradient` is that of its output. The second region
-    takes the same arguments and the derivative with respect to the score, and yields the derivative with respect to
-    the product. Results have the maps of query, key and value; a loop that is absent from a result is summed, and
-    cutting it makes the result partial. With a window of keys, a device sends its partial gradients of other devices'
-    keys to these devices, which add them. (E7), (E8) and (E9) apply as for `ext.attention`.
+    Loops, maps and the regions of scores and weights are those of `ext.attention`; `gradient` is that of its output.
+    Since weights are linear in shares, the derivative by a share is the region applied to that by a weight. The region
+    `derivative` takes the arguments of the scores and the derivative with respect to the score, and yields the
+    derivative with respect to the product. Results have the maps of query, key and value; a loop that is absent from a
+    result is summed, and cutting it makes the result partial. With a window of keys, a device sends its partial
+    gradients of other devices' keys to these devices, which add them. (E7), (E8), (E9) and (E12) apply as for
+    `ext.attention`.
   }];
   let arguments = (ins AnyStaticShapeTensor:$query, AnyStaticShapeTensor:$key, AnyStaticShapeTensor:$value,
                        AnyStaticShapeTensor:$gradient, AnyStaticShapeTensor:$logsumexp, AnyStaticShapeTensor:$delta,
@@ -228,10 +247,10 @@ def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
                        UnitAttr:$balanced);
   let results = (outs AnyStaticShapeTensor:$query_gradient, AnyStaticShapeTensor:$key_gradient,
                       AnyStaticShapeTensor:$value_gradient);
-  let regions = (region SizedRegion<1>:$score, SizedRegion<1>:$derivative);
+  let regions = (region SizedRegion<1>:$score, SizedRegion<1>:$derivative, MaxSizedRegion<1>:$weights);
   let assemblyFormat = [{
     `indexing_maps` `=` $indexing_maps `ins` `(` operands `:` type(operands) `)` attr-dict-with-keyword
-    $score `derivative` $derivative `->` type(results)
+    $score `derivative` $derivative (`weights` $weights^)? `->` type(results)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

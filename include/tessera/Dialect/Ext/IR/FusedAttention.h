@@ -14,7 +14,7 @@ namespace tessera::ext {
 
 /// Attribute of an attention, forward or backward, of a program for a GPU: the part of a device
 /// stays one op in the local view, and becomes one kernel. Partitioning removes the attribute if
-/// the part cannot: the keys are sharded, or the region reads an index of a sharded loop.
+/// the part cannot: the keys are sharded, or parts are uneven in a loop that is summed.
 inline constexpr llvm::StringLiteral kFusedAttention = "ext.fused";
 /// Marks all attentions that GPU kernels support.
 void markFusedAttention(mlir::Operation *program);
