@@ -314,8 +314,7 @@ bool RowValues::isOfScores(int node) {
   auto [it, isNew] = ofScores.try_emplace(node, all[node].kind == Kind::product);
   if (!isNew || it->second)
     return it->second;
-  bool result =
-      llvm::any_of(all[node].operands, [&](int operand) { return isOfScores(operand); });
+  bool result = llvm::any_of(all[node].operands, [&](int operand) { return isOfScores(operand); });
   return ofScores[node] = result;
 }
 
