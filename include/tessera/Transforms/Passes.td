@@ -48,11 +48,13 @@ def DistRecognizeAttention : Dist_Pass<"dist-recognize-attention"> {
   let summary = "Raise products and softmax to ext.attention";
   let description = [{
     Replaces a product, a softmax over its result and the product that sums over the keys by one `ext.attention`. The
-    elementwise ops between them (scale, bias, mask, soft cap) become its region. The pass compares formulas of elements,
+    elementwise ops between them (scale, bias, mask, soft cap) become its region, those between softmax and second product
+    (dropout) its region of weights. The pass compares formulas of elements,
     so it accepts any position of the scale, masks that are selected, added or multiplied, any dimension for the heads,
     transposes, reshapes and broadcasts in between, and a softmax that is normalized before or after the second product.
     Masks computed from indices become code; heads that share keys and values through a broadcast read the shared
-    operands. Scores with other users or with an annotation are left alone.
+    operands. Scores with other users or with an annotation are left alone. An attention whose queries see keys of their
+    own chunk of positions only is one over the chunks as batches, if the devices of each mesh divide their number.
   }];
   let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect",

@@ -91,8 +91,10 @@ namespace {
 struct DistRecognizeAttention : dist::impl::DistRecognizeAttentionBase<DistRecognizeAttention> {
   void runOnOperation() override {
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
-      if (!isLocalView(function))
+      if (!isLocalView(function)) {
         recognizeAttention(function, 0);
+        splitChunks(function);
+      }
   }
 };
 } // namespace
