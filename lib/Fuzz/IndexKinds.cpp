@@ -55,8 +55,7 @@ static bool gather(ProgramBuilder &p) {
   int64_t dim = p.random.between(0, table.rank() - 1);
   int64_t count = p.random.between(1, 9);
   int64_t beyond = p.random.between(0, 2); // clamped
-  Entry rows =
-      p.pin(p.fresh({count, 1}, p.b.getIndexType(), -beyond, table.shape()[dim] + beyond));
+  Entry rows = p.pin(p.fresh({count, 1}, p.b.getIndexType(), -beyond, table.shape()[dim] + beyond));
   Shape shape{count};
   for (int64_t d = 0; d < table.rank(); ++d)
     shape.push_back(d == dim ? 1 : table.shape()[d]);
@@ -180,9 +179,9 @@ static bool selection(ProgramBuilder &p) {
       [&](OpBuilder &b, ValueRange args) -> Value {
         Value loop = linalg::IndexOp::create(b, p.loc, shuffled[dim]);
         Value number = arith::IndexCastOp::create(b, p.loc, args[1].getType(), loop);
-        Value here = isSwapped
-                         ? arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, number, args[1])
-                         : arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, args[1], number);
+        Value here =
+            isSwapped ? arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, number, args[1])
+                      : arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, args[1], number);
         if (kind == Combiner::assignment)
           return arith::SelectOp::create(b, p.loc, here, args[0], args[2]);
         Value nothing = arith::ConstantOp::create(b, p.loc, none);

@@ -82,12 +82,11 @@ void OpCosts::addSelection(linalg::GenericOp op) {
   bool updates = scatters && isInPlace(op.getDpsInits()[0], op->getResult(0));
   for (OpOperand &operand : op->getOpOperands()) {
     AffineMap map = op.getMatchingIndexingMap(&operand);
-    selection.isSelected.push_back(op.isDpsInput(&operand)
-                                       ? llvm::any_of(loops,
-                                                      [&](const SelectedLoop &each) {
-                                                        return map.isFunctionOfDim(each.loop);
-                                                      })
-                                       : updates);
+    selection.isSelected.push_back(
+        op.isDpsInput(&operand)
+            ? llvm::any_of(loops,
+                           [&](const SelectedLoop &each) { return map.isFunctionOfDim(each.loop); })
+            : updates);
   }
   selection.isSelected.push_back(updates);
 }

@@ -200,15 +200,13 @@ static LogicalResult reverseAssignment(Reverse &reverse, linalg::LinalgOp op, un
   Value candidate = arith::SelectOp::create(inner, loc, holds, here, integer(inner, none));
   Value last = body.nest.emit(candidate, out, orderType, LoopNest::Combine::least);
   if (reverse.isActive(init.get()))
-    reverse.add(init.get(), pointwise(reverse, loc, {last, cotangent},
-                                      [&](OpBuilder &at, ValueRange args) -> Value {
-                                        Value kept = arith::CmpIOp::create(
-                                            at, loc, arith::CmpIPredicate::eq, args[0],
-                                            integer(at, none));
-                                        return arith::SelectOp::create(
-                                            at, loc, kept, args[1],
-                                            zeros(at, loc, args[1].getType()));
-                                      }));
+    reverse.add(
+        init.get(),
+        pointwise(reverse, loc, {last, cotangent}, [&](OpBuilder &at, ValueRange args) -> Value {
+          Value kept =
+              arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, args[0], integer(at, none));
+          return arith::SelectOp::create(at, loc, kept, args[1], zeros(at, loc, args[1].getType()));
+        }));
   // It gets the cotangent.
   Value chosen = body.nest.addInput(last, out);
   Value arriving = body.nest.addInputOrConstant(cotangent, out);
@@ -335,8 +333,9 @@ LogicalResult dist::reverseLinalg(Reverse &reverse, linalg::LinalgOp op,
     if (failed(summed))
       return failure();
     if (!*summed)
-      return noDerivative(op, "its body combines result " + Twine(result) +
-                                  " over loops other than by a sum, product, maximum, minimum or assignment");
+      return noDerivative(
+          op, "its body combines result " + Twine(result) +
+                  " over loops other than by a sum, product, maximum, minimum or assignment");
   }
   return success();
 }

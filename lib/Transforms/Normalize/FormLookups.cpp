@@ -118,8 +118,8 @@ Value Lookup::write(OpBuilder &b, Location loc,
   llvm::append_range(operands, inputs);
   for (AffineMap map : maps)
     all.push_back(AffineMap::get(loops, 0, map.getResults(), b.getContext()));
-  all.push_back(AffineMap::getMultiDimIdentityMap(loops, b.getContext())
-                    .getMajorSubMap(numParallel));
+  all.push_back(
+      AffineMap::getMultiDimIdentityMap(loops, b.getContext()).getMajorSubMap(numParallel));
   if (numParallel == 0)
     all.back() = AffineMap::get(loops, 0, b.getContext());
   SmallVector<utils::IteratorType> iterators(numParallel, utils::IteratorType::parallel);
@@ -336,8 +336,8 @@ static linalg::GenericOp readOutside(linalg::GenericOp op, tensor::ExtractOp rea
   SmallVector<unsigned> arguments(slice.arguments.set_bits());
   for (unsigned n : arguments) {
     lookup.inputs.push_back(op.getInputs()[n]);
-    lookup.maps.push_back(op.getIndexingMapsArray()[n].replaceDimsAndSymbols(
-        exprs, {}, lookup.extents.size(), 0));
+    lookup.maps.push_back(
+        op.getIndexingMapsArray()[n].replaceDimsAndSymbols(exprs, {}, lookup.extents.size(), 0));
   }
   IRMapping known;
   Value made = lookup.write(
@@ -363,9 +363,9 @@ static void forward(linalg::GenericOp op) {
 
 static void rewriteReads(linalg::GenericOp op) {
   if (op.getNumParallelLoops() != op.getNumLoops() || !op.hasPureTensorSemantics() ||
-      op.hasDynamicShape() ||
-      !llvm::all_of(op.getDpsInitsMutable(),
-                    [&](OpOperand &init) { return op.getMatchingIndexingMap(&init).isPermutation(); }))
+      op.hasDynamicShape() || !llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
+        return op.getMatchingIndexingMap(&init).isPermutation();
+      }))
     return;
   bool isChanged = false;
   for (bool again = true; again;) {
@@ -458,11 +458,10 @@ static void rewriteElement(tensor::ExtractOp op) {
   OpBuilder b(op);
   auto one = RankedTensorType::get({}, type.getElementType());
   SmallVector<OpFoldResult> ones = indexAttrs(b, type.getRank(), 1);
-  Value slice = tensor::ExtractSliceOp::create(
-      b, op.getLoc(), one, op.getTensor(), offsetsOf(b, op.getIndices(), type.getShape()), ones,
-      ones);
-  op.getResult().replaceAllUsesWith(
-      tensor::ExtractOp::create(b, op.getLoc(), slice, ValueRange()));
+  Value slice =
+      tensor::ExtractSliceOp::create(b, op.getLoc(), one, op.getTensor(),
+                                     offsetsOf(b, op.getIndices(), type.getShape()), ones, ones);
+  op.getResult().replaceAllUsesWith(tensor::ExtractOp::create(b, op.getLoc(), slice, ValueRange()));
   op.erase();
 }
 

@@ -130,7 +130,7 @@ static LogicalResult guardSlice(OffsetSizeAndStrideOpInterface slice, RankedTens
                                  << ", stride " << stride << " of dimension " << dim << " of "
                                  << whole << ": no offset has the whole window inside; take a size "
                                  << "of at most "
-                                 << (extent == 0 ? 0
+                                 << (extent == 0   ? 0
                                      : stride == 0 ? size
                                                    : (extent - 1) / std::abs(stride) + 1);
       continue;

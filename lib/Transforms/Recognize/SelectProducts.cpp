@@ -344,8 +344,9 @@ static Factor factorOf(Product product, unsigned number, bool isLookup) {
     return factor;
   std::optional<Product> inner = matchProduct(maker);
   Type type = getElementTypeOrSelf(factor.values[0].getType());
-  if (!inner || inner->multiply->getBlock() != maker.getBlock() || !isZero(maker.getDpsInits()[0]) ||
-      !(type.isF32() || type.isF64()) || inner->multiply->getResult(0).getType() != type)
+  if (!inner || inner->multiply->getBlock() != maker.getBlock() ||
+      !isZero(maker.getDpsInits()[0]) || !(type.isF32() || type.isF64()) ||
+      inner->multiply->getResult(0).getType() != type)
     return factor;
   // Its parallel loops are those of its result; its others are new.
   MLIRContext *context = maker.getContext();
@@ -370,8 +371,7 @@ static Factor factorOf(Product product, unsigned number, bool isLookup) {
   factor.values.assign(inner->values.begin(), inner->values.end());
   factor.maps.clear();
   for (AffineMap map : inner->maps)
-    factor.maps.push_back(
-        map.replaceDimsAndSymbols(exprs, {}, loops + factor.more.size(), 0));
+    factor.maps.push_back(map.replaceDimsAndSymbols(exprs, {}, loops + factor.more.size(), 0));
   factor.multiply = inner->multiply;
   return factor;
 }

@@ -225,8 +225,7 @@ SmallVector<SelectedLoop, 2> tessera::dist::replaceableLoops(linalg::GenericOp o
       break;
     longest = length;
   }
-  llvm::erase_if(selected,
-                 [&](const SelectedLoop &each) { return extents[each.loop] <= longest; });
+  llvm::erase_if(selected, [&](const SelectedLoop &each) { return extents[each.loop] <= longest; });
   return selected;
 }
 
