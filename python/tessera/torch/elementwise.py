@@ -49,6 +49,21 @@ def _(x, y, alpha=1):
     return x - (y if alpha == 1 else y * alpha)
 
 
+@rule("round.decimals")
+def _(x, decimals=0):
+    if x.dtype.kind != "float":
+        return x
+    scale = 10.0 ** abs(decimals)
+    return ops.round(x * scale) / scale if decimals > 0 else ops.round(x / scale) * scale
+
+
+@rule("angle.default")
+def _(x):
+    """0, or pi for negative numbers."""
+    x = x if x.dtype.kind == "float" else x.astype("float32")
+    return ops.where(ops.isnan(x), ops.stop_gradient(x), ops.where(ops.less(x, 0), math.pi, ops.zeros_like(x)))
+
+
 @rule("ldexp.Tensor")
 def _(x, y):
     x = x if x.dtype.kind == "float" else x.astype("float32")
@@ -107,12 +122,13 @@ def _(x, low=None, high=None):
     return ops.clip(x, low, high)
 
 
-@rule("detach.default", "detach_.default")
+@rule("detach.default", "detach_.default", "detach_copy.default")
 def _(x):
     return ops.stop_gradient(x)
 
 
-@rule("clone.default", "alias.default", "contiguous.default", "lift_fresh_copy.default", "dropout.default")
+@rule("clone.default", "alias.default", "contiguous.default", "lift_fresh_copy.default", "alias_copy.default",
+      "dropout.default")
 def _(x, *_, **__):
     return x
 

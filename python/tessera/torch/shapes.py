@@ -47,33 +47,33 @@ def _dense(shape, strides):
     return all(n == 1 or s == math.prod(shape[d + 1:]) for d, (n, s) in enumerate(zip(shape, strides)))
 
 
-@rule("permute.default")
+@rule("permute.default", "permute_copy.default")
 def _(x, order):
     return ops.permute_dims(x, order)
 
 
-@rule("transpose.int")
+@rule("transpose.int", "transpose_copy.int")
 def _(x, a, b):
     return ops.swapaxes(x, a, b)
 
 
-@rule("t.default")
+@rule("t.default", "t_copy.default")
 def _(x):
     return x.T
 
 
-@rule("unsqueeze.default")
+@rule("unsqueeze.default", "unsqueeze_copy.default")
 def _(x, axis):
     return ops.expand_dims(x, axis)
 
 
-@rule("squeeze.dims", "squeeze.dim")
+@rule("squeeze.dims", "squeeze.dim", "squeeze_copy.dims", "squeeze_copy.dim")
 def _(x, axes):
     axes = [axes] if isinstance(axes, int) else list(axes)
     return ops.squeeze(x, [a for a in axes if x.ndim and x.shape[a] == 1])
 
 
-@rule("expand.default")
+@rule("expand.default", "expand_copy.default")
 def _(x, shape, implicit=False):
     shape = list(shape)
     kept = len(shape) - x.ndim
@@ -91,7 +91,7 @@ def _(tensors, axis=0):
     return ops.stack(tensors, axis)
 
 
-@rule("slice.Tensor")
+@rule("slice.Tensor", "slice_copy.Tensor")
 def _(x, axis=0, start=None, end=None, step=1):
     return x[(slice(None),) * (axis % x.ndim) + (slice(start, end, step),)]
 
@@ -102,12 +102,12 @@ def _(x, axis, start, length):
     return x[(slice(None),) * (axis % x.ndim) + (slice(start, start + length),)]
 
 
-@rule("select.int")
+@rule("select.int", "select_copy.int")
 def _(x, axis, index):
     return x[(slice(None),) * (axis % x.ndim) + (index,)]
 
 
-@rule("split_with_sizes.default", "split.Tensor", "split.sizes")
+@rule("split_with_sizes.default", "split.Tensor", "split.sizes", "split_with_sizes_copy.default", "split_copy.Tensor")
 def _(x, sizes, axis=0):
     n = x.shape[axis]
     if isinstance(sizes, int):
@@ -122,12 +122,12 @@ def _(x, pad, value=0.0):
     return ops.pad(x, [(max(0, low), max(0, high)) for low, high in widths], value)
 
 
-@rule("diagonal.default")
+@rule("diagonal.default", "diagonal_copy.default")
 def _(x, offset=0, axis1=0, axis2=1):
     return ops.diagonal(x, offset, axis1, axis2)
 
 
-@rule("unfold.default")
+@rule("unfold.default", "unfold_copy.default")
 def _(x, axis, size, step):
     """Sliding windows over an axis, along a new last axis."""
     axis %= x.ndim
