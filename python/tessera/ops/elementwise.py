@@ -204,7 +204,8 @@ def _shift(name, left):
         for x in (x1, x2):
             if not isinstance(x, int) or isinstance(x, bool):
                 need(name, tensor_of(x, name), "integer")
-        return elementwise(trace, name, [x1, x2], lambda b, x, y: scalars.shift(b, "shli" if left else "shrui" if is_unsigned(x.type) else "shrsi", x, y))
+        which = lambda element: "shli" if left else "shrui" if is_unsigned(element) else "shrsi"
+        return elementwise(trace, name, [x1, x2], lambda b, x, y: scalars.shift(b, which(x.type), x, y))
     apply.__doc__ = f"Elementwise {name.replace('_', ' ')}, broadcast; by the width of the type or more: 0, or the sign bit of a right shift."
     _named(name)(apply)
 

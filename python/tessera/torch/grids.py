@@ -87,7 +87,8 @@ def _by_sizes(kind):
     return resize
 
 
-for _kind, _names in dict(nearest=("nearest1d", "nearest2d", "nearest3d"), linear=("linear1d", "bilinear2d", "trilinear3d"), cubic=("bicubic2d",)).items():
+for _kind, _names in dict(nearest=("nearest1d", "nearest2d", "nearest3d"), linear=("linear1d", "bilinear2d", "trilinear3d"),
+                          cubic=("bicubic2d",)).items():
     for _name in _names:
         rule(f"upsample_{_name}.vec")(_by_factors(_kind))
         rule(f"upsample_{_name}.default")(_by_sizes(_kind))
