@@ -107,6 +107,11 @@ def _(x, axis, index):
     return x[(slice(None),) * (axis % x.ndim) + (index,)]
 
 
+@rule("unbind.int", "unbind_copy.int")
+def _(x, axis=0):
+    return [x[(slice(None),) * (axis % x.ndim) + (i,)] for i in range(x.shape[axis])]
+
+
 @rule("split_with_sizes.default", "split.Tensor", "split.sizes", "split_with_sizes_copy.default", "split_copy.Tensor")
 def _(x, sizes, axis=0):
     n = x.shape[axis]
@@ -129,8 +134,10 @@ def _(x, offset=0, axis1=0, axis2=1):
 
 @rule("unfold.default", "unfold_copy.default")
 def _(x, axis, size, step):
-    """Sliding windows over an axis, along a new last axis."""
-    axis %= x.ndim
+    """Sliding windows over an axis, along a new last axis. A scalar is one element of an axis."""
+    axis %= max(1, x.ndim)
+    if x.ndim == 0:
+        return ops.reshape(x, (1,))[:size]
     starts = range(0, x.shape[axis] - size + 1, step)
     parts = [x[(slice(None),) * axis + (slice(i, i + (len(starts) - 1) * step + 1, step),)] for i in range(size)]
     return ops.stack(parts, x.ndim)
