@@ -108,6 +108,41 @@ class ShardMap(unittest.TestCase):
         np.testing.assert_allclose(tessera.from_jax(jax.shard_map(attend, mesh=line, in_specs=(shard,) * 3, out_specs=shard), (q, k, v))(q, k, v),
                                    whole, atol=1e-5)
 
+    def test_patterns(self):
+        """Experts, weights gathered for their use, a pipeline, borders of neighbours."""
+        def experts(x, w):
+            y = lax.all_to_all(x.reshape(4, -1, 8), "d", 0, 0)
+            return lax.all_to_all(jnp.einsum("gtd,de->gte", y, w[0]), "d", 0, 0).reshape(x.shape)
+        stacked = np.stack([x] * 4)
+        self.check(experts, (P("d"), P("d")), P("d"), (np.tile(x, (4, 1)), stacked), [("all_to_all", 192)] * 2)
+
+        def gathered(w, x):
+            return jax.grad(lambda w: (jnp.tanh(x @ lax.all_gather(w, "d", tiled=True)) ** 2).sum())(w)
+        self.check(gathered, (P("d"), P("d")), P("d"), (x, y), [("all_gather", 192), ("all_to_all", 192)])
+
+        def stages(w, batches):
+            def step(carry, t):
+                out = jnp.tanh(jnp.where(lax.axis_index("d") == 0, batches[jnp.minimum(t, 5)], carry) @ w[0])
+                return lax.ppermute(out, "d", around[:3]), out
+            return lax.scan(step, lax.pcast(jnp.zeros((2, 8)), "d", to="varying"), jnp.arange(9))[1][None, 3:]
+        self.check(stages, (P("d"), P()), P("d"), (stacked, np.stack([x[:2]] * 6)), [("exchange", 64)])
+        back = [(to, at) for at, to in around]
+        self.check(lambda x: x + lax.ppermute(x[-1:], "d", around) + lax.ppermute(x[:1], "d", back), P("d"), P("d"), (x,), [("exchange", 32)] * 2)
+
+    def test_pmap(self):
+        fn = jax.pmap(lambda x, y: lax.psum(x, "i") * y + lax.axis_index("i"), axis_name="i", in_axes=(0, None))
+        program = tessera.from_jax(fn, (x[:4], x[0]))
+        self.assertIsNone(difference(program(x[:4], x[0]), fn(x[:4], x[0])))
+        self.assertEqual([(c["kind"], c["wire_bytes"]) for c in program.explain()["collectives"]], [("all_reduce", 48)])
+
+    def test_shardings_of_arguments(self):
+        """An argument that is cut in another way is moved first."""
+        fn = jax.shard_map(lambda x: lax.psum(x @ x.T, "d"), mesh=line, in_specs=P(None, "d"), out_specs=P())
+        for spec, kinds in (P(None, "d"), ["all_reduce"]), (P("d"), ["all_to_all", "all_reduce"]):
+            program = tessera.from_jax(fn, (x,), spec, mesh=line)
+            self.assertIsNone(difference(program(x), fn(x)))
+            self.assertEqual([c["kind"] for c in program.explain()["collectives"]], kinds)
+
     def test_derivatives(self):
         """Those of a tensor-parallel perceptron: sums over "t" of results and input gradients, over "d" of weight gradients."""
         def layer(x, w, v):
