@@ -107,6 +107,10 @@ public:
     TESSERA_RETURN_IF_ERROR(loadInputs());
     TESSERA_RETURN_IF_ERROR(loadStreams());
     TESSERA_RETURN_IF_ERROR(decideSteps());
+    constexpr int64_t kMostTimedSteps = 10000; // two events each
+    if (!options.jsonPath.empty())
+      TESSERA_RETURN_IF_ERROR(
+          session->executor().timeSteps(std::min(report.steps, kMostTimedSteps)));
     reportsResults = session->executor().reportsResults();
     printing &= reportsResults;
     if (printing)
@@ -322,6 +326,10 @@ private:
     }
     TESSERA_RETURN_IF_ERROR(session->executor().finish());
     report.seconds = progress.elapsed();
+    auto onDevice = session->executor().stepSeconds();
+    if (!onDevice)
+      return onDevice.status();
+    report.deviceStepSeconds = std::move(*onDevice);
     report.laterSteps = session->executor().counters();
     for (size_t i = 0; i < report.laterSteps.size(); ++i)
       report.laterSteps[i].second -= report.firstStep[i].second;

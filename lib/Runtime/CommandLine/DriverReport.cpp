@@ -173,6 +173,8 @@ std::string reportJson(const RunReport &report) {
   json["timing"] = {{"seconds", report.seconds},
                     {"step_seconds", report.stepSeconds},
                     {"step_core_seconds", report.stepCoreSeconds}};
+  if (!report.deviceStepSeconds.empty())
+    json["timing"]["device_step_seconds"] = report.deviceStepSeconds;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

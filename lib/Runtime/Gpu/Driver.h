@@ -109,6 +109,13 @@ public:
   virtual Status beginTimed(const Issue &issue) { return {}; }
   virtual Status endTimed(const Issue &issue) { return {}; }
 
+  /// Prepares the times of `steps` steps, which marks at their begin and end on a stream delimit.
+  /// Marks beyond them have no effect.
+  virtual Status timeSteps(int64_t steps) { return {}; }
+  virtual Status mark(Stream stream) { return {}; }
+  /// The seconds between the marks of each step so far; no work may be running.
+  virtual Expected<std::vector<double>> stepSeconds() { return std::vector<double>(); }
+
   /// Work issued to `origin`, and to streams that wait for it, is recorded instead of run.
   virtual Status beginCapture(Stream origin) = 0;
   virtual Expected<Graph> endCapture(Stream origin) = 0;

@@ -147,9 +147,15 @@ Status GpuExecutor::run() {
   Status status = driver().enter();
   if (status.ok())
     status = driver().finishWrites();
+  if (status.ok() && timed)
+    status = driver().mark(issuers.front()->stream(0));
+  bool captures = !whole;
   if (status.ok())
     status = whole ? launchWhole() : issueAll();
-  if (status.ok() && !whole)
+  // The compute stream of a device starts first and ends last in each segment.
+  if (status.ok() && timed)
+    status = driver().mark(issuers.front()->stream(0));
+  if (status.ok() && captures)
     status = captureAll();
   if (status.ok())
     status = driver().progress();
@@ -268,6 +274,17 @@ Status GpuExecutor::settle() {
   }
   settled = true;
   return {};
+}
+
+Status GpuExecutor::timeSteps(int64_t steps) {
+  timed = steps > 0 && !issuers.empty();
+  TESSERA_RETURN_IF_ERROR(driver().enter());
+  return driver().timeSteps(steps);
+}
+
+Expected<std::vector<double>> GpuExecutor::stepSeconds() {
+  TESSERA_RETURN_IF_ERROR(settle());
+  return driver().stepSeconds();
 }
 
 Issuer *GpuExecutor::find(int64_t part, int64_t position) const {

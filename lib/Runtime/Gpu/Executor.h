@@ -144,6 +144,8 @@ public:
   bool holds(int64_t part, int64_t position) const override;
   Status finish() override { return settle(); }
   std::vector<std::pair<std::string, int64_t>> counters() const override;
+  Status timeSteps(int64_t steps) override;
+  Expected<std::vector<double>> stepSeconds() override;
   std::vector<CollectiveStats> stats() const override;
   std::vector<CollectiveRecord> recorded() const override { return recorder.last(); }
   std::string traceJson() const override { return trace ? trace() : std::string(); }
@@ -178,6 +180,7 @@ private:
   Graph whole = nullptr;                      ///< of all devices, for collectives in one process
   std::map<int64_t, std::byte *> constantsOf; ///< by device
   bool opened = false;
+  bool timed = false;   ///< the driver takes the times of steps
   bool settled = true; ///< no work is running
   std::string failure;
 };

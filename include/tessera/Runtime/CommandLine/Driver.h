@@ -92,6 +92,7 @@ struct RunReport {
   /// Of each step: wall time, and CPU time of this process. For a backend that returns from a step
   /// before it is done, such as a GPU, the time to issue it.
   std::vector<double> stepSeconds, stepCoreSeconds;
+  std::vector<double> deviceStepSeconds; ///< Executor::stepSeconds
 
   int64_t countedWireBytes() const; ///< sum over collectives, all executions
 };

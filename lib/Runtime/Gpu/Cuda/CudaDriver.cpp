@@ -88,7 +88,7 @@ void CudaDriver::release() {
     (void)api.moduleUnload(each);
   if (ring.memory)
     (void)api.memFreeHost(ring.memory);
-  graphs.clear(), events.clear(), streams.clear(), memory.clear(), modules.clear(), claims.clear();
+  graphs.clear(), events.clear(), marks.clear(), streams.clear(), memory.clear(), modules.clear(), claims.clear();
   ring = {};
 }
 
@@ -344,6 +344,34 @@ Expected<bool> CudaDriver::gemmGroup(Issue issue, const GemmStep &step,
   }));
   counted.launches += done;
   return done;
+}
+
+Status CudaDriver::timeSteps(int64_t steps) {
+  for (int64_t i = 0; i < 2 * steps; ++i) {
+    CuEvent event = nullptr;
+    TESSERA_RETURN_IF_ERROR(
+        api.check(api.eventCreate(&event, /*flags=*/0), "cannot create a timed event"));
+    events.push_back(event);
+    marks.push_back(event);
+  }
+  return {};
+}
+
+Status CudaDriver::mark(Stream stream) {
+  if (marked == marks.size())
+    return {};
+  return api.check(api.eventRecord(marks[marked++], cu(stream)), "cannot record an event");
+}
+
+Expected<std::vector<double>> CudaDriver::stepSeconds() {
+  std::vector<double> seconds;
+  for (size_t i = 0; i + 1 < marked; i += 2) {
+    float milliseconds = 0;
+    TESSERA_RETURN_IF_ERROR(api.check(api.eventElapsedTime(&milliseconds, marks[i], marks[i + 1]),
+                                      "cannot get the time of an event"));
+    seconds.push_back(static_cast<double>(milliseconds) / 1000);
+  }
+  return seconds;
 }
 
 Status CudaDriver::beginCapture(Stream origin) {

@@ -56,6 +56,9 @@ public:
               const void *bias, std::byte *workspace) override;
   Status beginTimed(const Issue &issue) override;
   Status endTimed(const Issue &issue) override;
+  Status timeSteps(int64_t steps) override;
+  Status mark(Stream stream) override;
+  Expected<std::vector<double>> stepSeconds() override;
   Status beginCapture(Stream origin) override;
   Expected<Graph> endCapture(Stream origin) override;
   Status launchGraph(Graph graph, Stream stream) override;
@@ -131,6 +134,8 @@ private:
   std::vector<CuPointer> memory;
   std::vector<CuStream> streams;
   std::vector<CuEvent> events;
+  std::vector<CuEvent> marks; ///< with times, of the begins and ends of steps
+  size_t marked = 0;
   std::vector<CuGraphExec> graphs;
   CuStream capturing = nullptr; ///< began a capture that has not ended
   PinnedRing ring;

@@ -70,6 +70,17 @@ class StubDriver final : public GpuDriver {
 public:
   explicit StubDriver(uint64_t seed);
   ~StubDriver() override;
+  Status timeSteps(int64_t steps) override {
+    timedSteps = steps;
+    return {};
+  }
+  Status mark(Stream) override {
+    ++marks;
+    return {};
+  }
+  Expected<std::vector<double>> stepSeconds() override {
+    return std::vector<double>(static_cast<size_t>(std::min(timedSteps, marks / 2)), 0.0);
+  }
 
   Expected<std::byte *> allocate(int64_t device, int64_t bytes) override;
   Expected<std::byte *> allocateKept(int64_t device, int64_t bytes) override;
@@ -140,6 +151,7 @@ private:
   Status failure;
   StubMeetings *meetings = nullptr;
   std::unique_ptr<StubKernels> kernels;
+  int64_t timedSteps = 0, marks = 0;
 };
 
 } // namespace tessera::runtime::gpu
