@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 
+import workloads
 from programs import PEERS
 from tools import clock, close, library, read_npy, run, say
 
@@ -54,39 +55,47 @@ def correctness(folder, manifest, backend, lines):
     return not wrong
 
 
-def sanitizer(folder, manifest, rehearsal, lines):
+def sanitizer(folder, manifest, backend, lines):
+    """Each program under each check. A rehearsal uses a tool of this name on the PATH, of the tests."""
     tool = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
-    if rehearsal or not tool:
-        state = "left out in a rehearsal" if rehearsal else "not installed"
-        lines.add(f"compute-sanitizer: {state}", "")
-        say(f"  {state}")
+    if not tool:
+        lines.add("compute-sanitizer: not installed", "")
+        say("  not installed")
         return True
-    sound, states = True, []
-    checks = ("memcheck", "racecheck", "synccheck", "initcheck")
-    for number, check in enumerate(checks):
-        seconds = min(240, clock.left() / (len(checks) - number))
-        command = [tool, "--tool", check, "--error-exitcode", "9", "tessera-exec", folder / manifest["small"], "--backend", "vdev"]
+    sound, checks, rows = True, ("memcheck", "racecheck", "synccheck", "initcheck"), []
+    runs = [(program, check) for check in checks for program in manifest["sanitized"]]
+    for number, (program, check) in enumerate(runs):
+        seconds = min(240, clock.left() / (len(runs) - number))
+        command = [tool, "--tool", check, "--error-exitcode", "9", "tessera-exec", folder / program["gpu"], "--backend", backend]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=max(seconds, 1))
             state = "ok" if done.returncode == 0 else f"FAILED ({(done.stdout or done.stderr).strip().splitlines()[-1:]})"
         except subprocess.TimeoutExpired:
             state = f"not done within {seconds:.0f} s"
         # Copies read whole blocks of memory, with unused parts: initcheck findings are informative only.
         sound &= not state.startswith("FAILED") or check == "initcheck"
-        states.append(f"{check} {state}")
-        say(f"  {states[-1]}")
-    lines.add(f"compute-sanitizer: {', '.join(states)}", "")
+        rows.append(f"| {program['name']} | {check} | {state} |")
+        say(f"  {program['name']}: {check} {state}")
+    lines.add("| compute-sanitizer | check | |", "|---|---|---|", *rows, "")
     return sound
 
 
+def driver_library():
+    try:
+        return library("libcuda.so.1")
+    except OSError:
+        return None
+
+
 def shared_nccl(folder, manifest, rehearsal, lines):
-    """Two ranks on this GPU, with and without nccl-check."""
+    """Two ranks on this GPU, with and without nccl-check. A rehearsal needs libraries that stand for the driver and NCCL (those of
+    the tests, in LD_LIBRARY_PATH)."""
     def left_out(why):
         lines.add(f"two ranks on a GPU: {why}", "")
         say(f"  {why}")
         return True
-    if rehearsal:
-        return left_out("left out in a rehearsal")
+    if rehearsal and not hasattr(driver_library(), "fake_cuda_living"):
+        return left_out("left out in a rehearsal without the fake driver")
     try:
         nccl = library("libnccl.so.2")
     except OSError:
@@ -124,12 +133,13 @@ def shared_nccl(folder, manifest, rehearsal, lines):
     return all(state.endswith(" ok") for state in states)
 
 
+WARM_UP = 10  # steps that do not count: code is loaded, graphs are captured, clocks rise
+
+
 def seconds_of_a_step(artifact, backend, steps):
-    """From the fastest of three pairs of a short and a long run; both include the time before the first step."""
-    def once(count):
-        report = run("tessera-exec", artifact, "--backend", backend, "--steps", count, "--json", "-")
-        return json.loads(report)["timing"]["seconds"]
-    return min((once(5 * steps) - once(steps)) / (4 * steps) for _ in range(3))
+    """The median of the steps after a warm-up, by events on the device."""
+    report = run("tessera-exec", artifact, "--backend", backend, "--steps", WARM_UP + steps, "--json", "-")
+    return statistics.median(json.loads(report)["timing"]["device_step_seconds"][WARM_UP:])
 
 
 def launches_of_a_step(artifact, backend):
@@ -140,26 +150,48 @@ def launches_of_a_step(artifact, backend):
     return f"{driver['first_step']['launches']} in {later['graph_launches']} graph" + (f", and {rest}" if rest else "")
 
 
-def timed(call, wait):
-    """The median of five times twenty calls, in seconds per call. The host waits once, for the last result, as for ours."""
-    for _ in range(5):
+def median_of(steps, call, events):
+    """Seconds of a call: the median over `steps` calls after a warm-up. events: a function that begins a step and returns one that
+    ends it and returns another, which gives the seconds once all is done."""
+    for _ in range(WARM_UP):
+        call()
+    spans = []
+    for _ in range(steps):
+        end = events()
         last = call()
-    wait(last)
-    runs = []
-    for _ in range(5):
-        start = time.perf_counter()
-        for _ in range(20):
-            last = call()
-        wait(last)
-        runs.append((time.perf_counter() - start) / 20)
-    return statistics.median(runs)
+        spans.append(end(last))
+    return statistics.median(span() for span in spans)
 
 
-def peer_times(name, missing):
-    """Seconds per call of torch eager, torch.compile and jax.jit, if installed. `missing` gets the reasons why one is not."""
-    text, shapes, kind = PEERS[name]
+def torch_events(torch):
+    """Events on the device around a step, as ours."""
+    def begin():
+        first, second = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        first.record()
+
+        def end(last):
+            second.record()
+            return lambda: (second.synchronize(), first.elapsed_time(second) / 1000)[1]
+        return end
+    return begin
+
+
+def jax_events():
+    """JAX has no events: the host's clock around a step that is waited for, with the latency of a launch."""
+    import jax
+    start = time.perf_counter()
+
+    def end(last):
+        jax.block_until_ready(last)
+        seconds = time.perf_counter() - start
+        return lambda: seconds
+    return end
+
+
+def peer_times(name, steps, missing):
+    """Seconds per step of torch eager, torch.compile and jax.jit, if installed. `missing` gets the reasons why one is not."""
     times = {}
-    function = eval(text, {})  # our own text
+    workload = next((each for each in workloads.workloads() if each.name == name), None)
 
     def attempt(peer, work):
         if peer.split()[0].split(".")[0] in missing:
@@ -169,30 +201,45 @@ def peer_times(name, missing):
         except ImportError as error:
             missing[peer.split()[0].split(".")[0]] = str(error)
         except Exception as error:  # no supported GPU, or no compiler for its kernels
-            missing.setdefault(peer, str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
+            missing.setdefault(f"{peer}, {name}", str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
 
-    def torch_values():
-        import torch
-        torch.set_float32_matmul_precision("highest")
-        return torch, [torch.rand(shape, device="cuda").to(getattr(torch, kind)) for shape in shapes]
-
-    def eager():
-        torch, values = torch_values()
-        return timed(lambda: function(torch, torch.nn.functional, *values), lambda last: torch.cuda.synchronize())
-
-    def compiled():
-        torch, values = torch_values()
-        made = torch.compile(lambda *each: function(torch, torch.nn.functional, *each))
-        return timed(lambda: made(*values), lambda last: torch.cuda.synchronize())
+    def of_torch(compile_):
+        if workload:
+            call, torch = workloads.torch_step(workload, compile_)
+        else:
+            import torch
+            torch.set_float32_matmul_precision("highest")
+            text, shapes, kind = PEERS[name]
+            values = [torch.randint(0, shape[1], shape[0], device="cuda") if isinstance(shape[0], tuple) else
+                      torch.rand(shape, device="cuda", dtype=getattr(torch, kind)) for shape in shapes]
+            function = eval(text, {})  # our own text
+            made = lambda *each: function(torch, torch.nn.functional, *each)  # noqa: E731
+            made = torch.compile(made) if compile_ else made
+            call = lambda: made(*values)  # noqa: E731
+        return median_of(steps, call, torch_events(torch))
 
     def jitted():
         import jax
         if not any(device.platform == "gpu" for device in jax.devices()):
             raise RuntimeError("jax sees no GPU")
-        jax.config.update("jax_default_matmul_precision", "highest")  # otherwise it uses TF32
-        values = [jax.random.uniform(jax.random.PRNGKey(0), shape).astype(kind) for shape in shapes]
-        made = jax.jit(lambda *each: function(jax.numpy, jax.nn, *each))
-        return timed(lambda: made(*values), lambda last: last.block_until_ready())
+        if workload:
+            call, _ = workloads.jax_step(workload)
+        else:
+            jax.config.update("jax_default_matmul_precision", "highest")  # otherwise it uses TF32
+            text, shapes, kind = PEERS[name]
+            function = eval(text, {})
+            key = jax.random.PRNGKey(0)
+            values = [jax.random.randint(key, shape[0], 0, shape[1]) if isinstance(shape[0], tuple) else jax.random.uniform(key, shape, kind)
+                      for shape in shapes]
+            made = jax.jit(lambda *each: function(jax.numpy, jax.nn, *each))
+            call = lambda: made(*values)  # noqa: E731
+        return median_of(steps, call, jax_events)
+
+    def eager():
+        return of_torch(False)
+
+    def compiled():
+        return of_torch(True)
 
     attempt("torch eager", eager)
     attempt("torch.compile", compiled)
@@ -210,7 +257,7 @@ def benchmark(folder, manifest, backend, quick, lines):
             lines.add(f"| {name} | not run within the time of the part | | | | | |")
             continue
         try:
-            seconds = seconds_of_a_step(artifact, backend, 20 if quick else 200)
+            seconds = seconds_of_a_step(artifact, backend, 5 if quick else 100)
             launches = launches_of_a_step(artifact, backend)
         except RuntimeError as error:
             lines.add(f"| {name} | FAILED: {error} | | | | | |")
@@ -218,11 +265,11 @@ def benchmark(folder, manifest, backend, quick, lines):
             sound = False
             continue
         if backend == "stub" or seconds <= 0:
-            state = "ran" if backend == "stub" else "within the noise of the host's clock"
+            state = "ran" if backend == "stub" else "no time on the device"
             lines.add(f"| {name} | {launches} | {state} | | | | |")
             say(f"  {name}: {state}")
             continue
-        times = {} if quick else peer_times(name, missing)
+        times = {} if quick else peer_times(name, 50, missing)
         rate = program["work"] / seconds / 1e12
         cells = [f"{1e6 * times[peer]:.1f}" if peer in times else "not measured" for peer in peers]
         lines.add(f"| {name} | {launches} | {1e6 * seconds:.1f} | {rate:.2f} T{program['unit']}/s | {' | '.join(cells)} |")

@@ -131,10 +131,104 @@ def benchmarks(small=False):
   %y = arith.maximumf %s, %zero : {t}
   return %y : {t}
 }}"""
+    yield from large(small)
 
 
-# The same for torch and jax: a function of their namespaces, shapes, type.
+LARGE = 2**31 + 2**20  # elements: indices of 64 bits
+
+
+def large(small=False):
+    """Name, work, unit, text: programs of more than 2^31 elements, of bf16, so that they fit 80 GB."""
+    columns = 64 if small else 32768
+    rows = (2**14 if small else LARGE) // columns
+    big = f"tensor<{rows}x{columns}xbf16>"
+    yield "outer product of 2^31 + 2^20 bf16", 2 * rows * columns, "bytes", f"""#row = affine_map<(i, j) -> (i)>
+#column = affine_map<(i, j) -> (j)>
+#all = affine_map<(i, j) -> (i, j)>
+func.func @main(%x: tensor<{rows}xbf16>, %y: tensor<{columns}xbf16>) -> {big} {{
+  %e = tensor.empty() : {big}
+  %r = linalg.generic {{indexing_maps = [#row, #column, #all], iterator_types = ["parallel", "parallel"]}}
+      ins(%x, %y : tensor<{rows}xbf16>, tensor<{columns}xbf16>) outs(%e : {big}) {{
+  ^bb0(%a: bf16, %b: bf16, %c: bf16):
+    %p = arith.mulf %a, %b : bf16
+    linalg.yield %p : bf16
+  }} -> {big}
+  return %r : {big}
+}}"""
+    words, ids = (2**8 if small else LARGE // 64), 64 if small else 2**20
+    yield "look-up in 2^31 + 2^20 bf16", 2 * 2 * ids * 64, "bytes", f"""#all = affine_map<(i, j) -> (i, j)>
+#id = affine_map<(i, j) -> (i)>
+func.func @main(%t: tensor<{words}x64xbf16>, %ids: tensor<{ids}xi32> {{dist.range = [0, {words - 1}]}}) -> tensor<{ids}x64xbf16> {{
+  %e = tensor.empty() : tensor<{ids}x64xbf16>
+  %y = linalg.generic {{indexing_maps = [#id, #all], iterator_types = ["parallel", "parallel"]}}
+      ins(%ids : tensor<{ids}xi32>) outs(%e : tensor<{ids}x64xbf16>) {{
+  ^bb0(%id: i32, %out: bf16):
+    %row = arith.index_cast %id : i32 to index
+    %j = linalg.index 1 : index
+    %v = tensor.extract %t[%row, %j] : tensor<{words}x64xbf16>
+    linalg.yield %v : bf16
+  }} -> tensor<{ids}x64xbf16>
+  return %y : tensor<{ids}x64xbf16>
+}}"""
+
+
+def sanitized():
+    """Names and texts of programs with every kind of kernel, small enough for compute-sanitizer."""
+    yield "attention", """#q = affine_map<(b, m, n, f, g) -> (b, m, f)>
+#k = affine_map<(b, m, n, f, g) -> (b, n, f)>
+#v = affine_map<(b, m, n, f, g) -> (b, n, g)>
+#o = affine_map<(b, m, n, f, g) -> (b, m, g)>
+func.func @main(%q: tensor<4x80x64xbf16>, %k: tensor<4x80x64xbf16>, %v: tensor<4x80x64xbf16>) -> tensor<4x80x64xbf16> {
+  %scale = arith.constant 0.125 : f32
+  %y = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : tensor<4x80x64xbf16>, tensor<4x80x64xbf16>, tensor<4x80x64xbf16>) {
+  ^bb0(%score: f32, %b: index, %m: index, %n: index, %f: index, %g: index):
+    %s = arith.mulf %score, %scale : f32
+    ext.yield %s : f32
+  } -> tensor<4x80x64xbf16>
+  return %y : tensor<4x80x64xbf16>
+}"""
+    for kind in ("f32", "bf16"):
+        x, w, y = f"tensor<2x18x18x32x{kind}>", f"tensor<3x3x32x48x{kind}>", f"tensor<2x16x16x48x{kind}>"
+        yield f"convolution {kind}", f"""func.func @main(%x: {x}, %w: {w}) -> {y} {{
+  %zero = arith.constant dense<0.0> : {y}
+  %y = linalg.conv_2d_nhwc_hwcf ins(%x, %w : {x}, {w}) outs(%zero : {y}) -> {y}
+  return %y : {y}
+}}"""
+    yield "long rows", """func.func @main(%x: tensor<40x70001xf32>) -> tensor<40x70001xf32> {
+  %e = tensor.empty() : tensor<40x70001xf32>
+  %y = linalg.softmax dimension(1) ins(%x : tensor<40x70001xf32>) outs(%e : tensor<40x70001xf32>) -> tensor<40x70001xf32>
+  return %y : tensor<40x70001xf32>
+}"""
+    yield "transpose", """func.func @main(%x: tensor<130x258xf32>) -> tensor<258x130xf32> {
+  %e = tensor.empty() : tensor<258x130xf32>
+  %y = linalg.transpose ins(%x : tensor<130x258xf32>) outs(%e : tensor<258x130xf32>) permutation = [1, 0]
+  return %y : tensor<258x130xf32>
+}"""
+    yield "scatter", """#ids = affine_map<(v, j, n) -> (n)>
+#updates = affine_map<(v, j, n) -> (n, j)>
+#table = affine_map<(v, j, n) -> (v, j)>
+func.func @main(%ids: tensor<500xi32> {dist.range = [0, 63]}, %u: tensor<500x40xf32>) -> tensor<64x40xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x40xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%e : tensor<64x40xf32>) -> tensor<64x40xf32>
+  %y = linalg.generic {indexing_maps = [#ids, #updates, #table], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%ids, %u : tensor<500xi32>, tensor<500x40xf32>) outs(%fill : tensor<64x40xf32>) {
+  ^bb0(%at: i32, %value: f32, %sum: f32):
+    %v = linalg.index 0 : index
+    %row = arith.index_cast %v : index to i32
+    %hit = arith.cmpi eq, %at, %row : i32
+    %term = arith.select %hit, %value, %zero : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<64x40xf32>
+  return %y : tensor<64x40xf32>
+}"""
+
+
+# The same for torch and jax: a function of their namespaces, shapes, type. A shape with a bound is one of indices.
 PEERS = {
+    "outer product of 2^31 + 2^20 bf16": ("lambda n, f, x, y: x[:, None] * y[None]", [(LARGE // 32768,), (32768,)], "bfloat16"),
+    "look-up in 2^31 + 2^20 bf16": ("lambda n, f, t, i: t[i]", [(LARGE // 64, 64), ((2**20,), LARGE // 64)], "bfloat16"),
     "copy 64 Mi f32": ("lambda n, f, x: x * 1.5", [(2**26,)], "float32"),
     "softmax 8192x8192 f32": ("lambda n, f, x: f.softmax(x, -1)", [(8192, 8192)], "float32"),
     "tanh(x) + y 64 Mi f32": ("lambda n, f, x, y: n.tanh(x) + y", [(2**26,)] * 2, "float32"),

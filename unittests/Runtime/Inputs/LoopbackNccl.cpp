@@ -394,6 +394,14 @@ EXPORT int ncclCommGetAsyncError(Comm *comm, int *state) {
                                               : kSuccess;
   return kSuccess;
 }
+EXPORT int ncclCommUserRank(const Comm *comm, int *rank) {
+  *rank = comm->rank;
+  return kSuccess;
+}
+EXPORT int ncclCommCount(const Comm *comm, int *count) {
+  *count = comm->ranks;
+  return kSuccess;
+}
 EXPORT int ncclCommAbort(Comm *comm) {
   comm->isAborted = true; // its streams may still use it
   return kSuccess;
