@@ -13,8 +13,9 @@
 
 namespace tessera {
 
-/// The folders of the environment variable TESSERA_LIBRARY_PATH, in order: where the loader does not
-/// look, but pip installs libraries, for example. The Python package sets it. Read at each call.
+/// The folders of the environment variable TESSERA_LIBRARY_PATH, in order: where the loader does
+/// not look, but pip installs libraries, for example. The Python package sets it. Read at each
+/// call.
 std::vector<std::string> libraryFolders();
 
 } // namespace tessera

@@ -360,7 +360,8 @@ private:
 void retargetToStub(LLVM::LLVMFuncOp launch, LLVM::GlobalOp table, ArrayRef<int64_t> bytes) {
   launch->removeAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
   launch->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName());
-  for (unsigned i = 0; i < launch.getNumArguments(); ++i) // or LLVM would drop the checks of alignment
+  // LLVM would drop checks of what the attributes promise.
+  for (unsigned i = 0; i < launch.getNumArguments(); ++i)
     launch.removeArgAttr(i, LLVM::LLVMDialect::getAlignAttrName());
   Retarget(launch, table, bytes).run();
 }

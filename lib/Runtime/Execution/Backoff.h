@@ -16,8 +16,9 @@
 namespace tessera::runtime {
 
 /// How a thread waits for an answer that it has to ask for. The answer mostly comes within
-/// microseconds, less than the shortest sleep takes: the first questions follow each other without a
-/// pause. Later ones are farther and farther apart, so that a long wait leaves the core to others.
+/// microseconds, less than the shortest sleep takes: the first questions follow each other without
+/// a pause. Later ones are farther and farther apart, so that a long wait leaves the core to
+/// others.
 class Backoff {
 public:
   using Pause = std::chrono::microseconds;

@@ -180,7 +180,7 @@ private:
   Graph whole = nullptr;                      ///< of all devices, for collectives in one process
   std::map<int64_t, std::byte *> constantsOf; ///< by device
   bool opened = false;
-  bool timed = false;   ///< the driver takes the times of steps
+  bool timed = false;  ///< the driver takes the times of steps
   bool settled = true; ///< no work is running
   std::string failure;
 };

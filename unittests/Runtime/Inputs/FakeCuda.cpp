@@ -212,7 +212,8 @@ EXPORT void fake_cuda_issue(void *stream, void (*work)(void *), void *argument) 
 }
 /// The same for work that waits for other processes.
 EXPORT void fake_cuda_wait(void *stream, void (*work)(void *), void *argument) {
-  issue(stream, [=] { work(argument); }, true);
+  issue(
+      stream, [=] { work(argument); }, true);
 }
 
 using Pointer = unsigned long long;
@@ -497,7 +498,10 @@ EXPORT int cuModuleLoadData(void **module, const void *image) {
   if (int error = setting("FAKE_CUDA_LOADS", 0))
     return error;
   const char *text = static_cast<const char *>(image);
-  if (std::memcmp(text, "\x7f" "ELF", 4) == 0) {
+  if (std::memcmp(text,
+                  "\x7f"
+                  "ELF",
+                  4) == 0) {
     if (int error = setting("FAKE_CUDA_CUBINS", 0))
       return error;
   } else if (isTooNew(text)) {

@@ -280,7 +280,8 @@ int issue(Comm *comm, void *stream, Calls calls) {
   if (!wait)
     (*kept)();
   else
-    wait(stream, [](void *each) { (*static_cast<std::function<void()> *>(each))(); }, kept);
+    wait(
+        stream, [](void *each) { (*static_cast<std::function<void()> *>(each))(); }, kept);
   return kSuccess;
 }
 

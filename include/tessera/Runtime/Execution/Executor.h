@@ -129,8 +129,8 @@ public:
   virtual std::vector<std::pair<std::string, int64_t>> counters() const { return {}; }
   /// Takes the times of the next `steps` steps on the devices, for stepSeconds.
   virtual Status timeSteps(int64_t steps) { return {}; }
-  /// How long the devices took for each of these steps, in seconds, by events of the first device in
-  /// this process; waits for the steps. Empty if the backend has no such times; zeros on `stub`,
+  /// How long the devices took for each of these steps, in seconds, by events of the first device
+  /// in this process; waits for the steps. Empty if the backend has no such times; zeros on `stub`,
   /// which has no clock.
   virtual Expected<std::vector<double>> stepSeconds() { return std::vector<double>(); }
   /// Chrome/Perfetto trace, one track per device; empty without BackendOptions::trace.

@@ -17,10 +17,9 @@ constexpr int kAlgorithmDefault = -1, kReal64 = 1;
 Status Cublas::open() {
   if (isOpen())
     return {};
-  return library.open(
-      {"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
-      "batches over two dimensions need cuBLAS, which comes with the CUDA toolkit",
-      [this] { return begin(); });
+  return library.open({"libcublas.so.13", "libcublas.so.12", "libcublas.so"},
+                      "batches over two dimensions need cuBLAS, which comes with the CUDA toolkit",
+                      [this] { return begin(); });
 }
 
 Status Cublas::begin() {

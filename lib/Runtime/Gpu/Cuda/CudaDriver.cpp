@@ -88,7 +88,8 @@ void CudaDriver::release() {
     (void)api.moduleUnload(each);
   if (ring.memory)
     (void)api.memFreeHost(ring.memory);
-  graphs.clear(), events.clear(), marks.clear(), streams.clear(), memory.clear(), modules.clear(), claims.clear();
+  graphs.clear(), events.clear(), marks.clear(), streams.clear(), memory.clear(), modules.clear(),
+      claims.clear();
   ring = {};
 }
 
@@ -304,11 +305,12 @@ Status CudaDriver::prepareGroup(int64_t device, const GemmStep &step,
   std::vector<const void *> addresses = Cublas::addresses(step, operands);
   if (!Cublas::areAligned(step, addresses)) {
     if (!std::exchange(saidMisaligned, true))
-      std::fprintf(stderr,
-                   "tessera: remark: batches over two dimensions of matrices that are not aligned "
-                   "to 16 bytes, such as %lld x %lld x %lld %s, are one cuBLASLt call per product\n",
-                   static_cast<long long>(step.m), static_cast<long long>(step.n),
-                   static_cast<long long>(step.k), std::string(toString(step.dtype)).c_str());
+      std::fprintf(
+          stderr,
+          "tessera: remark: batches over two dimensions of matrices that are not aligned "
+          "to 16 bytes, such as %lld x %lld x %lld %s, are one cuBLASLt call per product\n",
+          static_cast<long long>(step.m), static_cast<long long>(step.n),
+          static_cast<long long>(step.k), std::string(toString(step.dtype)).c_str());
     return {};
   }
   if (Status opened = triedBatched ? Status() : batched.open(); !opened.ok())

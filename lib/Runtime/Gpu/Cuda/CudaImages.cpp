@@ -125,18 +125,17 @@ static bool refuses(CuResult result) {
          result == kCuNoCompiler || result == kCuUnsupportedPtx;
 }
 
-/// The error for code that is newer than the driver. `tried` has architectures and answers; `fix` is
-/// an alternative to another driver, or empty.
+/// The error for code that is newer than the driver. `tried` has architectures and answers; `fix`
+/// is an alternative to another driver, or empty.
 static Status tooNew(const std::vector<std::pair<std::string, CuResult>> &tried, const CudaApi &api,
                      const std::string &gpu, const std::string &fix) {
   std::string text;
   for (auto &[arch, said] : tried)
-    text +=
-        (text.empty() ? "" : ", ") + arch + " (CUDA error " + std::to_string(said) + ")";
-  return Status::error("the CUDA driver of " + gpu + " supports CUDA " +
-                       std::to_string(api.version / 1000) + "." +
-                       std::to_string(api.version % 1000 / 10) + " and does not load the code for " +
-                       text + "; install a later driver" + (fix.empty() ? "" : ", or " + fix));
+    text += (text.empty() ? "" : ", ") + arch + " (CUDA error " + std::to_string(said) + ")";
+  return Status::error(
+      "the CUDA driver of " + gpu + " supports CUDA " + std::to_string(api.version / 1000) + "." +
+      std::to_string(api.version % 1000 / 10) + " and does not load the code for " + text +
+      "; install a later driver" + (fix.empty() ? "" : ", or " + fix));
 }
 
 Expected<CuResult> CudaDriver::loadArchitecture(const GpuModule &module, const std::string &arch) {
@@ -153,13 +152,12 @@ Expected<CuResult> CudaDriver::loadArchitecture(const GpuModule &module, const s
         (void)api.moduleUnload(each);
       return answer;
     }
-    TESSERA_RETURN_IF_ERROR(
-        api.check(answer, "cannot load the code for " + arch + " on " + name));
+    TESSERA_RETURN_IF_ERROR(api.check(answer, "cannot load the code for " + arch + " on " + name));
     opened.push_back(one);
     for (const std::string &symbol : image.symbols)
-      TESSERA_RETURN_IF_ERROR(api.check(
-          api.moduleGetFunction(&symbols[symbol], one, symbol.c_str()),
-          "cannot find kernel " + symbol));
+      TESSERA_RETURN_IF_ERROR(
+          api.check(api.moduleGetFunction(&symbols[symbol], one, symbol.c_str()),
+                    "cannot find kernel " + symbol));
   }
   modules.insert(modules.end(), opened.begin(), opened.end());
   return CuResult(0);
@@ -187,10 +185,10 @@ Status CudaDriver::loadImages(const GpuModule &module) {
     bool anyPtx = std::any_of(refused.begin(), refused.end(), isPtx);
     bool anyCubin = !std::all_of(refused.begin(), refused.end(), isPtx);
     return tooNew(refused, api, name,
-                  !anyPtx     ? "compile PTX, --arch compute_80"
-                  : !anyCubin ? "compile for the GPU itself, --arch sm_" +
-                                    std::to_string(capability())
-                              : std::string());
+                  !anyPtx ? "compile PTX, --arch compute_80"
+                  : !anyCubin
+                      ? "compile for the GPU itself, --arch sm_" + std::to_string(capability())
+                      : std::string());
   }
   for (auto &[arch, answer] : refused)
     std::fprintf(stderr,

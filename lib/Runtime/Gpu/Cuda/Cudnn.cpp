@@ -39,10 +39,9 @@ constexpr OperationForm kForms[] = {
 Status Cudnn::open() {
   if (isOpen())
     return {};
-  return library.open(
-      {"libcudnn.so.9", "libcudnn.so"},
-      "convolutions are faster with cuDNN 9, which is not part of the CUDA toolkit",
-      [this] { return begin(); });
+  return library.open({"libcudnn.so.9", "libcudnn.so"},
+                      "convolutions are faster with cuDNN 9, which is not part of the CUDA toolkit",
+                      [this] { return begin(); });
 }
 
 Status Cudnn::begin() {

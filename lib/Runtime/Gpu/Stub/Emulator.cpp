@@ -463,8 +463,8 @@ float tanhApprox(float x) {
 } // namespace
 
 const tessera_stub_api &stubApi() {
-  static const tessera_stub_api api = {TESSERA_STUB_VERSION, barrier,    shuffle,    loadMatrices,
-                                       multiplyMatrices,     exp2Approx, tanhApprox, copyAsync,
+  static const tessera_stub_api api = {TESSERA_STUB_VERSION, barrier,    shuffle,     loadMatrices,
+                                       multiplyMatrices,     exp2Approx, tanhApprox,  copyAsync,
                                        commitCopies,         waitCopies, outOfBounds, misaligned};
   return api;
 }

@@ -38,13 +38,13 @@ private:
   std::map<std::string, tessera_stub_kernel> kernels;
 };
 
-/// The order in which a launch runs its blocks, the warps of a block up to the next barrier, and the
-/// lanes of a warp up to the next warp instruction. A GPU promises none, so a result that depends on
-/// it lacks a barrier, or reads what another block of the launch writes.
+/// The order in which a launch runs its blocks, the warps of a block up to the next barrier, and
+/// the lanes of a warp up to the next warp instruction. A GPU promises none, so a result that
+/// depends on it lacks a barrier, or reads what another block of the launch writes.
 struct LaunchOrder {
   enum class Kind { ascending, descending, shuffled };
   Kind kind = Kind::ascending;
-  uint64_t seed = 0;       ///< of `shuffled`; each launch and seed has one order
+  uint64_t seed = 0;        ///< of `shuffled`; each launch and seed has one order
   int64_t dropBarrier = -1; ///< a planted fault: threads pass their n-th barrier without waiting
 };
 std::string toString(const LaunchOrder &order);
@@ -52,8 +52,8 @@ std::string toString(const LaunchOrder &order);
 /// Runs one launch to completion. `pointers`: one for each of `launch.arguments`. Safe concurrently
 /// with launches on other CPU threads. Fails, with block and thread in the message, if some threads
 /// of a block wait at a barrier (or lanes of a warp at a shuffle) that others never reach, or if a
-/// thread accesses memory beyond the bytes of an argument, or several elements at once at an address
-/// that is not aligned.
+/// thread accesses memory beyond the bytes of an argument, or several elements at once at an
+/// address that is not aligned.
 Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *const *pointers,
               const LaunchOrder &order = {});
 

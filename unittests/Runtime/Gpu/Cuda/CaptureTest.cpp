@@ -179,8 +179,8 @@ TEST_F(Capture, DroppedForksAndJoinsOfAProgramAreFound) {
   Layout rows = layoutOf(shape, {{axis}, {}}), full = replicated(shape);
   int64_t part = b.slot(p, DType::f32, rows), gathered = b.slot(p, DType::f32, full),
           copied = b.slot(p, DType::f32, full);
-  CollectiveStep gather = b.collective(CollectiveKind::all_gather, m, part, gathered, DType::f32,
-                                       rows, full);
+  CollectiveStep gather =
+      b.collective(CollectiveKind::all_gather, m, part, gathered, DType::f32, rows, full);
   gather.axes = {axis};
   b.program.parts[p].steps.push_back(b.step(gather));
   b.program.parts[p].steps.push_back(b.step(CopyStep{gathered, copied, 128}));

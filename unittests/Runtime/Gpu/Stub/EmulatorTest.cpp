@@ -27,11 +27,11 @@ protected:
     auto code = readFile(TEST_STUB_KERNELS);
     ASSERT_TRUE(code) << code.message();
     GpuModule module;
-    module.images.push_back({"stub",
-                             {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond",
-                              "product", "matrices", "alone", "copies", "approximate", "shift",
-                              "reuse", "askew", "askew_copies"},
-                             *code});
+    module.images.push_back(
+        {"stub",
+         {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond", "product", "matrices",
+          "alone", "copies", "approximate", "shift", "reuse", "askew", "askew_copies"},
+         *code});
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
   }
