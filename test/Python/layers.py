@@ -69,8 +69,16 @@ class Values(unittest.TestCase):
         s = np.einsum("bqhd,bkhd->bhqk", q, k) / 2
         s = np.where(np.tril(np.ones((5, 5), bool)), s, -np.inf)
         p = np.exp(s - s.max(-1, keepdims=True))
-        y = np.einsum("bhqk,bkhd->bqhd", p / p.sum(-1, keepdims=True), v)
+        p /= p.sum(-1, keepdims=True)
+        y = np.einsum("bhqk,bkhd->bqhd", p, v)
         self.close(layer(x), np.einsum("bshd,hde->bse", y, layer.out.numpy()))
+        dropped = nn.MultiHeadAttention(8, 2, causal=True, dropout=0.25, seed=3)
+        dropped.load_state_dict({**layer.state_dict(), "dropout.counter": np.array(0, np.int32)})
+        for call in 0, 1:
+            kept = random.uniform(random.key(3, call), p.shape).numpy() >= 0.25
+            y = np.einsum("bhqk,bkhd->bqhd", np.where(kept, p / 0.75, 0), v)
+            self.close(dropped(x), np.einsum("bshd,hde->bse", y, layer.out.numpy()))
+        self.close(dropped.eval()(x), layer(x).numpy())
 
     def test_losses(self):
         x, t = floats(6, 4), R.integers(0, 4, 6)
@@ -238,6 +246,7 @@ class Modules(unittest.TestCase):
                 (ts.ShapeError, "Linear takes 3 features in the last axis, got shape (2, 4)", lambda: nn.Linear(3, 4)(floats(2, 4))),
                 (ts.ArgumentError, "in_features 0 of Linear is not a positive integer", lambda: nn.Linear(0, 4)),
                 (ts.ArgumentError, "features 6 of MultiHeadAttention are not a multiple of heads 4", lambda: nn.MultiHeadAttention(6, 4)),
+                (ts.ArgumentError, "rate -0.5 of Dropout is not in [0, 1)", lambda: nn.MultiHeadAttention(8, 4, dropout=-0.5)),
                 (ts.ShapeError, "query of shape (4, 3, 8) has 3 axes, not 4; attention takes a query (batch, queries, heads, size), a key and a value (batch, keys,",
                  lambda: attention(*[floats(4, 3, 8)] * 3)),
                 (ts.ShapeError, "query of shape (2, 4, 3, 8) and key of shape (2, 5, 3, 7) differ in size, 8 and 7; attention takes",

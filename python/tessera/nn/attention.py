@@ -10,7 +10,7 @@ from .. import ops
 from ..errors import ArgumentError, ShapeError
 from ..source import refuse
 from . import init
-from .layers import positive
+from .layers import Dropout, positive
 from .module import Module
 
 
@@ -30,13 +30,14 @@ def _check(q, k, v) -> None:
         raise refuse(ShapeError, f"{q.shape[2]} heads of queries are not a multiple of {k.shape[2]} heads of keys; each key head serves as many query heads")
 
 
-def attention(q, k, v, causal: bool = False, mask=None):
+def attention(q, k, v, causal: bool = False, mask=None, dropout=None):
     """softmax(q k^T / sqrt(size)) v, in the shape of q. 16-bit scores are normalised in float32.
 
     q: (batch, queries, heads, size); k, v: (batch, keys, key heads, size). Each key head serves heads / (key heads)
         query heads.
     causal: the last query sees all keys, the one before it all but the last, and so on.
     mask: broadcast to (batch, heads, queries, keys); bool, True where a query sees a key, or a bias added to the scores.
+    dropout: applied to the softmax, (batch, heads, queries, keys), such as a module Dropout.
 
     Raises ShapeError if batch, keys or size differ, or the number of key heads does not divide the heads.
     """
@@ -50,17 +51,19 @@ def attention(q, k, v, causal: bool = False, mask=None):
     if mask is not None:
         mask = ops.base.tensor_of(mask, "attention")
         scores = ops.where(mask, scores, -math.inf) if mask.dtype.kind == "bool" else scores + mask
-    return ops.einsum("bhqk,bkhd->bqhd", ops.softmax(scores, -1), v)
+    weights = ops.softmax(scores, -1)
+    return ops.einsum("bhqk,bkhd->bqhd", weights if dropout is None else dropout(weights), v)
 
 
 class MultiHeadAttention(Module):
     """Self-attention, (batch, length, features) -> the same shape: projections to heads, attention, output projection.
 
     The projections have shapes (features, heads, size) and (heads, size, features): sharding the axis of heads is
-    tensor parallelism. Raises ArgumentError if heads does not divide features.
+    tensor parallelism. While training, shares of the softmax are dropped with probability `dropout`, as by Dropout of
+    this seed. Raises ArgumentError if heads does not divide features, or dropout is not in [0, 1).
     """
 
-    def __init__(self, features: int, heads: int, causal: bool = False, bias: bool = True, dtype="float32"):
+    def __init__(self, features: int, heads: int, causal: bool = False, bias: bool = True, dtype="float32", dropout: float = 0, seed: int = 0):
         super().__init__()
         positive("MultiHeadAttention", features=features, heads=heads)
         if features % heads:
@@ -70,12 +73,13 @@ class MultiHeadAttention(Module):
         self.out = init.fan_in((heads, size, features), features, dtype)
         self.biases = [init.constant((heads, size), 0, dtype) for _ in range(3)] if bias else None
         self.out_bias = init.constant((features,), 0, dtype) if bias else None
+        self.dropout = Dropout(dropout, seed) if dropout else None
 
     def forward(self, x, mask=None):
         q, k, v = [ops.einsum("bse,ehd->bshd", x, w) for w in (self.query, self.key, self.value)]
         if self.biases is not None:
             q, k, v = [t + b for t, b in zip((q, k, v), self.biases)]
-        y = ops.einsum("bshd,hde->bse", attention(q, k, v, self.causal, mask), self.out)
+        y = ops.einsum("bshd,hde->bse", attention(q, k, v, self.causal, mask, self.dropout), self.out)
         return y if self.out_bias is None else y + self.out_bias
 
 
