@@ -109,9 +109,17 @@ class Windows(JaxCase):
                          (3, masked_by(neither_ahead_nor_far)),
                          (3, lambda q, k, v: jax.nn.dot_product_attention(q, k, v, local_window_size=(3, 0))),
                          (6, lambda q, k, v: jax.nn.dot_product_attention(q, k, v, local_window_size=3)),
-                         (6, attention(lambda m, n: m // 4 == n // 4)),
-                         (3, attention(lambda m, n: (m // 4 == n // 4) & (m >= n)))):
+                         (8, attention(lambda m, n: m // 5 == n // 5)),
+                         (4, attention(lambda m, n: (m // 5 == n // 5) & (m >= n)))):
             self.compare(fn, halo, length=64)
+
+    def test_parts_of_chunks(self):
+        """Chunks are batches if the devices divide their number."""
+        for fn in (attention(lambda m, n: m // 4 == n // 4), attention(lambda m, n: (m // 16 == n // 16) & (m >= n)),
+                   attention(lambda m, n: (m >= n) & (n // 8 == m // 8), -jnp.inf),
+                   masked_by(lambda a, s: a + jnp.where(jnp.arange(s)[:, None] // 8 == jnp.arange(s)[None] // 8, 0., -1e9))):
+            self.compare(fn, 0, length=64)
+        self.compare(attention(lambda m, n: m // 4 == n // 4), 0, length=64, cut=PartitionSpec("b", "s"), b=2, s=4)
 
 
 if __name__ == "__main__":
