@@ -107,6 +107,7 @@ class Scatters(Case):
             "put": lambda x, v: x.put(flat, v[:2, :2]), "put add": lambda x, v: x.put(flat % 3, v[:2, :2], True),
             "copy": lambda x, v: x.index_copy(0, torch.tensor([3, 1]), v.repeat(1, 2)[:2, :6]), "fill": lambda x, v: x.index_fill(1, torch.tensor([0, 5]), 3.0) * v[0, 0],
             "along": lambda x, v: torch.take_along_dim(x, torch.tensor([[1], [0], [2], [5]]), 1) * v[0], "diagonal": lambda x, v: x.diagonal_scatter(v[0], 1),
+            "rows": lambda x, v: torch.segment_reduce(x, "mean", lengths=torch.tensor([1, 3])) * v[0, 0],
             "repeat": lambda x, v: x.repeat_interleave(torch.tensor([1, 0, 3, 2]), 0, output_size=6) * v[0, 0]}, self.x, self.values)
         self.check({"multiply": lambda i: self.x.scatter(0, i, self.values, reduce="multiply"), "add": lambda i: self.x.scatter(1, i, 2.0, reduce="add")}, self.indices)
 
@@ -116,9 +117,9 @@ class Scatters(Case):
         edges = torch.sort(torch.randn(4, 40))[0]
         self.check({
             "left": lambda x: torch.searchsorted(edges, x.detach()), "right": lambda x: torch.bucketize(x.detach(), edges[0, :9], right=True),
-            "max": lambda x: x.cummax(1)[0], "min": lambda x: x.cummin(0)[1], "log": lambda x: x.logcumsumexp(1), "kth": lambda x: x.kthvalue(2, 1)[0],
+            "max": lambda x: x.cummax(1)[0], "min": lambda x: x.cummin(0)[1], "log": lambda x: x.logcumsumexp(1) + x[:1].logcumsumexp(0), "kth": lambda x: x.kthvalue(2, 1)[0],
             "median": lambda x: x.median(1)[0], "skips": lambda x: x.nanmedian(1)[0], "all": lambda x: x.nanmedian(), "mode": lambda x: x.round().mode(1)[0],
-            "histogram": lambda x: torch.histc(x[2:].detach(), 5, -1, 1), "places": lambda x: torch.nonzero_static(x > 0, size=14, fill_value=-7)}, x)
+            "histogram": lambda x: torch.histc(x[2:].detach(), 5, -1, 1), "places": lambda x: torch.nonzero_static(x > 0, size=14, fill_value=-7), "indices": lambda x: torch.cat([torch.tril_indices(4, 6, 1), torch.triu_indices(4, 5, -1)], 1)}, x)
 
     def test_unknown_sizes(self):
         """The result has a size known only at run time: refused at the line, with what to write instead."""

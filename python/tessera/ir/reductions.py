@@ -15,6 +15,8 @@ def accumulate(b, x: Value, dim: int, combine: Callable, identity, element: str,
     """out[i] = combination of x[j], in type `element`, over j <= i along `dim` (j >= i if reverse)."""
     if x.type.element != element:
         x = b.pointwise([x], x.type.shape, lambda x: scalars.widened(b, x, element))
+    if x.type.shape[dim] == 1:
+        return x
     result, = b.scan([x], dim, lambda before, behind: [combine(before[0], behind[0])], [identity], reverse=reverse)
     return result
 

@@ -12,7 +12,7 @@ import math
 
 from .. import ops
 from ..control import custom_gradient
-from ..errors import DTypeError
+from ..errors import ArgumentError, DTypeError
 from ..ops.base import tensor_of
 from ..source import refuse
 from .registry import RULES, rule
@@ -144,6 +144,8 @@ def _(x, mask, source):
 @rule("nonzero_static.default")
 def _(x, size, fill_value=-1):
     """The indices, (size, axes), of the first elements that are not 0; after the last of them fill_value."""
+    if x.ndim == 0:
+        return ops.zeros((size, 0), "int64")
     chosen = ops.not_equal(_flat(x), 0)
     place = ops.where(chosen, ops.cumulative_sum(chosen.astype("int64"), 0) - 1, -1)
     number = ops.put_at(ops.full((size,), -1, "int64"), [place], ops.arange(x.size), 0, "max", "drop")
@@ -263,6 +265,24 @@ def _(x, axis, indices, values, reduce, include_self=True):
         return x
     places = _Lines(x.shape, axis, indices)
     return _reduced(x, ops.reshape(values, places.lines), reduce, include_self, places)
+
+
+@rule("segment_reduce.default")
+def _(x, reduce, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+    """Reductions of consecutive rows: of so many each, or from each offset to the next."""
+    given = lengths if lengths is not None else offsets
+    if axis != 0 or given.ndim != 1:
+        raise refuse(ArgumentError, f"'segment_reduce' along axis {axis} with lengths of shape {given.shape} is not supported; reduce along axis 0")
+    ends = ops.cumulative_sum(lengths, 0) if lengths is not None else offsets[1:]
+    count, segments = ends.shape[0], ops.searchsorted(ends, ops.arange(x.shape[0]), "right")
+    kind = {"mean": "sum"}.get(reduce, reduce)
+    result = getattr(ops, f"segment_{kind}")(x, segments, count)
+    if initial is not None:
+        result = {"sum": ops.add, "prod": ops.multiply, "max": ops.maximum, "min": ops.minimum}[kind](result, initial)
+    if reduce != "mean":
+        return result
+    held = ops.segment_sum(ops.ones(segments.shape, x.dtype), segments, count)
+    return result / ops.reshape(held, (count, *[1] * (x.ndim - 1)))
 
 
 @rule("searchsorted.Tensor", "searchsorted.Scalar")

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import ops
 from ..errors import Error
+from ..ops.base import tensor_of
 from ..source import refuse
 from .registry import rule
 
@@ -199,6 +200,11 @@ def _(x, k=0):
 @rule("triu.default")
 def _(x, k=0):
     return ops.triu(x, k)
+
+
+for _name, _indices in (("tril", np.tril_indices), ("triu", np.triu_indices)):
+    rule(f"{_name}_indices.default")(lambda rows, columns, offset=0, *_, _indices=_indices, **__: tensor_of(
+        np.stack(_indices(rows, offset, columns)), "indices"))
 
 
 @rule("flip.default")
