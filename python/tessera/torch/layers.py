@@ -58,7 +58,7 @@ def _(x, weight, bias=None):
 
 @rule("native_layer_norm.default")
 def _(x, shape, weight, bias, eps):
-    axes, fixed = tuple(range(-len(shape), 0)), ops.stop_gradient(x)  # PyTorch's statistics have no derivative
+    axes, fixed = tuple(range(-len(shape), 0)), ops.stop_gradient(x)  # PyTorch's statistics of lines have no derivative
     return LazyResults(lambda: F.layer_norm(x, weight, bias, axes, eps), lambda: ops.mean(fixed, axes, True),
                        lambda: ops.rsqrt(ops.var(fixed, axes, 0, True) + eps))
 
@@ -72,8 +72,7 @@ def _(x, weight, bias, n, c, size, groups, eps):
         along = (-1,) + (1,) * (x.ndim - 2)
         y = y if weight is None else y * tensor_of(weight, "group_norm").reshape(along)
         return y if bias is None else y + tensor_of(bias, "group_norm").reshape(along)
-    fixed = ops.stop_gradient(lines)
-    return LazyResults(normalised, lambda: ops.mean(fixed, -1), lambda: ops.rsqrt(ops.var(fixed, -1) + eps))
+    return LazyResults(normalised, lambda: ops.mean(lines, -1), lambda: ops.rsqrt(ops.var(lines, -1) + eps))
 
 
 def _normalised(x, weight, bias, mean, var, eps):
