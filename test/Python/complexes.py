@@ -55,6 +55,12 @@ class Complex(unittest.TestCase):
         self.check(lambda z, w: z @ w, cplx(3, 4), cplx(4, 5))
         self.check(lambda z, x: jnp.einsum("bij,bjk->bik", z, x), cplx(2, 3, 4), real(2, 4, 5))
 
+    def test_factors_of_elements(self):
+        self.check(lambda z: (z.at[1:3].multiply(2j), z.at[0].multiply(z[1])), cplx(4, 3))
+        self.check(lambda z, i: z.at[i].multiply(z[:2], unique_indices=True), cplx(4, 3), np.int32([3, 1]))
+        with self.assertRaisesRegex(ImportFailure, "'scatter-mul' of complex values is supported for distinct indices"):
+            tessera.from_jax(lambda z, i: z.at[i].multiply(2j), (cplx(4, 3), np.int32([3, 3])))
+
     def test_transforms(self):
         for n in 1, 7, 30, 67, 96:
             with self.subTest(n=n):
@@ -63,6 +69,7 @@ class Complex(unittest.TestCase):
         self.check(lambda x: jnp.fft.fft2(x), real(2, 6, 9))
         self.check(lambda x: jnp.fft.irfftn(jnp.fft.rfftn(x) * 2, s=x.shape), real(4, 6, 8))
         self.check(lambda x: jnp.fft.fft(x, axis=0, n=5), cplx(4, 3))
+        self.check(lambda x: jax.scipy.fft.dctn(x), real(4, 3))
 
     def test_derivatives(self):
         x, z = real(2, 8), cplx(2, 8)

@@ -287,6 +287,29 @@ def _(eqn, x, y):
     return complexes.multiply(_pair(x), _pair(y), lambda x, y: eqn.primitive.bind(x, y, **parameters))
 
 
+@_complex("iota")
+def _(eqn):
+    target = part_of(eqn.outvars[0].aval)
+    return _pair(jax.lax.broadcasted_iota(target.dtype, target.shape, eqn.params["dimension"]))
+
+
+@_complex("scatter-mul", "scatter_mul")
+def _(eqn, z, indices, updates):
+    """Of indices that are distinct: the selected elements are read, multiplied and written."""
+    p, numbers, mode = eqn.params, eqn.params["dimension_numbers"], eqn.params["mode"]
+    if not p["unique_indices"] and np.prod(indices.shape[:-1]) != 1:
+        raise ImportFailure(f"'{eqn.primitive}' of complex values is supported for distinct indices; pass unique_indices=True", user_location(eqn))
+    z, updates = _pair(z), _pair(updates)
+    windows = iter([updates.real.shape[d] for d in numbers.update_window_dims])
+    fixed = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    sizes = [1 if d in fixed else next(windows) for d in range(z.real.ndim)]
+    places = jax.lax.GatherDimensionNumbers(numbers.update_window_dims, numbers.inserted_window_dims, numbers.scatter_dims_to_operand_dims,
+                                            numbers.operand_batching_dims, numbers.scatter_indices_batching_dims)
+    product = complexes.multiply(z.each(lambda x: jax.lax.gather(x, indices, places, sizes, mode=mode)), updates)
+    write = lambda x, values: jax.lax.scatter(x, indices, values, numbers, mode=mode, unique_indices=True)
+    return Complex(write(z.real, product.real), write(z.imag, product.imag))
+
+
 @_complex("fft")
 def _(eqn, z):
     lengths = eqn.params["fft_lengths"]
