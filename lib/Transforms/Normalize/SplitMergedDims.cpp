@@ -82,6 +82,8 @@ public:
     while (!work.empty()) {
       Dim dim = work.pop_back_val();
       visitProducer(dim);
+      if (remade.contains(dim.first))
+        continue; // its readers may read other dimensions
       for (OpOperand &use : dim.first.getUses())
         visitUse(use, dim);
     }
@@ -292,22 +294,41 @@ private:
     Value &made = replacement[value];
     if (made)
       return made;
+    RankedTensorType type = splitType(value);
+    if (remade.contains(value))
+      return made = remake(value, type);
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
-    RankedTensorType type = splitType(value);
+    return made = tensor::ExpandShapeOp::create(builder, value.getLoc(), type, value,
+                                                splitGroups(value));
+  }
+
+  /// A constant, or an empty tensor, in another shape.
+  static Value remake(Value value, RankedTensorType type) {
     Operation *op = value.getDefiningOp();
-    if (remade.contains(value)) {
-      if (auto constant = dyn_cast<arith::ConstantOp>(op))
-        made = arith::ConstantOp::create(
-            builder, op->getLoc(), cast<DenseElementsAttr>(constant.getValue()).reshape(type));
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    if (auto constant = dyn_cast<arith::ConstantOp>(op))
+      return arith::ConstantOp::create(builder, op->getLoc(),
+                                       cast<DenseElementsAttr>(constant.getValue()).reshape(type));
+    return tensor::EmptyOp::create(builder, op->getLoc(), type.getShape(), type.getElementType());
+  }
+
+  /// The operand of an op that splits loops.
+  Value replacementOf(OpOperand &operand, linalg::LinalgOp op) {
+    if (!remade.contains(operand.get()))
+      return replacementOf(operand.get());
+    SmallVector<int64_t> shape;
+    auto type = cast<RankedTensorType>(operand.get().getType());
+    for (auto [extent, expr] :
+         llvm::zip_equal(type.getShape(), op.getMatchingIndexingMap(&operand).getResults())) {
+      auto loop = dyn_cast<AffineDimExpr>(expr);
+      if (loop && isSplitLoop(op, loop.getPosition()))
+        shape.append(factors);
       else
-        made =
-            tensor::EmptyOp::create(builder, op->getLoc(), type.getShape(), type.getElementType());
-    } else {
-      made =
-          tensor::ExpandShapeOp::create(builder, value.getLoc(), type, value, splitGroups(value));
+        shape.push_back(extent);
     }
-    return made;
+    return remake(operand.get(), type.clone(shape));
   }
 
   void rewrite(Operation *op) {
@@ -406,10 +427,10 @@ private:
 
   Operation *rewriteLinalg(linalg::LinalgOp op) {
     SmallVector<Value> inputs, inits;
-    for (Value input : op.getDpsInputs())
-      inputs.push_back(replacementOf(input));
-    for (Value init : op.getDpsInits())
-      inits.push_back(replacementOf(init));
+    for (OpOperand *input : op.getDpsInputOperands())
+      inputs.push_back(replacementOf(*input, op));
+    for (OpOperand &init : op.getDpsInitsMutable())
+      inits.push_back(replacementOf(init, op));
     return splitLoops(
         op, [&](int64_t loop) { return isSplitLoop(op, loop); }, factors, inputs, inits);
   }

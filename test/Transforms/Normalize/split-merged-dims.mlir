@@ -3,6 +3,7 @@
 // RUN: tessera run %s --function scores --check
 // RUN: tessera run %s --function grouped --check
 // RUN: tessera run %s --function twice --check
+// RUN: tessera run %s --function shared_init --check
 // RUN: tessera run %s --function weights --check
 
 dist.process_mesh @m(shape = [2, 2], dim_names = ["dp", "tp"])
@@ -104,4 +105,29 @@ func.func @places(%x: tensor<2x4xf32> {dist.sharding = #dist.sharding<@m, [shard
   } -> tensor<8xf32>
   %y = tensor.expand_shape %p [[0, 1]] output_shape [2, 4] : tensor<8xf32> into tensor<2x4xf32>
   return %y : tensor<2x4xf32>
+}
+
+// Rows are a batch and a position, 2 x 12 = 24, and there are as many features: the transposed weight has the init of the
+// sum, whose other dimension is not merged.
+// CHECK-LABEL: func.func @shared_init(
+// CHECK-NOT: tensor<24x2x12
+// CHECK: linalg.transpose ins({{.*}} : tensor<24x24xf32>) outs({{.*}} : tensor<24x24xf32>)
+// CHECK: linalg.contract {{.*}} -> tensor<2x12x24xf32>
+// CHECK: arith.addf
+// CHECK: return {{.*}} : tensor<2x12x24xf32>
+func.func @shared_init(%x: tensor<2x12x4x6xf32>, %w: tensor<24x24xf32>, %bias: tensor<24xf32>) -> tensor<2x12x24xf32> {
+  %rows = tensor.collapse_shape %x [[0, 1], [2, 3]] : tensor<2x12x4x6xf32> into tensor<24x24xf32>
+  %empty = tensor.empty() : tensor<24x24xf32>
+  %transposed = linalg.transpose ins(%w : tensor<24x24xf32>) outs(%empty : tensor<24x24xf32>) permutation = [1, 0]
+  %zero = arith.constant dense<0.0> : tensor<24x24xf32>
+  %product = linalg.matmul ins(%rows, %transposed : tensor<24x24xf32>, tensor<24x24xf32>) outs(%zero : tensor<24x24xf32>) -> tensor<24x24xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+                         iterator_types = ["parallel", "parallel"]}
+      ins(%product, %bias : tensor<24x24xf32>, tensor<24xf32>) outs(%empty : tensor<24x24xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<24x24xf32>
+  %result = tensor.expand_shape %sum [[0, 1], [2]] output_shape [2, 12, 24] : tensor<24x24xf32> into tensor<2x12x24xf32>
+  return %result : tensor<2x12x24xf32>
 }
