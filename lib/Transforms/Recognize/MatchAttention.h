@@ -82,7 +82,8 @@ WrittenAttention writeAttention(mlir::OpBuilder &b, AttentionMatch &match);
 /// Replaces the result of `root` and erases dead ops, users before producers.
 void replaceWithAttention(mlir::Operation *root, mlir::Value output,
                           llvm::ArrayRef<mlir::Operation *> replaced);
-/// Makes the chunks of a sequence batches where a mask of indices limits queries to their own chunk.
+/// Makes the chunks of a sequence batches where a mask of indices limits queries to their own
+/// chunk.
 void splitChunks(mlir::func::FuncOp function);
 /// Erases tensor ops without readers, such as producers of masks.
 void eraseDeadTensorOps(mlir::func::FuncOp function);
