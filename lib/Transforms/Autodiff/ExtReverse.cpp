@@ -153,6 +153,10 @@ LogicalResult dist::reverseScan(Reverse &reverse, ext::ScanOp op, ArrayRef<Value
   int64_t dim = op.getDim(), extent = type.getDimSize(dim);
   if (extent == 0)
     return success();
+  if (extent == 1) { // the element itself
+    reverse.add(x, arriving[0]);
+    return success();
+  }
   bool isReverse = op.getReverse();
   auto shift = [&](Value value, bool later) { // by one step of the scan
     bool up = later != isReverse;
