@@ -194,7 +194,7 @@ class Shapes(Refusals):
         self.refused(ts.ShapeError, "repetitions (-1,) of 'tile'", lambda: ts.tile(x, -1))
         self.refused(ts.ShapeError, "num_classes -1 of 'one_hot' is negative", lambda: ts.one_hot([1], -1))
         self.refused(ts.ShapeError, "k 4 of 'top_k' is not an integer from 0 to 3, the extent of axis 1", lambda: ts.top_k(x, 4))
-        self.refused(ts.ArgumentError, "mode 'max' of 'put_at' is not add or set", lambda: ts.put_at(x, [[0]], x[:1], mode="max"))
+        self.refused(ts.ArgumentError, "mode 'mean' of 'put_at' is not one of", lambda: ts.put_at(x, [[0]], x[:1], mode="mean"))
         self.refused(ts.ShapeError, "shapes (4, 3) and (3, 3) of 'put_along_axis' must be equal except along axis 1", lambda: ts.put_along_axis(x, np.zeros((3, 3), int), x))
         self.refused(ts.ShapeError, "'conv_transpose' of 3 channels with a weight of 4", lambda: ts.conv_transpose(ts.zeros((1, 3, 4)), ts.zeros((4, 2, 3))))
         self.refused(ts.ShapeError, "are not a permutation", lambda: ts.permute_dims(x, (0, 0)))
