@@ -57,6 +57,16 @@ class Derivatives(JaxCase):
                 self.assertEqual(text.count("= ext.attention "), 1, text)
                 self.assertNotIn("math.exp", text)
 
+    def test_programs_without_the_output(self):
+        for spelling in SPELLINGS:
+            with self.subTest(spelling.__name__):
+                def pullback(q, k, v, of_output, fn=spelling):
+                    return jax.vjp(fn, q, k, v)[1](of_output)
+                output = jax.eval_shape(spelling, *self.arguments)
+                text = imported(pullback, [*self.arguments, output]).lower("normalized")
+                self.assertEqual(text.count("= ext.attention_backward"), 1, text)
+                self.assertNotIn("math.exp", text)
+
     def test_no_tensor_of_scores_is_left(self):
         for spelling in spelled.scale_behind, spelled.mask_by_where, spelled.library, capped:
             with self.subTest(spelling.__name__):

@@ -99,8 +99,11 @@ struct DistRecognizeAttentionBackward
         if (!isa<linalg::LinalgOp>(block->getParentOp()))
           blocks.push_back(block);
       });
-      for (Block *block : blocks)
-        recognizeIn(*block, recomputedScores, leastBytesOfMatch(function, recomputedScores));
+      int64_t leastBytes = leastBytesOfMatch(function, recomputedScores);
+      for (Block *block : blocks) {
+        addForwardProducts(*block, leastBytes);
+        recognizeIn(*block, recomputedScores, leastBytes);
+      }
       eraseDeadTensorOps(function);
     }
   }

@@ -31,6 +31,10 @@ struct AttentionBackwardMatch {
 std::optional<AttentionBackwardMatch> matchAttentionBackward(mlir::linalg::LinalgOp product,
                                                              int64_t leastScoreBytes);
 
+/// Adds products of shares and values that derivatives imply, where they are missing and the shares
+/// have at least `leastBytes`. They have no readers.
+void addForwardProducts(mlir::Block &block, int64_t leastBytes);
+
 } // namespace tessera::dist
 
 #endif // TESSERA_LIB_TRANSFORMS_RECOGNIZE_MATCHATTENTIONBACKWARD_H
