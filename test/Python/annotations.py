@@ -4,6 +4,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Names, shardings and feeds of imported programs."""
 
+import re
 import unittest
 
 import tessera.jax
@@ -36,6 +37,13 @@ class Annotations(unittest.TestCase):
         self.assertIn('dist.process_mesh @mesh(shape = [2, 4], dim_names = ["d", "t"])', result)
         self.assertIn('"params.b", dist.sharding = #dist.sharding<@mesh, [replicate, replicate]>', result)
         self.assertIn('"params.w", dist.sharding = #dist.sharding<@mesh, [replicate, shard(1)]>', result)
+
+    def test_a_none_among_arguments_is_no_leaf(self):
+        def fn(parts, x, y):
+            return parts["w"].sum() + x.sum(0) + y.sum(0), None, x
+        result = text(fn, ({"n": None, "w": array(5)}, array(8, 5), array(8, 4, 5)), (None, P("d"), P(None, "t")), (None, None, P("d")), mesh=self.mesh)
+        for name, sharding in (("x", "[shard(0), replicate]"), ("y", "[replicate, shard(1)]"), ("out.2", "[shard(0), replicate]")):
+            self.assertRegex(result, f'"{name}"[^)]*dist.sharding = #dist.sharding<@mesh, {re.escape(sharding)}>')
 
     def test_none_is_open(self):
         result = text(step, (PARAMS, array(3)), (None, P("d")), mesh=self.mesh)

@@ -136,6 +136,69 @@ class Constants(Training):
         self.check(forward)
 
 
+class HiddenWrites(unittest.TestCase):
+    """Writes in place that PyTorch's derivative does not see."""
+
+    def module(self, forward):
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = nn.Linear(4, 4)
+                self.register_buffer("mean", torch.zeros(4))
+        Net.forward = forward
+        return Net()
+
+    def refused(self, forward, message):
+        with self.assertRaisesRegex(ts.Error, f"torch_training.py:.*{message}"):
+            ts.from_torch(self.module(forward), (torch.randn(3, 4),))
+
+    def test_refused(self):
+        def through_detach(self, x):
+            y = self.linear(x)
+            y.detach()[0].add_(1)
+            return y
+
+        def without_gradients(self, x):
+            y = self.linear(x)
+            with torch.no_grad():
+                y.mul_(2)
+            return y
+        self.refused(through_detach, "'aten.add_.Tensor' of 'Net' writes in place")
+        self.refused(without_gradients, "'aten.mul_.Tensor' of 'Net' writes in place")
+        with self.assertRaisesRegex(ts.Error, "embedding_renorm_.*writes in place.*max_norm"):
+            ts.from_torch(nn.Embedding(5, 3, max_norm=0.5), (torch.tensor([1, 2]),))
+
+    def test_buffers_and_constants(self):
+        def forward(self, x):
+            y = self.linear(x)
+            with torch.no_grad():
+                self.mean.mul_(0.5).add_(y.mean(0))
+                ones = torch.ones(4)
+                ones[1:].add_(2)
+            return (y - self.mean) * ones
+        module, x = self.module(forward), torch.randn(3, 4)
+        imported = ts.from_torch(module, (x,))
+        self.assertIsNone(difference(np.asarray(imported(x.numpy())), module(x).detach().numpy()))
+
+    def test_derivatives_of_a_modules_own(self):
+        class Rounded(torch.autograd.Function):
+            @staticmethod
+            def forward(context, x):
+                return x.round()
+
+            @staticmethod
+            def backward(context, gradient):
+                return gradient
+
+        def hooked(self, x):
+            y = self.linear(x)
+            y.register_hook(lambda gradient: 2 * gradient)
+            return y
+        for forward, what in ((lambda self, x: Rounded.apply(self.linear(x)), "'Rounded' in 'Net'"), (hooked, "register_hook. in 'Net'")):
+            with self.assertWarnsRegex(ts.TesseraWarning, f"{what} is not imported"):
+                ts.from_torch(self.module(forward), (torch.randn(3, 4),))
+
+
 class Modes(Training):
     def norm(self):
         return nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6))
@@ -274,9 +337,9 @@ class Exports(unittest.TestCase):
     def test_a_result_without_a_rule(self):
         class Net(nn.Module):
             def forward(self, x):
-                return nn.functional.adaptive_max_pool2d(x, 3, return_indices=True)
-        with self.assertRaisesRegex(ts.Error, r"torch_training.py:\d+:1: error: result 1 of 'aten.adaptive_max_pool2d.default' is not supported"):
-            ts.from_torch(Net(), (torch.randn(1, 2, 7, 7),))(torch.randn(1, 2, 7, 7))
+                return torch.ops.aten._embedding_bag.default(x, torch.tensor([0, 1]), torch.tensor([0]))[1]
+        with self.assertRaisesRegex(ts.Error, r"torch_training.py:\d+:1: error: result 1 of 'aten._embedding_bag.default' is not supported"):
+            ts.from_torch(Net(), (torch.randn(3, 4),))(torch.randn(3, 4))
 
     def test_a_fault(self):
         class Net(nn.Module):

@@ -31,11 +31,15 @@ def _text(key) -> str:
     return str(key)
 
 
+_FREE = object()  # a sharding left to the compiler: None as a leaf, while a None in a tree of values has no leaf
+
+
 def _broadcast(shardings, tree, what):
     """One sharding per leaf of `tree`, from a tree prefix of shardings; None: left to the compiler."""
-    leaf = lambda x: x is None or isinstance(x, (Sharding, PartitionSpec))
+    leaf = lambda x: x is None or x is _FREE or isinstance(x, (Sharding, PartitionSpec))
+    marked = jax.tree.map(lambda x: _FREE if x is None else x, shardings, is_leaf=leaf)
     try:
-        full = jax.tree.broadcast(shardings, tree, is_leaf=leaf)
+        full = jax.tree.broadcast(marked, tree, is_leaf=lambda x: x is not None and leaf(x))
     except ValueError:
         values = "arguments" if what == "in_shardings" else "results"
         if isinstance(shardings, (tuple, list)) and isinstance(tree, (tuple, list)) and len(shardings) != len(tree):
@@ -45,7 +49,8 @@ def _broadcast(shardings, tree, what):
         raise ImportFailure(f"{what} do not match the {values}: each entry is a sharding, None, or a tree of them "
                             "with the structure of its "
                             f"{values[:-1]}") from None
-    return jax.tree.leaves(full, is_leaf=leaf)
+    found = jax.tree.leaves(full, is_leaf=lambda x: x is not None and leaf(x))
+    return [None if x is _FREE else x for x in found]
 
 
 def arguments(fn, args, shardings) -> list[Leaf]:

@@ -20,13 +20,14 @@ from ..errors import ArgumentError, DTypeError, Error, ShapeError, TraceError
 from ..ir import Location
 from ..nn.module import Module
 from ..ops.base import tensor_of
-from ..source import entry, refuse
+from ..source import entry, refuse, warn
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
 from . import elementwise, grids, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
-from .constants import marked
+from .constants import hidden_write, marked
+from .custom_derivatives import noticed
 from .random import RANDOM, draws
 from .registry import INSTEAD, RULES, dtype_of
 
@@ -325,12 +326,16 @@ def _reason(error: Exception) -> str:
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
     try:
-        return torch.export.export(module, args, kwargs)
+        with noticed() as derivatives:
+            exported = torch.export.export(module, args, kwargs)
     except Exception as error:  # PyTorch raises many kinds
         other = re.search(r"Found <class '([^']+)'> in output", str(error))
         reason = (f"a result is of {other[1]}; return tensors or trees of them (for a model of transformers pass use_cache=False)" if other
                   else _reason(error))
         raise refuse(Error, f"torch.export refuses '{type(module).__name__}': {reason}", _user_line(error)) from error
+    for what in derivatives:
+        warn(f"{what} in '{type(module).__name__}' is not imported: gradients are those of the forward pass")
+    return exported
 
 
 _NOT_DECOMPOSED = (torch.ops.aten.scaled_dot_product_attention.default, torch.ops.aten._safe_softmax.default, torch.ops.aten.upsample_bicubic2d.vec)
@@ -344,6 +349,10 @@ def _form(program, name: str) -> _Form:
     table = torch.export.default_decompositions()
     for kept in _NOT_DECOMPOSED:
         table.pop(kept, None)
+    if (writer := hidden_write(program)) is not None:
+        raise refuse(Error, f"operation 'aten.{_name(writer)}' of '{name}' writes in place to a value that has a derivative, through detach() or "
+                            "under torch.no_grad() (as max_norm of an embedding does), which hides the write from the derivative; compute a new "
+                            "value, or freeze the parameter by requires_grad_(False)", _location(writer))
     try:
         with marked(program):
             program = program.run_decompositions(table)
