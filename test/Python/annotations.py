@@ -62,6 +62,11 @@ class Annotations(unittest.TestCase):
             return lax.with_sharding_constraint(x * 2, NamedSharding(self.mesh, P("d", P.UNCONSTRAINED)))
         self.assertRegex(text(fn, (array(8, 4),)), r"dist.shard_tensor %\d+, #dist.sharding<@mesh, \[shard\(0\), \?\]>")
 
+    def test_feeds_beyond_the_leaves(self):
+        for feeds, message in (({7: 0}, "feeds maps result 7 to argument 0; results are numbered from 0 to 0"), ({0: 5}, "arguments from 0 to 1")):
+            with self.assertRaisesRegex(tessera.Error, message):
+                text(lambda a, b: a + b, (array(3), array(3)), feeds=feeds)
+
     def test_feeds(self):
         result = text(step, (PARAMS, array(3)))
         self.assertIn("dist.feeds = 0", result)

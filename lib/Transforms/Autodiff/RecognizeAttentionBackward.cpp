@@ -101,8 +101,9 @@ struct DistRecognizeAttentionBackward
       });
       int64_t leastBytes = leastBytesOfMatch(function, recomputedScores);
       for (Block *block : blocks) {
-        addForwardProducts(*block, leastBytes);
         recognizeIn(*block, recomputedScores, leastBytes);
+        if (addForwardProducts(*block, leastBytes))
+          recognizeIn(*block, recomputedScores, leastBytes);
       }
       eraseDeadTensorOps(function);
     }

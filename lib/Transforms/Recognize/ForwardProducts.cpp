@@ -16,8 +16,9 @@
 //
 //   output[.., q, d] = sum over k of share[.., q, k] value[.., k, d]
 //
-// This product is added without readers. If the attention is matched, the output is
-// part of it; if not, the product is dead.
+// This product is added without readers, to programs whose other attentions have been
+// matched. If the attention is matched, the output is part of it; if not, the product
+// is dead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,10 +109,10 @@ static AffineMap mapOf(const Factor &factor, unsigned rank, unsigned numKeys, ML
   return AffineMap::get(rank + numKeys, 0, exprs, context);
 }
 
-static void addForwardProduct(linalg::LinalgOp product, unsigned side, int64_t leastBytes) {
+static bool addForwardProduct(linalg::LinalgOp product, unsigned side, int64_t leastBytes) {
   std::optional<Factor> shares = factorOf(product, side), gradient = factorOf(product, 1 - side);
   if (!shares || !gradient)
-    return;
+    return false;
   auto type = cast<RankedTensorType>(shares->value.getType());
   SmallVector<int64_t> keys = ownExtents(*shares);
   bool sumsQueries = shares->isSum.any();
@@ -120,10 +121,10 @@ static void addForwardProduct(linalg::LinalgOp product, unsigned side, int64_t l
   constexpr int64_t kBytes = 4; // scores are f32 even if shares are rounded to 16 bits
   if (keys.empty() || ownExtents(*gradient).empty() || !sumsQueries ||
       type.getNumElements() * kBytes < leastBytes || hasForward(*shares))
-    return;
+    return false;
   std::optional<Factor> value = valueFor(*gradient, *shares, product);
   if (!value)
-    return;
+    return false;
   OpBuilder b(product);
   Location loc = product.getLoc();
   auto shape = cast<RankedTensorType>(gradient->value.getType()).getShape();
@@ -140,14 +141,17 @@ static void addForwardProduct(linalg::LinalgOp product, unsigned side, int64_t l
   linalg::ContractOp::create(b, loc, TypeRange{init.getType()},
                              ValueRange{shares->value, value->value}, ValueRange{init},
                              b.getAffineMapArrayAttr(maps));
+  return true;
 }
 
-void dist::addForwardProducts(Block &block, int64_t leastBytes) {
+bool dist::addForwardProducts(Block &block, int64_t leastBytes) {
   SmallVector<linalg::LinalgOp> products;
   for (Operation &op : block)
     if (auto product = dyn_cast<linalg::LinalgOp>(op); product && isProduct(product))
       products.push_back(product);
+  bool any = false;
   for (linalg::LinalgOp product : products)
     for (unsigned side : {0, 1})
-      addForwardProduct(product, side, leastBytes);
+      any |= addForwardProduct(product, side, leastBytes);
+  return any;
 }

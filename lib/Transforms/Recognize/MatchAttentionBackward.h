@@ -32,8 +32,8 @@ std::optional<AttentionBackwardMatch> matchAttentionBackward(mlir::linalg::Linal
                                                              int64_t leastScoreBytes);
 
 /// Adds products of shares and values that derivatives imply, where they are missing and the shares
-/// have at least `leastBytes`. They have no readers.
-void addForwardProducts(mlir::Block &block, int64_t leastBytes);
+/// have at least `leastBytes`. They have no readers. Returns whether there are any.
+bool addForwardProducts(mlir::Block &block, int64_t leastBytes);
 
 } // namespace tessera::dist
 

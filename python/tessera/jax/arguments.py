@@ -91,6 +91,15 @@ def _unique(leaves):
     return leaves
 
 
+def checked_feeds(feeds: dict, results: int, inputs: int) -> dict[int, int]:
+    """`feeds`, by leaves of which there are `results` and `inputs`."""
+    for result, argument in feeds.items():
+        if not (isinstance(result, int) and 0 <= result < results and isinstance(argument, int) and 0 <= argument < inputs):
+            raise ImportFailure(f"feeds maps result {result!r} to argument {argument!r}; results are numbered from 0 to {results - 1}, arguments from "
+                                f"0 to {inputs - 1}, by the leaves of their trees")
+    return feeds
+
+
 def matching_feeds(args, shape) -> dict[int, int]:
     """Result leaf -> argument leaf of the next step.
 

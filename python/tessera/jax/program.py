@@ -41,7 +41,7 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
         closed, shape = jax.make_jaxpr(uncached, return_shape=True)(*args)
     if isinstance(feeds, str):
         feeds = trees.matching_feeds(args, shape)
-    feeds = dict(feeds or {})
+    feeds = trees.checked_feeds(dict(feeds or {}), len(jax.tree.leaves(shape)), len(inputs))
     outputs = trees.results(shape, out_shardings, feeds, inputs)
     with of_library("jax"):
         closed = without_complex(without_shard_maps(closed))
