@@ -66,6 +66,12 @@ class ShardMap(unittest.TestCase):
         for pairs in around, around[:3], [(0, 2), (1, 0), (3, 3)]:
             self.check(lambda x: lax.ppermute(x, "d", pairs), P("d"), P("d"), (x,), [("exchange", 64)])
 
+    def test_permutes_in_reverse_and_of_pairs(self):
+        """One exchange of a block, however many runs of blocks there are."""
+        for of in (lambda i: 7 - i), (lambda i: i ^ 1), (lambda i: i ^ 2), (lambda i: i ^ 4):
+            pairs = [(i, of(i)) for i in range(8)]
+            self.check(lambda x: lax.ppermute(x, "d", pairs), P("d"), P("d"), (x,), [("exchange", 32)], mesh_of(d=8))
+
     def test_numbers_of_devices(self):
         self.check(lambda x: x + lax.axis_index("d"), P("d"), P("d"), (x,), [])
         self.check(lambda x: x * lax.axis_index("t") + lax.axis_index(("d", "t")), P(("t", "d")), P(("t", "d")), (x,), [], grid)

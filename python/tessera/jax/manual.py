@@ -12,7 +12,7 @@ along them:
 | all_gather     | the dimension becomes one of the value           | replicated on the axis          |
 | psum_scatter   | a reduction, then blocks of the scattered one    | blocks over the axis            |
 | all_to_all     | the dimension and blocks of another one swap     | blocks over the axis            |
-| ppermute       | runs of blocks are sliced and concatenated       | blocks over the axis            |
+| ppermute       | runs of blocks are sliced, or reversed           | blocks over the axis            |
 | axis_index     | the index along the dimension                    |                                 |
 
 So the compiler's plan has the collectives that the program calls, unless it knows better.
@@ -238,9 +238,27 @@ def _exchanged(shape, *, numbers, extent, **_):
 _exchange_p = _primitive("tessera_exchange", _exchanged, _exchange_batched)
 
 
+def _turned(x, source):
+    """The blocks of `x` in reverse, or exchanged with those at i ^ m for a power of two m; None for other permutations.
+
+    A reversal of a dimension is one move; the runs of such a permutation would be one for each block.
+    """
+    n = x.shape[0]
+    if sorted(source) != list(range(n)):
+        return None
+    if all(at == n - 1 - to for to, at in source.items()):
+        return lax.rev(x, (0,))
+    m = source[0]
+    if m and m & (m - 1) == 0 and n % (2 * m) == 0 and all(at == to ^ m for to, at in source.items()):
+        return lax.rev(x.reshape(n // (2 * m), 2, m, *x.shape[1:]), (1,)).reshape(x.shape)
+    return None
+
+
 def _permute_batched(x, d, axis, size, *, axes, numbers, mesh, pairs):
     x = jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
     source, runs = {to: at for at, to in pairs}, []
+    if (turned := _turned(x, source)) is not None:
+        return _place(turned, mesh, {axis: 0}), 0
     for to in range(size):
         at = source.get(to)
         if runs and (at is None) == (runs[-1][0] is None) and (at is None or runs[-1][1] == at):
