@@ -15,6 +15,7 @@
 #include "NarrowBands.h"
 #include "ReadByMap.h"
 #include "ReadNarrow.h"
+#include "RefineReshapes.h"
 #include "SinkPads.h"
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
@@ -124,6 +125,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       growInteriors(function);
       formRearrangements(function);
       splitMergedDims(function);
+      refineReshapes(function);
       splitBlockedDims(function, meshes,
                        meshes.empty() ? devices : meshes.begin()->second.numDevices());
     }
