@@ -167,8 +167,7 @@ Value SortWriter::keyOf(LoopWriter at, Value element) const {
 
 Value SortWriter::keyWord(LoopWriter at, Value element) const {
   Value key = keyOf(at, element);
-  return key.getType() == word ? key
-                               : arith::ExtSIOp::create(at.b, at.loc, word, key).getResult();
+  return key.getType() == word ? key : arith::ExtSIOp::create(at.b, at.loc, word, key).getResult();
 }
 
 Values SortWriter::wordsAt(LoopWriter at, Value o, Value i, Value j) const {

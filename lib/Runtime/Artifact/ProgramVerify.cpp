@@ -174,13 +174,14 @@ Status Verifier::checkLayout(const Mesh &mesh, const Layout &layout, DType dtype
   for (const sharding::DimLayout &dim : layout.dims) {
     for (const AxisRef &axis : dim.axes)
       TESSERA_RETURN_IF_ERROR(use(axis));
-    const int64_t parts = sharding::sizeOf(dim.axes), mostSteps = kHuge / std::max<int64_t>(1, parts);
+    const int64_t parts = sharding::sizeOf(dim.axes),
+                  mostSteps = kHuge / std::max<int64_t>(1, parts);
     if (dim.length < 0 || dim.length > kHuge || dim.step < -mostSteps || dim.step > mostSteps ||
         dim.offset < -kHuge || dim.offset > kHuge || dim.divisor < 1 || dim.divisor > kHuge)
-      return Status::error("a layout of " + text(parts) + " parts has step " + text(dim.step) +
-                           ", offset " + text(dim.offset) + ", length " + text(dim.length) +
-                           " and divisor " + text(dim.divisor) +
-                           "; lengths, offsets, divisors and the steps of all parts are at most 2^48");
+      return Status::error(
+          "a layout of " + text(parts) + " parts has step " + text(dim.step) + ", offset " +
+          text(dim.offset) + ", length " + text(dim.length) + " and divisor " + text(dim.divisor) +
+          "; lengths, offsets, divisors and the steps of all parts are at most 2^48");
   }
   auto linear = [](ReduceKind kind) { return kind == ReduceKind::sum || kind == ReduceKind::avg; };
   for (const sharding::PartialAxis &part : layout.partial) {

@@ -159,8 +159,8 @@ double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vect
                                          : 0.8 + 0.5 / static_cast<double>(run & -run);
   if (rowCount <= static_cast<double>(set.rows) && run % set.lanes == 0)
     each = 0; // see readsInPlace
-  double packing = columnCount * depth * each +
-                   fetching(joined(n, k), right, runOf(joined(n, k), right));
+  double packing =
+      columnCount * depth * each + fetching(joined(n, k), right, runOf(joined(n, k), right));
   // The loops of the rows of a tile. Windows of the next tiles read the same lines, at most kDepth,
   // which stay in the first level cache.
   std::vector<ContractLoop> ofTile = m;

@@ -78,8 +78,8 @@ static bool hasForward(const Factor &factor) {
   });
 }
 
-/// The value of a product gradient · value that sums over exactly the dimensions that `gradient` has
-/// and the shares lack.
+/// The value of a product gradient · value that sums over exactly the dimensions that `gradient`
+/// has and the shares lack.
 static std::optional<Factor> valueFor(const Factor &gradient, const Factor &shares,
                                       Operation *before) {
   for (OpOperand &use : gradient.value.getUses()) {
@@ -101,7 +101,8 @@ static std::optional<Factor> valueFor(const Factor &gradient, const Factor &shar
 }
 
 /// The map of a factor over the dimensions of the gradient, then the keys.
-static AffineMap mapOf(const Factor &factor, unsigned rank, unsigned numKeys, MLIRContext *context) {
+static AffineMap mapOf(const Factor &factor, unsigned rank, unsigned numKeys,
+                       MLIRContext *context) {
   SmallVector<AffineExpr> exprs;
   unsigned key = rank;
   for (int other : factor.inOther)
