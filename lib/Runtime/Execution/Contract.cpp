@@ -59,25 +59,27 @@ static double countOf(const std::vector<ContractLoop> &loops) {
   return count;
 }
 
-/// Iterations whose elements of an operand lie together.
-static double runOf(std::vector<ContractLoop> loops, int operand) {
+/// The loops in the order of their strides in an operand, the least first.
+static std::vector<ContractLoop> byStride(std::vector<ContractLoop> loops, int operand) {
   std::stable_sort(loops.begin(), loops.end(), [&](const auto &left, const auto &right) {
     return std::abs(left.strides[operand]) < std::abs(right.strides[operand]);
   });
+  return loops;
+}
+
+/// Iterations whose elements of an operand lie together.
+static double runOf(const std::vector<ContractLoop> &loops, int operand) {
   int64_t run = 1;
-  for (const ContractLoop &loop : loops)
+  for (const ContractLoop &loop : byStride(loops, operand))
     if (std::abs(loop.strides[operand]) == run)
       run *= loop.extent;
   return static_cast<double>(run);
 }
 
 /// Elements of an operand that lie together and that all iterations read; windows may overlap.
-static double spanOf(std::vector<ContractLoop> loops, int operand) {
-  std::stable_sort(loops.begin(), loops.end(), [&](const auto &left, const auto &right) {
-    return std::abs(left.strides[operand]) < std::abs(right.strides[operand]);
-  });
+static double spanOf(const std::vector<ContractLoop> &loops, int operand) {
   int64_t span = 1;
-  for (const ContractLoop &loop : loops)
+  for (const ContractLoop &loop : byStride(loops, operand))
     if (int64_t stride = std::abs(loop.strides[operand]); stride <= span)
       span += (loop.extent - 1) * stride;
   return static_cast<double>(span);

@@ -108,6 +108,21 @@ static Value orderOf(LoopNest &nest, AffineMap out, Type type) {
   return arith::IndexCastOp::create(b, nest.loc, type, order);
 }
 
+/// The iterations of a nest that write one element, whose map is `out`.
+static int64_t iterationsOutside(const LoopNest &nest, AffineMap out) {
+  int64_t count = 1;
+  for (unsigned loop = 0; loop < nest.extents.size(); ++loop)
+    if (!out.isFunctionOfDim(loop))
+      count *= nest.extents[loop];
+  return count;
+}
+
+/// The narrower of i32 and i64 that numbers so many iterations and has a greatest value beside
+/// them.
+static Type orderTypeFor(OpBuilder &b, int64_t iterations) {
+  return iterations < (int64_t(1) << 31) ? b.getI32Type() : b.getI64Type();
+}
+
 /// An elementwise op over tensors of one shape, the last of `inputs` being the cotangent.
 static Value pointwise(Reverse &reverse, Location loc, ValueRange inputs,
                        llvm::function_ref<Value(OpBuilder &, ValueRange)> body) {
@@ -145,11 +160,7 @@ static LogicalResult reverseExtremum(Reverse &reverse, linalg::LinalgOp op, unsi
     cotangent = split(false);
   }
   BodyReverse body(reverse, op, /*reuseResults=*/false);
-  int64_t positions = 1;
-  for (unsigned loop = 0; loop < body.nest.extents.size(); ++loop)
-    if (!out.isFunctionOfDim(loop))
-      positions *= body.nest.extents[loop];
-  Type order = positions < (int64_t(1) << 31) ? b.getI32Type() : b.getI64Type();
+  Type order = orderTypeFor(b, iterationsOutside(body.nest, out));
   auto orderType = RankedTensorType::get(type.getShape(), order);
   // The position of its first occurrence.
   Value known = body.nest.addInput(extreme, out);
@@ -180,11 +191,8 @@ static LogicalResult reverseAssignment(Reverse &reverse, linalg::LinalgOp op, un
   AffineMap out = op.getMatchingIndexingMap(&init);
   auto type = cast<RankedTensorType>(op->getResult(result).getType());
   BodyReverse body(reverse, op, /*reuseResults=*/false);
-  int64_t positions = 1;
-  for (unsigned loop = 0; loop < body.nest.extents.size(); ++loop)
-    if (!out.isFunctionOfDim(loop))
-      positions *= body.nest.extents[loop];
-  Type order = positions < (int64_t(1) << 31) ? b.getI32Type() : b.getI64Type();
+  int64_t positions = iterationsOutside(body.nest, out);
+  Type order = orderTypeFor(b, positions);
   auto orderType = RankedTensorType::get(type.getShape(), order);
   // The number of its last iteration, counted from the end.
   OpBuilder inner = body.nest.bodyEnd();
