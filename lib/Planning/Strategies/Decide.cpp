@@ -13,6 +13,8 @@
 
 #include "tessera/Planning/Decide.h"
 
+#include "Contributors.h"
+
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Dialect/Dist/Rules/Selection.h"
 #include "tessera/Planning/StrategyProblem.h"
@@ -294,13 +296,18 @@ private:
   }
 
   /// Candidates to replace reductions of what look-ups and updates contribute that take longer than
-  /// the op itself: its other cuts, such as its columns, with its operands moved there.
+  /// the op itself: its other cuts, such as its columns, or none, with its operands moved there.
   ///
-  /// Not for sums and products, nor where a user may forward the contributions: these are often
-  /// added to others before one reduction (SinkPartials.cpp), which the costs here do not show. For
-  /// the same reason the neighbours keep their cuts.
+  /// Not for sums and products, nor where contributions may be added to others before one reduction
+  /// (SinkPartials.cpp), which the costs here do not show. For the same reason the neighbours keep
+  /// their cuts.
   std::vector<Strategies::Seed> otherUpdates(const Decision &decision) {
     std::vector<Strategies::Seed> seeds;
+    Contributors contributors(graph, decision.tensors,
+                              [&](size_t n, size_t i, const TensorSharding &from) {
+                                return !strategies.of(n).empty() && !follows(graph.nodes[n], i) &&
+                                       mayForward(n, i, from);
+                              });
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const RuleNode &node = graph.nodes[n];
       if (node.op && strategies.of(n).empty())
@@ -309,11 +316,10 @@ private:
       for (size_t i = 0; i < count; ++i) {
         if (node.op && follows(node, i))
           continue;
-        int64_t tensor = node.tensors[i];
+        int64_t tensor = node.tensors[i], maker = posed.makerOf(tensor);
         const TensorSharding *from = decision.tensors[tensor];
         const TensorSharding *need = node.op ? chosen(n, i) : decision.tensors[node.tensors.back()];
-        if (from && need && from->isPartial() &&
-            !(node.op ? mayForward(n, i, *from) : isSent(node)))
+        if (from && need && from->isPartial() && maker >= 0 && contributors.isReducedAlone(maker))
           addUnreduced(tensor, from, need, seeds);
       }
     }
@@ -470,11 +476,6 @@ private:
       addOtherCuts(n, gathered, seeds);
   }
 
-  /// Whether a node is a reshard between meshes.
-  bool isSent(const RuleNode &node) const {
-    return graph.tensors[node.tensors.front()].mesh != graph.tensors[node.tensors.back()].mesh;
-  }
-
   /// Whether the op of a node, as it is cut, may forward contributions of an operand.
   bool mayForward(size_t n, size_t position, const TensorSharding &from) {
     for (const PartialAxis &partial : from.partial) {
@@ -512,11 +513,11 @@ private:
                        posed.secondsOf(maker, strategies.listOf(maker))[choice[maker]])
       return;
     addOtherCuts(maker, reduced, seeds);
+    seeds.push_back({maker, without(reduced, maker)});
   }
 
-  /// Seeds that cut any loop of an op over some axes, in place of those that they cut.
-  void addOtherCuts(size_t n, const AxisList &moved, std::vector<Strategies::Seed> &seeds) {
-    const RuleNode &node = graph.nodes[n];
+  /// The strategy of a node, which no longer cuts loops over some axes.
+  Strategy without(const AxisList &moved, size_t n) const {
     Strategy rest = strategies.of(n)[choice[n]];
     for (AxisList &axes : rest.factors)
       llvm::erase_if(axes, [&](const AxisRef &axis) { return overlapsAny(moved, axis); });
@@ -524,6 +525,13 @@ private:
     llvm::erase_if(rest.forwards, [&](const Forward &forward) {
       return overlapsAny(moved, forward.partial.axis);
     });
+    return rest;
+  }
+
+  /// Seeds that cut any loop of an op over some axes, in place of those that they cut.
+  void addOtherCuts(size_t n, const AxisList &moved, std::vector<Strategies::Seed> &seeds) {
+    const RuleNode &node = graph.nodes[n];
+    Strategy rest = without(moved, n);
     for (auto [f, factor] : llvm::enumerate(node.rule.factors)) {
       if (factor.kind == FactorKind::replicate || factor.size < sizeOf(moved))
         continue;
