@@ -28,6 +28,13 @@ def running_softmax(x):
     return lax.associative_scan(combine, (x, jnp.ones_like(x)))
 
 
+def rotations(x, size, angle):
+    """States of a diagonal complex recurrence, and their norm."""
+    a = jnp.broadcast_to(jnp.exp(-jnp.exp(size) + 1j * angle), x.shape)
+    combine = lambda l, r: (l[0] * r[0], r[0] * l[1] + r[1])
+    return lax.associative_scan(combine, (a, x.astype(jnp.complex64)), axis=1)[1]
+
+
 class AssociativeScan(JaxCase):
     x, n = array(10, 3), array(10, 3, dtype=I)
 
@@ -55,6 +62,14 @@ class AssociativeScan(JaxCase):
         self.check(self.gradient(states, 0, 1), self.x, self.x)
         self.check(self.gradient(lambda a: running_softmax(a)[1], 0), self.x)
         self.check(lambda a: jax.jvp(states, (a, a), (a + 1, a * 2))[1], self.x)
+
+    def test_complex_elements(self):
+        """Pairs of real ones: one scan, with its derivatives, which devices may share along the scan, too."""
+        norm = lambda *given: jnp.sum(jnp.abs(rotations(*given)) ** 2)
+        x, n = array(4, 8, 3), array(3)
+        self.check(lambda *given: (rotations(*given).real, rotations(*given).imag), x, n, n)
+        self.check(jax.value_and_grad(norm, (0, 1, 2)), x, n, n)
+        self.assertEqual(str(tessera.from_jax(rotations, (x, n, n))).count("ext.scan"), 1)
 
     def test_bytes(self):
         """Two elements per line and round, in three rounds of eight devices."""

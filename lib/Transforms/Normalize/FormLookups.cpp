@@ -480,11 +480,35 @@ static void rewriteElement(tensor::InsertOp op) {
   op.erase();
 }
 
+//===----------------------------------------------------------------------===//
+// Slices
+//===----------------------------------------------------------------------===//
+
+/// Where a window is as long as its dimension, each offset is clamped to 0: it need not be computed,
+/// and the dimension may be cut.
+template <typename Slice> static void placeWholeDims(Slice op, Value windowed) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(windowed.getType()).getShape();
+  SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
+  bool changes = false;
+  for (auto [d, offset] : llvm::enumerate(offsets))
+    if (isa<Value>(offset) && op.getStaticSizes()[d] == shape[d] && op.getStaticStrides()[d] == 1) {
+      offset = IntegerAttr::get(IndexType::get(op.getContext()), 0);
+      changes = true;
+    }
+  if (!changes)
+    return;
+  SmallVector<int64_t> known;
+  SmallVector<Value> computed;
+  dispatchIndexOpFoldResults(offsets, computed, known);
+  op.getOffsetsMutable().assign(computed);
+  op.setStaticOffsets(known);
+}
+
 void dist::formLookups(func::FuncOp function) {
   SmallVector<Operation *> ops;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<tensor::GatherOp, tensor::ScatterOp, tensor::ExtractOp, tensor::InsertOp,
-            linalg::GenericOp>(op))
+            tensor::ExtractSliceOp, tensor::InsertSliceOp, linalg::GenericOp>(op))
       ops.push_back(op);
     // Bodies are rewritten with their op.
     return isa<linalg::LinalgOp, tensor::PadOp, tensor::GenerateOp>(op) ? WalkResult::skip()
@@ -499,6 +523,10 @@ void dist::formLookups(func::FuncOp function) {
       rewriteElement(extract);
     else if (auto insert = dyn_cast<tensor::InsertOp>(op))
       rewriteElement(insert);
+    else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+      placeWholeDims(slice, slice.getSource());
+    else if (auto update = dyn_cast<tensor::InsertSliceOp>(op))
+      placeWholeDims(update, update.getDest());
     else
       rewriteReads(cast<linalg::GenericOp>(op));
   }

@@ -14,8 +14,8 @@ namespace tessera::dist {
 
 /// Rewrites what reads or writes a tensor at computed indices so that any of its dimensions may be
 /// cut: `tensor.gather`, `tensor.scatter` and the `tensor.extract` ops of elementwise bodies become
-/// nests that select (Dialect/Dist/Rules/Selection.h), single elements become slices. Indices are
-/// clamped as before.
+/// nests that select (Dialect/Dist/Rules/Selection.h), single elements become slices, and slices of
+/// whole dimensions begin at 0. Indices are clamped as before.
 void formLookups(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

@@ -22,6 +22,7 @@ from jax.extend import core as jex_core
 from jax.interpreters import ad, batching, mlir
 
 from ..ir import Block, TensorType, Value
+from .complexes import without_complex
 from .errors import ImportFailure
 from .registry import RULES, rule
 
@@ -54,11 +55,28 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     """Replaces lax.associative_scan; uses JAX's expansion if the function is not elementwise."""
     leaves, tree = jax.tree.flatten(elems)
     leaves = [jnp.asarray(leaf) for leaf in leaves]
+    if callable(fn) and any(map(jnp.iscomplexobj, leaves)):
+        return _joined(associative_scan(lambda a, b: _parts(fn(_joined(a), _joined(b))), _parts(elems), reverse, axis))
     body = _scalar_program(fn, leaves, tree)
     if body is None or not all(leaf.shape == leaves[0].shape for leaf in leaves) or not -leaves[0].ndim <= axis < leaves[0].ndim:
         return _expanded(fn, elems, reverse, axis)
     results = _scan.bind(*leaves, body=body, axis=axis % leaves[0].ndim, reverse=bool(reverse))
     return jax.tree.unflatten(tree, results)
+
+
+class _Parts(tuple):
+    """The real and imaginary part of a complex array."""
+
+
+jax.tree_util.register_pytree_node(_Parts, lambda parts: (tuple(parts), None), lambda _, parts: _Parts(parts))
+
+
+def _parts(tree):
+    return jax.tree.map(lambda x: _Parts((jnp.real(x), jnp.imag(x))) if jnp.iscomplexobj(x) else x, tree)
+
+
+def _joined(tree):
+    return jax.tree.map(lambda x: lax.complex(*x) if isinstance(x, _Parts) else x, tree, is_leaf=lambda x: isinstance(x, _Parts))
 
 
 def _scalar_program(fn, leaves, tree):
@@ -71,7 +89,7 @@ def _scalar_program(fn, leaves, tree):
         half = len(args) // 2
         return jax.tree.leaves(fn(jax.tree.unflatten(tree, args[:half]), jax.tree.unflatten(tree, args[half:])))
     try:
-        program = jax.make_jaxpr(flat)(*scalars, *scalars)
+        program = without_complex(jax.make_jaxpr(flat)(*scalars, *scalars))
     except Exception:  # the function needs arrays, or is wrong; JAX reports the latter later
         return None
     fits = [(v.shape, v.dtype) for v in program.out_avals] == [((), s.dtype) for s in scalars]

@@ -155,7 +155,8 @@ def _pair(x) -> Complex:
 
 @_complex("complex")
 def _(eqn, real, imag):
-    return Complex(real, imag)
+    shape = eqn.outvars[0].aval.shape
+    return Complex(jnp.broadcast_to(real, shape), jnp.broadcast_to(imag, shape))  # derivatives pass scalar zeros
 
 
 @_complex("real")

@@ -358,6 +358,8 @@ def _applied(ctx, eqn, operand, indices, updates, single):
 def scalar_index(ctx, value, dtype, last):
     """A rank-0 integer tensor clamped to [0, last], as a value of type index; a Python integer if it is constant."""
     b = ctx.b
+    if last == 0:  # a slice of a whole dimension, which so may be cut
+        return 0
     if value.owner is not None and "splat" in value.owner.attributes:
         return min(max(int(value.owner.attributes["splat"]), 0), last)
     scalar = convert(b, b.op("tensor.extract", [value], [value.type.element]).result, dtype, "int64")

@@ -144,3 +144,15 @@ func.func @reversed(%x: tensor<64x6xf32> {dist.sharding = #dist.sharding<@line, 
   } -> tensor<64x6xf32>
   return %y : tensor<64x6xf32>
 }
+
+// A window as long as its dimension begins at 0, whatever its offset is; the rows may be cut.
+// CHECK-LABEL: func.func @whole_dims(
+// CHECK: tensor.extract_slice %{{.*}}[0, %{{.*}}] [64, 1]
+// CHECK: tensor.insert_slice %{{.*}} into %{{.*}}[0, %{{.*}}] [64, 1]
+// CHECK: return
+func.func @whole_dims(%x: tensor<64x6xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}, %i: index, %j: index)
+    -> tensor<64x6xf32> {
+  %c = tensor.extract_slice %x[%j, %i] [64, 1] [1, 1] : tensor<64x6xf32> to tensor<64xf32>
+  %y = tensor.insert_slice %c into %x[%i, %j] [64, 1] [1, 1] : tensor<64xf32> into tensor<64x6xf32>
+  return %y : tensor<64x6xf32>
+}
