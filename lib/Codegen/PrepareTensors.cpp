@@ -281,19 +281,32 @@ static void dropUnreadInits(func::FuncOp function) {
   });
 }
 
-/// Turns splat constants as inits of accumulators into fills: zeros are free, others take no space
-/// in the artifact.
+/// Elements of a constant from which on the artifact does not hold a copy for a loop to start from.
+static constexpr int64_t kFilledElements = 1024;
+
+static void fillIfSplat(Operation *op, OpOperand &init, int64_t least) {
+  SplatElementsAttr splat;
+  if (!matchPattern(init.get(), m_Constant(&splat)) || splat.getNumElements() < least)
+    return;
+  OpBuilder builder(op);
+  Location loc = init.get().getLoc();
+  Value value = arith::ConstantOp::create(builder, loc, splat.getSplatValue<TypedAttr>());
+  Value empty = emptyLike(builder, loc, cast<RankedTensorType>(init.get().getType()));
+  init.set(linalg::FillOp::create(builder, loc, value, empty).getResult(0));
+}
+
+/// Turns splat constants that are written over into fills, which take no space in the artifact:
+/// inits of accumulators, where zeros are free, what loops carry, and tensors that get slices.
 static void fillSplatInits(func::FuncOp function) {
-  function.walk([](linalg::LinalgOp op) {
-    for (OpOperand &init : op.getDpsInitsMutable()) {
-      SplatElementsAttr splat;
-      if (!matchPattern(init.get(), m_Constant(&splat)))
-        continue;
-      OpBuilder builder(op);
-      Location loc = init.get().getLoc();
-      Value value = arith::ConstantOp::create(builder, loc, splat.getSplatValue<TypedAttr>());
-      Value empty = emptyLike(builder, loc, cast<RankedTensorType>(init.get().getType()));
-      init.set(linalg::FillOp::create(builder, loc, value, empty).getResult(0));
+  function.walk([](Operation *op) {
+    if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+      for (OpOperand &init : linalgOp.getDpsInitsMutable())
+        fillIfSplat(op, init, 0);
+    } else if (auto loop = dyn_cast<LoopLikeOpInterface>(op)) {
+      for (OpOperand &init : loop.getInitsMutable())
+        fillIfSplat(op, init, kFilledElements);
+    } else if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
+      fillIfSplat(op, insert.getDestMutable(), kFilledElements);
     }
   });
 }

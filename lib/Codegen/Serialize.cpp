@@ -32,8 +32,8 @@ SmallVector<func::FuncOp> codegen::kernelsOf(ModuleOp module) {
   return kernels;
 }
 
-Serializer::Serializer(rt::ProgramOp program)
-    : op(program), meshes(program->getParentOfType<ModuleOp>()) {}
+Serializer::Serializer(rt::ProgramOp program, bool withConstants)
+    : op(program), withConstants(withConstants), meshes(program->getParentOfType<ModuleOp>()) {}
 
 sharding::Layout Serializer::layoutOf(dist::ShardingAttr layout, Type global) const {
   return sharding::makeLayout(dist::resolveVerified(layout, meshes, global), dist::shapeOf(global));
@@ -89,6 +89,8 @@ static std::string bytesOf(ElementsAttr value) {
 }
 
 int64_t Serializer::addConstant(ElementsAttr value) {
+  if (!withConstants)
+    return 0;
   std::string bytes = bytesOf(value);
   runtime::Bytes &constants = result.constants;
   auto [it, isNew] = constantAt.try_emplace(bytes, 0);
@@ -190,10 +192,10 @@ FailureOr<SerializedProgram> Serializer::run() {
   return std::move(result);
 }
 
-FailureOr<SerializedProgram> codegen::serialize(ModuleOp module) {
+FailureOr<SerializedProgram> codegen::serialize(ModuleOp module, bool withConstants) {
   SmallVector<rt::ProgramOp> programs(module.getOps<rt::ProgramOp>());
   if (programs.size() != 1)
     return module.emitError() << "the module has " << programs.size()
                               << " rt.program ops; expected one";
-  return Serializer(programs.front()).run();
+  return Serializer(programs.front(), withConstants).run();
 }

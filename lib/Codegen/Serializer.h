@@ -18,7 +18,7 @@ namespace tessera::codegen {
 
 class Serializer {
 public:
-  explicit Serializer(rt::ProgramOp program);
+  Serializer(rt::ProgramOp program, bool withConstants);
   mlir::FailureOr<SerializedProgram> run();
 
 private:
@@ -44,6 +44,7 @@ private:
   mlir::LogicalResult assignOrders();
 
   rt::ProgramOp op;
+  bool withConstants;
   dist::MeshTable meshes;
   SerializedProgram result;
   llvm::StringMap<int64_t> meshIndex, kernelIndex;

@@ -18,7 +18,8 @@ constexpr int64_t kMostDevices = 256;
 void tessera::addProcessAlgorithms(Report &report, mlir::ModuleOp steps) {
   if (report.collectives.empty())
     return;
-  mlir::FailureOr<codegen::SerializedProgram> serialized = codegen::serialize(steps);
+  mlir::FailureOr<codegen::SerializedProgram> serialized =
+      codegen::serialize(steps, /*withConstants=*/false);
   if (mlir::failed(serialized) || serialized->program.numDevices() > kMostDevices)
     return;
   std::vector<int64_t> hosts;

@@ -31,8 +31,9 @@ struct SerializedProgram {
 };
 
 /// Serialises the one `rt.program` of a module. Fails with a located diagnostic unless there is one
-/// program, or if transfers between parts deadlock.
-mlir::FailureOr<SerializedProgram> serialize(mlir::ModuleOp module);
+/// program, or if transfers between parts deadlock. Without constants, which may be large, their
+/// slots have offset 0.
+mlir::FailureOr<SerializedProgram> serialize(mlir::ModuleOp module, bool withConstants = true);
 
 /// The kernels of a module in the order of `LaunchStep::kernel`.
 llvm::SmallVector<mlir::func::FuncOp> kernelsOf(mlir::ModuleOp module);

@@ -12,8 +12,8 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-Contributors::Contributors(const PropagationGraph &graph, ArrayRef<const TensorSharding *> shardings,
-                           Forwards forwards)
+Contributors::Contributors(const PropagationGraph &graph,
+                           ArrayRef<const TensorSharding *> shardings, Forwards forwards)
     : held(graph.tensors.size()), meets(graph.nodes.size()) {
   for (auto [n, node] : llvm::enumerate(graph.nodes)) {
     if (!node.op)
@@ -34,7 +34,8 @@ Contributors::Contributors(const PropagationGraph &graph, ArrayRef<const TensorS
         held[tensor] = forwarded;
       }
       if (shardings[tensor] && shardings[tensor]->isPartial())
-        add(held[tensor], {static_cast<int64_t>(n), graph.tensors[tensor].bytes, shardings[tensor]});
+        add(held[tensor],
+            {static_cast<int64_t>(n), graph.tensors[tensor].bytes, shardings[tensor]});
     }
   }
   // What a loop yields is computed behind the node that ties it to the carry.

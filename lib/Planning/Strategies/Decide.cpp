@@ -303,11 +303,10 @@ private:
   /// their cuts.
   std::vector<Strategies::Seed> otherUpdates(const Decision &decision) {
     std::vector<Strategies::Seed> seeds;
-    Contributors contributors(graph, decision.tensors,
-                              [&](size_t n, size_t i, const TensorSharding &from) {
-                                return !strategies.of(n).empty() && !follows(graph.nodes[n], i) &&
-                                       mayForward(n, i, from);
-                              });
+    Contributors contributors(
+        graph, decision.tensors, [&](size_t n, size_t i, const TensorSharding &from) {
+          return !strategies.of(n).empty() && !follows(graph.nodes[n], i) && mayForward(n, i, from);
+        });
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const RuleNode &node = graph.nodes[n];
       if (node.op && strategies.of(n).empty())

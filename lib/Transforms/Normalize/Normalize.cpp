@@ -17,6 +17,7 @@
 #include "ReadNarrow.h"
 #include "RefineReshapes.h"
 #include "SinkPads.h"
+#include "SinkUpdates.h"
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
 #include "WriteByMap.h"
@@ -113,6 +114,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     decompose(function);
     readNarrow(function);
     selectProducts(function);
+    sinkUpdates(function);
     hoistInvariants(function);
     MeshTable meshes(getOperation());
     if (!meshes.empty() || devices > 0) {

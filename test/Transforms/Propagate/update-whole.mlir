@@ -18,7 +18,7 @@ dist.process_mesh @line(shape = [8], dim_names = ["b"])
 // CHECK: return
 func.func @main(%w: tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>},
                 %y: tensor<64x64xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
-                %i: tensor<64xi32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+                %i: tensor<64xi32> {dist.range = [0, 4096], dist.sharding = #dist.sharding<@line, [shard(0)]>})
     -> (tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>}) {
   %zero = arith.constant dense<0.0> : tensor<4096x64xf32>
   %g = linalg.generic {indexing_maps = [#updates, #indices, #rows],
@@ -45,7 +45,7 @@ func.func @main(%w: tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [
 // CHECK: return
 func.func @tied(%w: tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>},
                 %y: tensor<64x64xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
-                %i: tensor<64xi32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+                %i: tensor<64xi32> {dist.range = [0, 4096], dist.sharding = #dist.sharding<@line, [shard(0)]>},
                 %l: tensor<64x4096xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
     -> (tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>}) {
   %zero = arith.constant dense<0.0> : tensor<4096x64xf32>
@@ -78,7 +78,7 @@ func.func @tied(%w: tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [
 // CHECK: dist.all_reduce
 // CHECK: return
 func.func @accumulated(%y: tensor<400x64x64xf32> {dist.sharding = #dist.sharding<@line, [shard(1)]>},
-                       %i: tensor<400x64xi32> {dist.sharding = #dist.sharding<@line, [shard(1)]>})
+                       %i: tensor<400x64xi32> {dist.range = [0, 4096], dist.sharding = #dist.sharding<@line, [shard(1)]>})
     -> (tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>}) {
   %zero = arith.constant dense<0.0> : tensor<4096x64xf32>
   %c0 = arith.constant 0 : index

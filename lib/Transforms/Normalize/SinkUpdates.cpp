@@ -1,0 +1,281 @@
+//===- SinkUpdates.cpp - Sums at indices added to state -------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A step of gradient descent adds a scaled scatter to a table:
+//
+//   g[v, j] = 0 + (over i) select(index[i] == v, u[i, j], 0)
+//   r[v, j] = w[v, j] - c * g[v, j]
+//
+// It is rewritten so that the table is updated itself, if g has no other user:
+//
+//   r[v, j] = w[v, j] + (over i) select(index[i] == v, -(c * u[i, j]), 0)
+//
+// which touches the updated rows alone where the table is updated in its own place, and
+// needs no memory for g. Likewise for what else is linear in g (a moment that decays).
+// Only next to arguments, such as state, since other summands may be contributions of
+// devices that are reduced together with g; and only if the updates have at most half
+// of the table's elements, since devices that share the updates then send less for these
+// than for a sum of the table's size.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SinkUpdates.h"
+
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/Selection.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+namespace {
+
+/// A factor of what is linear in the sum.
+struct Scale {
+  Operation *op; ///< mulf or divf by `factor`, or negf
+  Value factor;  ///< the same for all elements; null for negf
+};
+
+/// The body of an elementwise op as `scales(g) + rest`, of one of its operands g.
+struct Linear {
+  SmallVector<Scale> scales; ///< innermost first
+  Operation *sum = nullptr;  ///< the first addf or subf on the path from g to the result, or null
+  unsigned operand = 0;      ///< of `sum`, that depends on g
+};
+
+} // namespace
+
+static bool isElementwise(linalg::GenericOp op) {
+  return op && op->getNumResults() == 1 && op.hasPureTensorSemantics() &&
+         op.getNumReductionLoops() == 0 && !op.hasIndexSemantics() &&
+         op.getIndexingMapsArray().back().isIdentity() && !getSharding(op->getResult(0));
+}
+
+static bool isUpdate(linalg::GenericOp op) {
+  return op && op->getNumResults() == 1 &&
+         llvm::any_of(selectedLoops(op), [&](const SelectedLoop &each) {
+           return op.getIteratorTypesArray()[each.loop] == utils::IteratorType::parallel;
+         });
+}
+
+/// Whether a value comes from the arguments of the function or of a loop element by element, or is
+/// such a value with updates.
+static bool isOfArguments(Value value, int depth = 8) {
+  if (isa<BlockArgument>(value) || matchPattern(value, m_Constant()))
+    return true;
+  Operation *made = value.getDefiningOp();
+  if (isa<tensor::EmptyOp, tensor::SplatOp, linalg::FillOp>(made) ||
+      !isa<TensorType>(value.getType()))
+    return true;
+  if (auto type = dyn_cast<RankedTensorType>(value.getType()); type && type.getNumElements() == 1)
+    return true;
+  auto op = dyn_cast<linalg::GenericOp>(made);
+  if (depth > 0 && isUpdate(op))
+    return isOfArguments(op.getDpsInits()[0], depth - 1);
+  return depth > 0 && isElementwise(op) &&
+         llvm::all_of(op.getInputs(), [&](Value input) { return isOfArguments(input, depth - 1); });
+}
+
+/// Whether a value of a body is the same in all iterations: from outside, constant, or an element
+/// of a tensor of rank 0.
+static bool isUniform(linalg::GenericOp op, Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getOwner() != op.getBody() ||
+           op.getIndexingMapsArray()[argument.getArgNumber()].getNumResults() == 0;
+  return value.getDefiningOp()->getBlock() != op.getBody() || matchPattern(value, m_Constant());
+}
+
+/// The path from an element g of an operand to the result; nothing if it is not linear, or if g is
+/// used twice.
+static std::optional<Linear> matchLinear(linalg::GenericOp op, Value g) {
+  Linear linear;
+  for (Value value = g;;) {
+    if (!value.hasOneUse())
+      return std::nullopt;
+    OpOperand &use = *value.use_begin();
+    Operation *user = use.getOwner();
+    unsigned position = use.getOperandNumber();
+    if (isa<linalg::YieldOp>(user))
+      return linear;
+    if (isa<arith::AddFOp, arith::SubFOp>(user)) {
+      if (isa<arith::SubFOp>(user) && position == 1)
+        linear.scales.push_back({user, {}});
+      if (!linear.sum) {
+        linear.sum = user;
+        linear.operand = position;
+      }
+    } else if (isa<arith::MulFOp, arith::DivFOp>(user)) {
+      Value other = user->getOperand(1 - position);
+      if (!isUniform(op, other) || (isa<arith::DivFOp>(user) && position == 1))
+        return std::nullopt;
+      linear.scales.push_back({user, other});
+    } else if (isa<arith::NegFOp>(user)) {
+      linear.scales.push_back({user, {}});
+    } else {
+      return std::nullopt;
+    }
+    value = user->getResult(0);
+  }
+}
+
+/// The updates u of a scatter `g[v, j] = 0 + (over i) select(index[i] == v, u[i, j], 0)` of floats
+/// of at least 32 bits that has one user and few updates; null if the op is another one.
+static OpOperand *updatesOf(linalg::GenericOp op) {
+  if (op->getNumResults() != 1 || !op->getResult(0).hasOneUse() || getSharding(op->getResult(0)) ||
+      op.getNumReductionLoops() == 0)
+    return nullptr;
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  if (!element || element.getWidth() < 32 || !isUpdate(op) ||
+      !matchPattern(op.getDpsInits()[0], m_AnyZeroFloat()))
+    return nullptr;
+  Block &body = *op.getBody();
+  auto sum = body.getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  auto select = sum ? sum.getRhs().getDefiningOp<arith::SelectOp>() : nullptr;
+  auto update = select ? dyn_cast<BlockArgument>(select.getTrueValue()) : BlockArgument();
+  if (!update || update.getOwner() != &body || !update.hasOneUse() ||
+      sum.getLhs() != body.getArguments().back() || update == body.getArguments().back() ||
+      !matchPattern(select.getFalseValue(), m_AnyZeroFloat()))
+    return nullptr;
+  OpOperand &operand = op->getOpOperand(update.getArgNumber());
+  auto updates = cast<RankedTensorType>(operand.get().getType());
+  return 2 * updates.getNumElements() <= type.getNumElements() ? &operand : nullptr;
+}
+
+/// The updates with the scales of a user applied to each of them.
+static Value scaled(OpBuilder &b, linalg::GenericOp user, const Linear &linear, Value updates) {
+  if (linear.scales.empty())
+    return updates;
+  Location loc = user.getLoc();
+  auto type = cast<RankedTensorType>(updates.getType());
+  int64_t rank = type.getRank();
+  SmallVector<Value> inputs{updates};
+  SmallVector<AffineMap> maps{b.getMultiDimIdentityMap(rank)};
+  for (const Scale &scale : linear.scales)
+    if (auto argument = dyn_cast_or_null<BlockArgument>(scale.factor);
+        argument && argument.getOwner() == user.getBody()) {
+      inputs.push_back(user.getInputs()[argument.getArgNumber()]);
+      maps.push_back(AffineMap::get(rank, 0, b.getContext()));
+    }
+  maps.push_back(b.getMultiDimIdentityMap(rank));
+  Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+  return linalg::GenericOp::create(
+             b, loc, type, inputs, empty, maps,
+             SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+             [&](OpBuilder &b, Location loc, ValueRange args) {
+               Value value = args.front();
+               size_t next = 1;
+               for (const Scale &scale : linear.scales) {
+                 if (!scale.factor) {
+                   value = arith::NegFOp::create(b, loc, value);
+                   continue;
+                 }
+                 Value factor = scale.factor;
+                 if (auto argument = dyn_cast<BlockArgument>(factor);
+                     argument && argument.getOwner() == user.getBody())
+                   factor = args[next++];
+                 else if (Operation *constant = factor.getDefiningOp();
+                          constant && constant->getBlock() == user.getBody())
+                   factor = b.clone(*constant)->getResult(0);
+                 if (isa<arith::MulFOp>(scale.op))
+                   value = arith::MulFOp::create(b, loc, value, factor);
+                 else
+                   value = arith::DivFOp::create(b, loc, value, factor);
+               }
+               linalg::YieldOp::create(b, loc, value);
+             })
+      .getResult(0);
+}
+
+/// What a user computes where g is zero: a copy of it without that operand, or an operand that it
+/// would only copy.
+static Value withoutSum(OpBuilder &b, linalg::GenericOp user, const Linear &linear, unsigned g) {
+  SmallVector<Value> inputs(user.getInputs());
+  SmallVector<AffineMap> maps = user.getIndexingMapsArray();
+  inputs.erase(inputs.begin() + g);
+  maps.erase(maps.begin() + g);
+  auto made = linalg::GenericOp::create(
+      b, user.getLoc(), user->getResultTypes(), inputs, user.getOutputs(), maps,
+      user.getIteratorTypesArray(), [&](OpBuilder &b, Location loc, ValueRange args) {
+        IRMapping mapping;
+        for (auto [n, argument] : llvm::enumerate(user.getBody()->getArguments()))
+          if (n != g)
+            mapping.map(argument, args[n - (n > g)]);
+        llvm::SmallPtrSet<Operation *, 4> before; // the sum; they depend on g alone
+        for (Operation *op = *user.getBody()->getArgument(g).user_begin(); op != linear.sum;
+             op = *op->getResult(0).user_begin())
+          before.insert(op);
+        for (Operation &op : *user.getBody()) {
+          if (before.contains(&op))
+            continue;
+          if (&op != linear.sum) {
+            b.clone(op, mapping);
+            continue;
+          }
+          Value rest = mapping.lookupOrDefault(op.getOperand(1 - linear.operand));
+          if (isa<arith::SubFOp>(op) && linear.operand == 0)
+            rest = arith::NegFOp::create(b, loc, rest);
+          mapping.map(op.getResult(0), rest);
+        }
+      });
+  auto copied = dyn_cast<BlockArgument>(made.getBody()->getTerminator()->getOperand(0));
+  if (!copied || copied.getOwner() != made.getBody())
+    return made.getResult(0);
+  unsigned n = copied.getArgNumber();
+  if (n >= inputs.size() || !maps[n].isIdentity() ||
+      inputs[n].getType() != user->getResult(0).getType())
+    return made.getResult(0);
+  made.erase();
+  return inputs[n];
+}
+
+/// Moves a scatter behind its user; null if that is not possible.
+static linalg::GenericOp sink(linalg::GenericOp op) {
+  OpOperand *updates = updatesOf(op);
+  if (!updates)
+    return nullptr;
+  OpOperand &use = *op->getResult(0).use_begin();
+  auto user = dyn_cast<linalg::GenericOp>(use.getOwner());
+  if (!isElementwise(user) || user->getBlock() != op->getBlock() || !user.isDpsInput(&use) ||
+      !user.getMatchingIndexingMap(&use).isIdentity() ||
+      user->getResult(0).getType() != op->getResult(0).getType())
+    return nullptr;
+  unsigned g = use.getOperandNumber();
+  for (auto [n, input] : llvm::enumerate(user.getInputs()))
+    if (n != g && !isOfArguments(input))
+      return nullptr;
+  std::optional<Linear> linear = matchLinear(user, user.getBody()->getArgument(g));
+  if (!linear)
+    return nullptr;
+  OpBuilder b(user);
+  Value init = linear->sum ? withoutSum(b, user, *linear, g) : op.getDpsInits()[0];
+  Value added = scaled(b, user, *linear, updates->get());
+  auto sunk = cast<linalg::GenericOp>(b.clone(*op));
+  sunk->setOperand(updates->getOperandNumber(), added);
+  sunk.getDpsInitsMutable()[0].set(init);
+  user->getResult(0).replaceAllUsesWith(sunk->getResult(0));
+  user.erase();
+  op.erase();
+  return linear->sum ? nullptr : sunk;
+}
+
+void dist::sinkUpdates(func::FuncOp function) {
+  SmallVector<linalg::GenericOp> scatters;
+  function.walk([&](linalg::GenericOp op) {
+    if (updatesOf(op)) // users are erased below; they are no scatters
+      scatters.push_back(op);
+  });
+  for (linalg::GenericOp op : scatters)
+    while (op)
+      op = sink(op);
+}
