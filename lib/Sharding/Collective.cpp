@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GridTraffic.h"
 #include "Overlaps.h"
 
 #include "tessera/Sharding/Buffers.h"
@@ -158,8 +159,7 @@ Traffic trafficOf(CollectiveKind kind, int64_t groupSize, const Buffers &buffers
   return traffic;
 }
 
-/// With more devices an exchange, which may have a box for each pair of devices, is sized in closed
-/// form.
+/// With more devices an exchange is sized in closed form.
 static constexpr int64_t kMaxDevicesByBoxes = 1024;
 
 /// The size of one exchange of several tensors, in bytes (elements of 1 byte). Axes of a common
@@ -196,8 +196,13 @@ static ExchangeSize exchangeSizeOf(const Mesh &sourceMesh,
       size.messages = std::max(size.messages, own.messages);
       continue;
     }
-    ExchangeTraffic boxes = exchangeTraffic(
-        sourceMesh, targetMesh, redistribute(sourceMesh, *sources[i], targetMesh, *targets[i]));
+    std::optional<ExchangeTraffic> counted;
+    if (sourceMesh == targetMesh)
+      counted = gridTraffic(sourceMesh, *sources[i], *targets[i]);
+    if (!counted)
+      counted = exchangeTraffic(sourceMesh, targetMesh,
+                                redistribute(sourceMesh, *sources[i], targetMesh, *targets[i]));
+    const ExchangeTraffic &boxes = *counted;
     for (size_t d = 0; d < total.received.size(); ++d)
       total.received[d] += boxes.received[d] * bytesPerElement[i];
     for (size_t d = 0; d < total.sent.size(); ++d)

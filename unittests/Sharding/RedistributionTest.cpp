@@ -7,6 +7,8 @@
 
 #include "Fixtures.h"
 
+#include "../../lib/Sharding/GridTraffic.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -201,6 +203,56 @@ TEST(Redistribution, IdleAxesRepeatAMove) {
       EXPECT_EQ(whole, repeated) << "round " << round;
     }
   }
+}
+
+// The traffic of an exchange without its boxes.
+TEST(Redistribution, TrafficOfAGrid) {
+  std::mt19937 random(13);
+  auto pick = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
+  int counted = 0;
+  for (int round = 0; round < 3000; ++round) {
+    Mesh mesh = makeMesh({1 + pick(3), 2 + pick(2), 2 * (1 + pick(3))});
+    Shape global{1 + pick(20), 1 + pick(9), 1 + pick(4)};
+    auto randomLayout = [&] {
+      TensorSharding sharding = TensorSharding::replicated(3);
+      std::vector<AxisRef> axes{
+          whole(mesh, 0), whole(mesh, 1), {2, 1, 2}, {2, 2, mesh.shape[2] / 2}};
+      std::shuffle(axes.begin(), axes.end(), random);
+      for (const AxisRef &axis : axes)
+        if (int64_t dim = pick(4); dim < 3)
+          sharding.dims[dim].push_back(axis);
+      for (AxisList &axes : sharding.dims)
+        axes = mergeAxes(axes);
+      return sharding;
+    };
+    TensorSharding to = randomLayout();
+    if (pick(3) == 0) // a halo
+      for (int64_t d = 0; d < 3; ++d)
+        if (!to.dims[d].empty() && pick(2) == 0) {
+          int64_t chunk = ceilDiv(global[d], sizeOf(to.dims[d]));
+          to.windows.push_back({d, chunk, -pick(3), chunk + pick(4)});
+        }
+    if (to.windows.empty() && pick(3) == 0) // a selection
+      for (int64_t d = 0; d < 3; ++d)
+        if (pick(2) == 0) {
+          int64_t begin = pick(global[d]), stride = 1 + pick(2);
+          int64_t count = 1 + pick((global[d] - 1 - begin) / stride + 1);
+          int64_t chunk = ceilDiv(count, sizeOf(to.dims[d]));
+          to.windows.push_back({d, chunk, 0, chunk, 1, begin, stride, count});
+        }
+    Layout source = makeLayout(randomLayout(), global), target = makeLayout(to, global);
+    std::optional<ExchangeTraffic> few = gridTraffic(mesh, source, target);
+    if (!few)
+      continue;
+    ++counted;
+    ExchangeTraffic all = exchangeTraffic(mesh, mesh, redistribute(mesh, source, mesh, target));
+    EXPECT_EQ(few->received, all.received) << "round " << round;
+    EXPECT_EQ(few->sent, all.sent) << "round " << round;
+    EXPECT_EQ(few->messages, all.messages) << "round " << round;
+    if (HasFailure())
+      return;
+  }
+  EXPECT_GT(counted, 2000);
 }
 
 TEST(Redistribution, AMillionDevices) {
