@@ -27,7 +27,7 @@ LAZY = {
 }
 
 # From the bottom to the top (docs/python.md): a module imports those of lower layers, and of its own package.
-LAYERS = ("errors sharding tree testing ir complexes", "source constants ranks reader libraries", "dtypes mesh core context", "distributed layout runtime foreign",
+LAYERS = ("errors sharding tree testing ir complexes special", "source constants ranks reader libraries", "dtypes mesh core context", "distributed layout runtime foreign",
           "tensor program", "resident", "executable", "trace arguments jax", "replicas", "record import_jax", "compiled eager", "strategy autodiff",
           "ops", "control random optim data", "nn", "picture", "parallel memory torch")
 

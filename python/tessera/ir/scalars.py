@@ -222,6 +222,28 @@ def widened(b, x: Value, to: str) -> Value:
     return x if x.type == to else b.cast("arith.extf", x, to)
 
 
+# Giles, Approximating the erfinv function, 2012.
+_ERF_INV_CENTRAL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
+                    0.246640727, 1.50140941)
+_ERF_INV_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047,
+                 1.00167406, 2.83297682)
+
+
+def erf_inv(b, x: Value) -> Value:
+    """The inverse error function of an f32, in single precision, as XLA computes it."""
+    def polynomial(coefficients, w):
+        result = b.constant(coefficients[0], "f32")
+        for c in coefficients[1:]:
+            result = b.apply("arith.addf", b.apply("arith.mulf", result, w), b.constant(c, "f32"))
+        return result
+    w = b.apply("arith.negf", b.apply("math.log1p", b.apply("arith.negf", b.apply("arith.mulf", x, x))))
+    central = polynomial(_ERF_INV_CENTRAL, b.apply("arith.subf", w, b.constant(2.5, "f32")))
+    tail = polynomial(_ERF_INV_TAIL, b.apply("arith.subf", b.apply("math.sqrt", w), b.constant(3.0, "f32")))
+    near = b.select(b.compare("olt", w, b.constant(5.0, "f32")), central, tail)
+    edge = b.compare("oeq", b.apply("math.absf", x), b.constant(1.0, "f32"))
+    return b.apply("arith.mulf", x, b.select(edge, b.constant(math.inf, "f32"), near))
+
+
 def row_major(b, extents: dict[int, int], element: str = "i32") -> Value:
     """The row-major linear index of the current iteration over the given loops (loop -> extent); 0 without loops."""
     result = None

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..ir import AffineMap, TensorType
 from ..ir.random import threefry
-from ..ir.scalars import row_major
+from ..ir.scalars import erf_inv, row_major
 from . import special
 from .associative import on_scalars
 from .definitions import definition
@@ -90,34 +90,13 @@ def _(ctx, eqn, *values):
     return [b.pointwise(values, shape, lambda *words, i=i: threefry(b, *words)[i]) for i in (0, 1)]
 
 
-_CENTRAL = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727,
-            1.50140941)
-_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406,
-         2.83297682)
-
-
 @rule("erf_inv")
 def _(ctx, eqn, x):
-    """Single precision, as in XLA: Giles, Approximating the erfinv function, 2012."""
     b, aval = ctx.b, eqn.invars[0].aval
     if x.type.element != "f32":
         wider = special.erf_inv if x.type.element == "f64" else special.in_single(jax.lax.erf_inv)
         return _traced(ctx, wider, [jax.ShapeDtypeStruct(aval.shape, aval.dtype)], [x])
-
-    def polynomial(coefficients, w):
-        result = b.constant(coefficients[0], "f32")
-        for c in coefficients[1:]:
-            result = b.apply("arith.addf", b.apply("arith.mulf", result, w), b.constant(c, "f32"))
-        return result
-
-    def body(x):
-        w = b.apply("arith.negf", b.apply("math.log1p", b.apply("arith.negf", b.apply("arith.mulf", x, x))))
-        central = polynomial(_CENTRAL, b.apply("arith.subf", w, b.constant(2.5, "f32")))
-        tail = polynomial(_TAIL, b.apply("arith.subf", b.apply("math.sqrt", w), b.constant(3.0, "f32")))
-        near = b.select(b.compare("olt", w, b.constant(5.0, "f32")), central, tail)
-        edge = b.compare("oeq", b.apply("math.absf", x), b.constant(1.0, "f32"))
-        return b.apply("arith.mulf", x, b.select(edge, b.constant(float("inf"), "f32"), near))
-    return pointwise(ctx, eqn, [x], body)
+    return pointwise(ctx, eqn, [x], lambda x: erf_inv(b, x))
 
 
 # Other generators. A cipher is one nest of scalar operations for each word of its results.

@@ -32,7 +32,6 @@ for _name, _function in dict(mul=ops.multiply, div=ops.divide, maximum=ops.maxim
 
 RULES["signbit.default"] = lambda x: ops.less(ops.copysign(1.0, x), 0) if x.dtype.kind == "float" else ops.less(x, 0)
 RULES["exp2.default"] = lambda x: ops.exp(x * math.log(2))
-RULES["erfc.default"] = lambda x: 1 - ops.erf(x)
 for _name in ("_assert_tensor_metadata.default", "_assert_async.msg", "_assert_scalar.default", "sym_constrain_range_for_size.default"):
     RULES[_name] = lambda *_, **__: None  # shapes and types are static
 

@@ -24,7 +24,7 @@ from ..source import entry, refuse, warn
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
-from . import elementwise, grids, indexing, layers, reductions, shapes, windows  # noqa: F401  their rules
+from . import elementwise, grids, indexing, layers, reductions, shapes, special, windows  # noqa: F401  their rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import hidden_write, marked
 from .custom_derivatives import noticed
@@ -338,11 +338,14 @@ def _exported(module, args, kwargs):
     return exported
 
 
-_NOT_DECOMPOSED = (torch.ops.aten.scaled_dot_product_attention.default, torch.ops.aten._safe_softmax.default, torch.ops.aten.upsample_bicubic2d.vec)
+_NOT_DECOMPOSED = (torch.ops.aten.scaled_dot_product_attention.default, torch.ops.aten._safe_softmax.default, torch.ops.aten.upsample_bicubic2d.vec,
+                   torch.ops.aten.sinc.default, torch.ops.aten.special_entr.default, torch.ops.aten.special_log_ndtr.default, torch.ops.aten.xlogy.Tensor,
+                   torch.ops.aten.xlogy.Scalar_Other, torch.ops.aten.xlogy.Scalar_Self, torch.ops.aten.special_xlog1py.default, torch.ops.aten.special_xlog1py.other_scalar,
+                   torch.ops.aten.special_xlog1py.self_scalar)
 
 
 def _form(program, name: str) -> _Form:
-    """A core-ATen graph, except for operations whose decompositions cost more than their rules.
+    """A core-ATen graph, except for operations whose decompositions cost more than their rules, or have other derivatives.
 
     Raises Error with PyTorch's reason, or for operations without a rule.
     """
