@@ -232,7 +232,8 @@ def children(value):
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return "named", type(value), list(zip(value._fields, value)), ()
     if isinstance(value, (list, tuple)):
-        return type(value), None, list(enumerate(value)), ()
+        kind = list if isinstance(value, list) else tuple  # or a subclass, made of a sequence
+        return kind, None if type(value) is kind else type(value), list(enumerate(value)), ()
     if hasattr(type(value), "__tree_fields__"):
         return type(value), None, *type(value).__tree_fields__(value)
     if dataclasses.is_dataclass(value) and hasattr(value, "__dict__") and not isinstance(value, type) and not _is_value(value):
@@ -318,7 +319,7 @@ def _rebuild_inside(value, of, leaves, is_leaf, seen, parameter):
             copied[key] = child
         return copied
     if kind in (list, tuple):
-        return type(value)(child for _, child in made)
+        return type(value)([child for _, child in made])
     if kind == "named":
         return type(value)(*[child for _, child in made])
     copied = object.__new__(type(value))

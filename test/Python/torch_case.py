@@ -43,7 +43,7 @@ class TorchCase(unittest.TestCase):
         when it ends.
         """
         caller = sys._getframe(1)
-        self._cases.append((function, [torch.as_tensor(x) for x in inputs], derivative, f"{caller.f_code.co_filename}:{caller.f_lineno}"))
+        self._cases.append((function, [torch.as_tensor(x).clone() for x in inputs], derivative, f"{caller.f_code.co_filename}:{caller.f_lineno}"))
 
     def tearDown(self):
         cases, self._cases = self._cases, []

@@ -24,7 +24,7 @@ from ..source import entry, refuse, warn
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
-from . import elementwise, grids, indexing, layers, reductions, shapes, special, windows  # noqa: F401  their rules
+from . import elementwise, grids, indexing, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import hidden_write, marked
 from .custom_derivatives import noticed
@@ -69,12 +69,12 @@ class _Form(_Shared):
                 self.constants[target] = _tensor(state[target] if target in state else program.constants[target])
                 if kind == "BUFFER":
                     self.buffers.add(target)
-            elif kind != "USER_INPUT":
+            elif kind not in ("USER_INPUT", "TOKEN"):
                 raise refuse(ArgumentError, f"'{name}' takes '{argument}' of kind {kind.lower()}; supported are "
                                             "tensors, parameters and buffers")
             inputs.append((kind, argument, target))
         for spec in signature.output_specs:
-            if spec.kind.name not in ("USER_OUTPUT", "BUFFER_MUTATION"):
+            if spec.kind.name not in ("USER_OUTPUT", "BUFFER_MUTATION", "TOKEN"):
                 raise refuse(ArgumentError, f"'{name}' has a result of kind {spec.kind.name.lower()}; export it in evaluation mode")
         self.inputs, self.outputs = tuple(inputs), tuple((spec.kind.name, spec.target) for spec in signature.output_specs)
         self.wanted = tuple(argument for kind, argument, _ in inputs if kind == "USER_INPUT")
@@ -187,7 +187,8 @@ class TorchModule(Module):
         given = iter(args)
         values: dict[str, Any] = {}
         for kind, argument, target in form.inputs:
-            values[argument] = next(given) if kind == "USER_INPUT" else self.weights[target] if kind == "PARAMETER" else self.constants[target]
+            values[argument] = (next(given) if kind == "USER_INPUT" else self.weights[target] if kind == "PARAMETER" else
+                                None if kind == "TOKEN" else self.constants[target])
         keys = []
         if form.plan.draws:
             keys = [random.key(self.seed, self.counter * form.plan.draws + i) for i in range(form.plan.draws)]
@@ -197,7 +198,7 @@ class TorchModule(Module):
         for (kind, target), value in zip(form.outputs, results):
             if kind == "BUFFER_MUTATION":
                 self.constants[target] = value
-            else:
+            elif kind != "TOKEN":
                 returned.append(value)
         return pytree.tree_unflatten(returned, form.plan.structure)
 
@@ -231,7 +232,7 @@ class _Plan:
                 if is_complex(node):
                     values[node.name] = of_last_axis(values[node.name])
                 continue
-            args, kwargs = [read(a) for a in node.args], {k: read(v) for k, v in node.kwargs.items()}
+            args, kwargs = [read(a) for a in _arguments(node)], {k: read(v) for k, v in node.kwargs.items()}
             if _name(node) in ("as_strided.default", "as_strided_copy.default"):  # the only operations that depend on the strides of their operand
                 viewed = node.args[0].meta["val"]
                 kwargs["layout"] = viewed.stride(), viewed.storage_offset()
@@ -239,9 +240,13 @@ class _Plan:
                 if node.target is not operator.getitem:
                     values[node.name] = _result(node, RANDOM[_name(node)](next(keys), *args, **kwargs) if draws(node, _name(node))
                                                 else _rules(node)[_name(node)](*args, **kwargs))
+                    if _has_token(node):
+                        results = values[node.name]
+                        values[node.name] = None, *(results if isinstance(results, (tuple, list)) else [results])
                     continue
                 values[node.name] = args[0][args[1]] if node.users else None
-                if values[node.name] is None and node.users and hasattr(node.meta.get("val"), "shape"):
+                token = _has_token(node.args[0]) and args[1] == 0
+                if values[node.name] is None and node.users and hasattr(node.meta.get("val"), "shape") and not token:
                     raise refuse(Error, f"result {args[1]} of 'aten.{_name(node.args[0])}' is not supported")
         raise AssertionError("a graph ends with its output")
 
@@ -261,8 +266,17 @@ def _rules(node) -> dict:
     return COMPLEX if is_complex(node) else RULES
 
 
+def _has_token(node) -> bool:
+    """Whether it calls an operation with effects, as a check is: it takes and returns a token, which stands for their order."""
+    return str(node.target) == "with_effects"
+
+
+def _arguments(node):
+    return node.args[2:] if _has_token(node) else node.args
+
+
 def _name(node) -> str:
-    return str(node.target).removeprefix("aten.")
+    return str(node.args[1] if _has_token(node) else node.target).removeprefix("aten.")
 
 
 def _storage(tensor) -> tuple:
