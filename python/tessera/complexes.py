@@ -38,15 +38,167 @@ def divide(x: Complex, y: Complex) -> Complex:
 
 
 def absolute(xp, z: Complex):
-    return xp.sqrt(z.real * z.real + z.imag * z.imag)
+    """The length; its derivative at 0 is 0."""
+    square = z.real * z.real + z.imag * z.imag
+    none = square == 0
+    return xp.where(none, 0.0, xp.sqrt(xp.where(none, 1.0, square)))
 
 
 def polar(xp, length, angle) -> Complex:
     return Complex(length * xp.cos(angle), length * xp.sin(angle))
 
 
+def negative(z: Complex) -> Complex:
+    return Complex(-z.real, -z.imag)
+
+
+def add(x: Complex, y: Complex) -> Complex:
+    return Complex(x.real + y.real, x.imag + y.imag)
+
+
+def shifted(z: Complex, number) -> Complex:
+    """z plus a real number."""
+    return Complex(z.real + number, z.imag)
+
+
+def turned(z: Complex) -> Complex:
+    """i z."""
+    return Complex(-z.imag, z.real)
+
+
+def turned_back(z: Complex) -> Complex:
+    """-i z."""
+    return Complex(z.imag, -z.real)
+
+
+def reciprocal(xp, z: Complex) -> Complex:
+    return divide(Complex(xp.ones_like(z.real), xp.zeros_like(z.real)), z)
+
+
 def exponential(xp, z: Complex) -> Complex:
     return polar(xp, xp.exp(z.real), z.imag)
+
+
+def expm1(xp, z: Complex) -> Complex:
+    sine = xp.sin(z.imag / 2)
+    return Complex(xp.expm1(z.real) * xp.cos(z.imag) - 2 * sine * sine, xp.exp(z.real) * xp.sin(z.imag))
+
+
+def log(xp, z: Complex) -> Complex:
+    return Complex(xp.log(absolute(xp, z)), xp.atan2(z.imag, z.real))
+
+
+def log1p(xp, z: Complex) -> Complex:
+    return Complex(xp.log1p(z.real * (2 + z.real) + z.imag * z.imag) / 2, xp.atan2(z.imag, 1 + z.real))
+
+
+def sqrt(xp, z: Complex) -> Complex:
+    """The root with a real part that is not negative. Nothing cancels, so that derivatives are finite where the root's are."""
+    left = z.real < 0
+    length = absolute(xp, z) + xp.where(left, -z.real, z.real)
+    none = length == 0
+    half = xp.sqrt(xp.where(none, 1.0, length) / 2)
+    other, sign = z.imag / (2 * half), xp.copysign(xp.ones_like(z.imag), z.imag)
+    real, imag = xp.where(left, other * sign, half), xp.where(left, half * sign, other)
+    return Complex(xp.where(none, 0.0, real), xp.where(none, z.imag, imag))
+
+
+def power(xp, z: Complex, n: int) -> Complex:
+    """z to an integer, by repeated squaring."""
+    result, square, k = None, z, abs(n)
+    while k:
+        if k & 1:
+            result = square if result is None else multiply(result, square)
+        k >>= 1
+        square = multiply(square, square) if k else square
+    result = Complex(xp.ones_like(z.real), xp.zeros_like(z.real)) if result is None else result
+    return reciprocal(xp, result) if n < 0 else result
+
+
+def sine(xp, z: Complex) -> Complex:
+    return Complex(xp.sin(z.real) * xp.cosh(z.imag), xp.cos(z.real) * xp.sinh(z.imag))
+
+
+def cosine(xp, z: Complex) -> Complex:
+    return Complex(xp.cos(z.real) * xp.cosh(z.imag), -xp.sin(z.real) * xp.sinh(z.imag))
+
+
+def tanh(xp, z: Complex) -> Complex:
+    """(t + i n) / (1 + i t n), of t = tanh(real) and n = tan(imag), which does not overflow."""
+    t, n = xp.tanh(z.real), xp.tan(z.imag)
+    below = 1 + t * t * n * n
+    return Complex(t * (1 + n * n) / below, n * (1 - t * t) / below)
+
+
+def sinh(xp, z: Complex) -> Complex:
+    return Complex(xp.sinh(z.real) * xp.cos(z.imag), xp.cosh(z.real) * xp.sin(z.imag))
+
+
+def cosh(xp, z: Complex) -> Complex:
+    return Complex(xp.cosh(z.real) * xp.cos(z.imag), xp.sinh(z.real) * xp.sin(z.imag))
+
+
+def tan(xp, z: Complex) -> Complex:
+    return turned_back(tanh(xp, turned(z)))
+
+
+def logistic(xp, z: Complex) -> Complex:
+    return shifted(tanh(xp, z.each(lambda x: x / 2)), 1).each(lambda x: x / 2)
+
+
+def asinh(xp, z: Complex) -> Complex:
+    return turned_back(asin(xp, turned(z)))
+
+
+def asin(xp, z: Complex) -> Complex:
+    """atan2(re z, re(sqrt(1 - z) sqrt(1 + z))) and asinh(im(conj(sqrt(1 - z)) sqrt(1 + z))) (Kahan, 1987)."""
+    first, second = sqrt(xp, shifted(negative(z), 1)), sqrt(xp, shifted(z, 1))
+    return Complex(xp.atan2(z.real, first.real * second.real - first.imag * second.imag),
+                   xp.asinh(first.real * second.imag - first.imag * second.real))
+
+
+def acos(xp, z: Complex) -> Complex:
+    """2 atan2(re sqrt(1 - z), re sqrt(1 + z)) and asinh(im(conj(sqrt(1 + z)) sqrt(1 - z))) (Kahan, 1987)."""
+    first, second = sqrt(xp, shifted(negative(z), 1)), sqrt(xp, shifted(z, 1))
+    return Complex(2 * xp.atan2(first.real, second.real), xp.asinh(second.real * first.imag - second.imag * first.real))
+
+
+def acosh(xp, z: Complex) -> Complex:
+    """asinh(re(conj(sqrt(z - 1)) sqrt(z + 1))) and 2 atan2(im sqrt(z - 1), re sqrt(z + 1)) (Kahan, 1987)."""
+    first, second = sqrt(xp, shifted(z, -1)), sqrt(xp, shifted(z, 1))
+    return Complex(xp.asinh(first.real * second.real + first.imag * second.imag), 2 * xp.atan2(first.imag, second.real))
+
+
+def atanh(xp, z: Complex) -> Complex:
+    plus, minus = log1p(xp, z), log1p(xp, negative(z))
+    return Complex((plus.real - minus.real) / 2, (plus.imag - minus.imag) / 2)
+
+
+def atan(xp, z: Complex) -> Complex:
+    return turned_back(atanh(xp, turned(z)))
+
+
+def rsqrt(xp, z: Complex) -> Complex:
+    return reciprocal(xp, sqrt(xp, z))
+
+
+def product(xp, z: Complex, axes) -> Complex:
+    """The product over non-negative axes: halves are multiplied until one element is left."""
+    rest = [d for d in range(z.real.ndim) if d not in axes]
+    z = z.each(lambda x: xp.permute_dims(x, [*axes, *rest]).reshape((math.prod(x.shape[d] for d in axes), *(x.shape[d] for d in rest))))
+    one = Complex(xp.ones((1, *z.real.shape[1:]), str(z.real.dtype)), xp.zeros((1, *z.real.shape[1:]), str(z.real.dtype)))
+    while z.real.shape[0] != 1:
+        if z.real.shape[0] % 2 or not z.real.shape[0]:
+            z = Complex(xp.concat([z.real, one.real]), xp.concat([z.imag, one.imag]))
+            continue
+        half = z.real.shape[0] // 2
+        z = multiply(z.each(lambda x: x[:half]), z.each(lambda x: x[half:]))
+    return z.each(lambda x: x[0])
+
+
+# Functions of (xp, z) by their usual names.
+FUNCTIONS = {"exp": exponential, "expm1": expm1, "log": log, "log1p": log1p, "sqrt": sqrt, "rsqrt": rsqrt, "sin": sine, "cos": cosine, "tan": tan,
+             "sinh": sinh, "cosh": cosh, "tanh": tanh, "asin": asin, "acos": acos, "atan": atan, "asinh": asinh, "acosh": acosh, "atanh": atanh}
 
 
 def _transformed(xp, z: Complex, axis: int, sign: int) -> Complex:

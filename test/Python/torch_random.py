@@ -84,6 +84,39 @@ class Random(unittest.TestCase):
         self.assertLess(abs(normal.numpy().std() - 1), 0.05)
         self.assertTrue((shifted.numpy() >= 2).all() and (shifted.numpy() < 3).all())
 
+    def test_distributions(self):
+        """Means and deviations of draws by other distributions; integers, permutations and categories are in their ranges."""
+        class Draw(nn.Module):
+            def forward(self, x):
+                like = torch.empty(64, 64)
+                weights = torch.tensor([0.0, 1, 2, 1, 0]).expand(64, 5)
+                return (like.exponential_(2.0), torch.empty(64, 64).log_normal_(0.0, 0.5), torch.empty(64, 64).geometric_(0.25), torch.normal(x * 3, 2.0),
+                        torch.randint(-2, 6, (64, 64)), torch.randint_like(x, 4), torch.randperm(64), torch.multinomial(weights, 3),
+                        torch.multinomial(weights, 50, replacement=True), torch.empty(64, 64).cauchy_(1.0, 2.0))
+        model, step = called(Draw())
+        exponential, log_normal, geometric, normal, integers, like, order, chosen, again, cauchy = [r.numpy() for r in step(model, x.numpy())[0]]
+        for drawn, mean, deviation in ((exponential, 0.5, 0.5), (log_normal, np.exp(0.125), 0.604), (geometric, 4, np.sqrt(12)), (normal, 3, 2),
+                                       (integers, 1.5, np.sqrt(63 / 12)), (like, 1.5, np.sqrt(15 / 12)), (again, 2, np.sqrt(0.5))):
+            self.assertLess(abs(drawn.mean() - mean), 0.1 * deviation)
+            self.assertLess(abs(drawn.std() - deviation), 0.1 * deviation)
+        self.assertEqual((integers.min(), integers.max(), geometric.min(), like.min(), like.max()), (-2, 5, 1, 0, 3))
+        np.testing.assert_array_equal(np.sort(order), np.arange(64))
+        np.testing.assert_array_equal(np.sort(chosen, 1), np.broadcast_to([1, 2, 3], (64, 3)))  # those of positive weight
+        self.assertLess(abs(np.median(cauchy) - 1), 0.2)
+
+    def test_gumbel_softmax_and_rrelu(self):
+        class Net(nn.Module):
+            def forward(self, x):
+                return nn.functional.gumbel_softmax(x, hard=True), nn.functional.rrelu(-x, training=True)
+        model, step = called(Net())
+        chosen, sloped = [r.numpy() for r in step(model, x.numpy())[0]]
+        np.testing.assert_allclose(chosen.sum(1), 1, atol=1e-6)
+        self.assertGreater(len(set(chosen.argmax(1))), 30)
+        self.assertLess(abs(-sloped.mean() - (1 / 8 + 1 / 3) / 2), 0.01)
+        self.assertTrue((-sloped >= 1 / 8).all() and (-sloped <= 1 / 3).all())
+        gradient = ts.jit(lambda m, x: ts.grad(lambda m, x: m(x)[1].sum(), 1)(m, x))(ts.from_torch(Net().train(), (x,)), x.numpy()).numpy()
+        self.assertTrue((-gradient >= 1 / 8 - 1e-6).all() and (-gradient <= 1 / 3 + 1e-6).all())
+
 
 if __name__ == "__main__":
     unittest.main()

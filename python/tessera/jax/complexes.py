@@ -200,18 +200,7 @@ def _(eqn, x, y):
 
 @_complex("reduce_prod")
 def _(eqn, z):
-    """Multiplies halves until one element is left."""
-    axes = eqn.params["axes"]
-    rest = [d for d in range(z.real.ndim) if d not in axes]
-    z = z.each(lambda x: jnp.permute_dims(x, [*axes, *rest]).reshape((-1, *(x.shape[d] for d in rest))))
-    one = _pair(jnp.ones((1, *z.real.shape[1:]), z.real.dtype))
-    while z.real.shape[0] != 1:
-        if z.real.shape[0] % 2 or not z.real.shape[0]:
-            z = Complex(jnp.concat([z.real, one.real]), jnp.concat([z.imag, one.imag]))
-            continue
-        half = z.real.shape[0] // 2
-        z = complexes.multiply(z.each(lambda x: x[:half]), z.each(lambda x: x[half:]))
-    return z.each(lambda x: x[0])
+    return complexes.product(jnp, z, eqn.params["axes"])
 
 
 @_complex("square")
@@ -224,50 +213,18 @@ def _(eqn, x, y):
     return complexes.divide(x, y)
 
 
-@_complex("exp")
-def _(eqn, z):
-    return complexes.exponential(jnp, z)
-
-
-def _log(z):
-    return Complex(jnp.log(complexes.absolute(jnp, z)), jnp.atan2(z.imag, z.real))
-
-
-@_complex("log")
-def _(eqn, z):
-    return _log(z)
-
-
-@_complex("sqrt")
-def _(eqn, z):
-    """The root with a real part that is not negative."""
-    length = complexes.absolute(jnp, z)
-    real, imag = (jnp.sqrt(jnp.maximum(length + sign * z.real, 0) / 2) for sign in (1, -1))
-    return Complex(real, jnp.where(z.imag < 0, -imag, imag))
-
-
-@_complex("sin")
-def _(eqn, z):
-    return Complex(jnp.sin(z.real) * jnp.cosh(z.imag), jnp.cos(z.real) * jnp.sinh(z.imag))
-
-
-@_complex("cos")
-def _(eqn, z):
-    return Complex(jnp.cos(z.real) * jnp.cosh(z.imag), -jnp.sin(z.real) * jnp.sinh(z.imag))
+for _name, _function in {**complexes.FUNCTIONS, "logistic": complexes.logistic}.items():
+    _complex(_name)(lambda eqn, z, f=_function: f(jnp, z))
 
 
 @_complex("integer_pow")
 def _(eqn, z):
-    power, y = Complex(jnp.ones_like(z.real), jnp.zeros_like(z.real)), eqn.params["y"]
-    for bit in f"{abs(y):b}":
-        power = complexes.multiply(power, power)
-        power = complexes.multiply(power, z) if bit == "1" else power
-    return complexes.divide(Complex(jnp.ones_like(z.real), jnp.zeros_like(z.real)), power) if y < 0 else power
+    return complexes.power(jnp, z, eqn.params["y"])
 
 
 @_complex("pow")
 def _(eqn, x, y):
-    return complexes.exponential(jnp, complexes.multiply(_log(_pair(x)), _pair(jnp.asarray(y, part_of(eqn.outvars[0].aval).dtype)
+    return complexes.exponential(jnp, complexes.multiply(complexes.log(jnp, _pair(x)), _pair(jnp.asarray(y, part_of(eqn.outvars[0].aval).dtype)
                                                                                if not isinstance(y, Complex) else y)))
 
 

@@ -15,7 +15,7 @@ from ..complexes import Complex
 from ..errors import ArgumentError
 from ..source import refuse
 from ..tensor import Tensor
-from .registry import RULES, rule
+from .registry import RULES, dtype_of
 
 COMPLEX: dict = {}
 
@@ -30,9 +30,13 @@ def _complex(*names):
 
 
 # Operations that move or add elements act on both parts alike.
-_BY_PARTS = ["alias", "cat", "clone", "constant_pad_nd", "diagonal", "expand", "flip", "gather", "index.Tensor", "index_select", "mean.dim", "permute",
-             "repeat", "reshape", "roll", "select.int", "slice.Tensor", "split.Tensor", "split_with_sizes", "squeeze.dim", "squeeze.dims",
-             "stack", "sum.default", "sum.dim_IntList", "t", "transpose.int", "unsqueeze", "view", "_unsafe_view"]
+_BY_PARTS = ["alias", "as_strided", "cat", "clone", "constant_pad_nd", "cumsum", "diagonal", "expand", "flip", "gather", "index.Tensor", "index_add",
+             "index_select", "mean", "mean.dim", "permute", "repeat", "reshape", "roll", "scatter_add", "select.int", "slice.Tensor", "split.Tensor",
+             "split_with_sizes", "squeeze.dim", "squeeze.dims", "stack", "sum.default", "sum.dim_IntList", "t", "transpose.int", "tril", "triu", "unfold",
+             "unsqueeze", "view", "_unsafe_view"]
+# As these do, of which an operand may be real.
+_BY_PARTS_OF_PAIRS = {"copy.default": (0, 1), "index_put.default": (0, 2), "scatter.src": (0, 3), "select_scatter.default": (0, 1),
+                      "slice_scatter.default": (0, 1), "where.self": (1, 2)}
 
 
 def _parts(name):
@@ -48,6 +52,10 @@ def _parts(name):
 
 def register_parts():
     """Adds the rules by parts, after those of real tensors are known."""
+    for name, places in _BY_PARTS_OF_PAIRS.items():
+        apply = _parts(name)
+        COMPLEX[name] = lambda *args, apply=apply, places=places, **kwargs: apply(
+            *[_whole(a) if i in places else a for i, a in enumerate(args)], **kwargs)
     for name in _BY_PARTS:
         name = name if "." in name else f"{name}.default"
         if name in RULES:
@@ -61,6 +69,15 @@ def pair(value) -> Complex:
     if isinstance(value, complex):
         return Complex(value.real, value.imag)
     return Complex(value, 0.0)
+
+
+def _whole(value) -> Complex:
+    """A pair of tensors of one shape."""
+    z = pair(value)
+    if isinstance(z.real, Tensor) and isinstance(z.imag, Tensor):
+        return z
+    real = z.real if isinstance(z.real, Tensor) else ops.full((), float(z.real))
+    return Complex(real, z.imag if isinstance(z.imag, Tensor) else ops.full(real.shape, float(z.imag), real.dtype))
 
 
 def of_last_axis(x) -> Complex:
@@ -87,9 +104,45 @@ def _(length, angle):
     return complexes.polar(ops, length, angle)
 
 
+_PARTS = {"torch.complex64": "float32", "torch.complex128": "float64"}
+
+
 @_complex("_to_copy.default")
-def _(z, **kwargs):
-    return z if isinstance(z, Complex) else Complex(z.astype("float32"), ops.zeros_like(z).astype("float32"))
+def _(z, dtype=None, **_):
+    """To a real type the real part is converted."""
+    if dtype is None:
+        return z
+    if str(dtype) not in _PARTS:
+        return pair(z).real.astype(dtype_of(dtype))
+    return _whole(z).each(lambda part: part.astype(_PARTS[str(dtype)]))
+
+
+def _full(shape, value, dtype):
+    value = complex(value)
+    return Complex(ops.full(shape, value.real, dtype), ops.full(shape, value.imag, dtype))
+
+
+@_complex("full.default")
+def _(shape, value, dtype=None, **_):
+    return _full(shape, value, _PARTS.get(str(dtype), "float32"))
+
+
+@_complex("full_like.default")
+def _(x, value, dtype=None, **_):
+    like = x.real if isinstance(x, Complex) else x
+    if dtype is not None and str(dtype) not in _PARTS:
+        return ops.full(like.shape, value, dtype_of(dtype))
+    return _full(like.shape, value, _PARTS.get(str(dtype), like.dtype))
+
+
+@_complex("empty.memory_format")
+def _(shape, *_, dtype=None, **__):
+    return _full(shape, 0, _PARTS.get(str(dtype), "float32"))
+
+
+@_complex("scalar_tensor.default")
+def _(value, dtype=None, **_):
+    return _full((), value, _PARTS.get(str(dtype), "float32"))
 
 
 @_complex("abs.default")
@@ -150,29 +203,91 @@ def _total(x, y, alpha, like):
     return ops.broadcast_to(total, like.shape) if isinstance(total, Tensor) and total.shape != like.shape else total
 
 
+def _like(y, z):
+    """Integers and booleans in the type of the parts of z."""
+    return y.astype(z.real.dtype) if isinstance(y, Tensor) and y.dtype.kind != "float" else y
+
+
 @_complex("mul.Tensor", "mul.Scalar")
 def _(x, y):
     if not isinstance(x, Complex):
         x, y = y, x
     if not isinstance(y, (Complex, complex)):
-        return Complex(x.real * y, x.imag * y)
+        return Complex(x.real * _like(y, x), x.imag * _like(y, x))
     return complexes.multiply(x, pair(y))
 
 
 @_complex("div.Tensor", "div.Scalar")
 def _(x, y):
     if not isinstance(y, (Complex, complex)):
-        return Complex(x.real / y, x.imag / y)
+        return Complex(x.real / _like(y, x), x.imag / _like(y, x))
     return complexes.divide(pair(x), pair(y))
 
 
-@_complex("exp.default")
-def _(z):
-    return complexes.exponential(ops, z)
+for _name, _function in {**complexes.FUNCTIONS, "sigmoid": complexes.logistic, "reciprocal": complexes.reciprocal}.items():
+    _complex(f"{_name}.default")(lambda z, f=_function: f(ops, z))
+
+
+@_complex("pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar")
+def _(x, y):
+    """exp(y log x), and 0 to a power is 0; integers by multiplications."""
+    if not isinstance(y, (Complex, Tensor)) and complex(y).imag == 0 and complex(y).real == int(complex(y).real) and abs(complex(y).real) <= 64:
+        return complexes.power(ops, x, int(complex(y).real))
+    x = _whole(x)
+    none = ops.logical_and(ops.equal(x.real, 0), ops.equal(x.imag, 0))
+    base = Complex(ops.where(none, 1.0, x.real), x.imag)
+    found = complexes.exponential(ops, complexes.multiply(complexes.log(ops, base), pair(y)))
+    return found.each(lambda part: ops.where(none, 0.0, part))
+
+
+@_complex("eq.Tensor", "eq.Scalar")
+def _(x, y):
+    x, y = pair(x), pair(y)
+    return ops.logical_and(ops.equal(x.real, y.real), ops.equal(x.imag, y.imag))
+
+
+@_complex("ne.Tensor", "ne.Scalar")
+def _(x, y):
+    x, y = pair(x), pair(y)
+    return ops.logical_or(ops.not_equal(x.real, y.real), ops.not_equal(x.imag, y.imag))
+
+
+for _name, _join in (("isnan", ops.logical_or), ("isinf", ops.logical_or), ("isfinite", ops.logical_and)):
+    _complex(f"{_name}.default")(lambda z, f=getattr(ops, _name), join=_join: join(f(z.real), f(z.imag)))
+
+
+@_complex("prod.default")
+def _(z, dtype=None):
+    return complexes.product(ops, z, list(range(z.real.ndim)))
+
+
+@_complex("prod.dim_int")
+def _(z, axis, keepdim=False, dtype=None):
+    axis %= z.real.ndim
+    found = complexes.product(ops, z, [axis])
+    return found.each(lambda part: ops.expand_dims(part, axis)) if keepdim else found
+
+
+@_complex("var.correction")
+def _(z, axes=None, correction=1, keepdim=False):
+    """The sum of the variances of both parts, a real number."""
+    return RULES["var.correction"](z.real, axes, correction, keepdim) + RULES["var.correction"](z.imag, axes, correction, keepdim)
+
+
+@_complex("linalg_vector_norm.default", "norm.ScalarOpt_dim", "norm.Scalar")
+def _(z, *args, **kwargs):
+    return RULES["linalg_vector_norm.default"](complexes.absolute(ops, z), *args, **{k: v for k, v in kwargs.items() if k != "dtype"})
+
+
+@_complex("addmm.default")
+def _(z, x, y, beta=1, alpha=1):
+    found = COMPLEX["mm.default"](x, y)
+    return COMPLEX["add.Tensor"](COMPLEX["mul.Tensor"](pair(z), beta), COMPLEX["mul.Tensor"](found, alpha))
 
 
 @_complex("mm.default", "bmm.default", "matmul.default")
 def _(x, y):
+    x, y = [_whole(z) if isinstance(z, Complex) else z for z in (x, y)]
     if not isinstance(x, Complex):
         return Complex(x @ y.real, x @ y.imag)
     if not isinstance(y, Complex):

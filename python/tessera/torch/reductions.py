@@ -216,12 +216,12 @@ def _(x, axes, keepdim=False):
     return ops.logsumexp(x, axes, keepdim)
 
 
-@_of_axes("all.dim", "all.default", "all.dims")
+@_of_axes("all.dim", "all.default", "all.dims", "_is_all_true.default")
 def _(x, axis=None, keepdim=False):
     return ops.all(x, axis, keepdim)
 
 
-@_of_axes("any.dim", "any.default", "any.dims")
+@_of_axes("any.dim", "any.default", "any.dims", "_is_any_true.default")
 def _(x, axis=None, keepdim=False):
     return ops.any(x, axis, keepdim)
 
