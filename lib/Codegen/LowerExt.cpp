@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -106,6 +107,28 @@ Value LoopWriter::read(Value tensor, ValueRange at) {
 
 Value LoopWriter::write(Value tensor, ValueRange at, Value element) {
   return tensor::InsertOp::create(b, loc, element, tensor, at);
+}
+
+LoopWriter::Values LoopWriter::readAll(ValueRange tensors, ValueRange at) {
+  return llvm::map_to_vector<4>(tensors, [&](Value each) { return read(each, at); });
+}
+
+static AffineMap lastDim(OpBuilder &b, Value tensor) {
+  unsigned rank = cast<RankedTensorType>(tensor.getType()).getRank();
+  return AffineMap::get(rank, 0, b.getAffineDimExpr(rank - 1));
+}
+
+Value LoopWriter::readVector(Value tensor, ValueRange at, int64_t lanes) {
+  Type element = getElementTypeOrSelf(tensor.getType());
+  return vector::TransferReadOp::create(b, loc, VectorType::get({lanes}, element), tensor, at,
+                                        constant(element, 0), lastDim(b, tensor),
+                                        ArrayRef<bool>{true});
+}
+
+Value LoopWriter::writeVector(Value tensor, ValueRange at, Value vector) {
+  return vector::TransferWriteOp::create(b, loc, vector, tensor, at, lastDim(b, tensor),
+                                         ArrayRef<bool>{true})
+      .getResult();
 }
 
 LoopWriter::Values LoopWriter::loop(Value from, Value to, Value step, ValueRange carried,

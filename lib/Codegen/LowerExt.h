@@ -48,6 +48,10 @@ struct LoopWriter {
   mlir::Value empty(llvm::ArrayRef<int64_t> shape, mlir::Type element);
   mlir::Value read(mlir::Value tensor, mlir::ValueRange at);
   mlir::Value write(mlir::Value tensor, mlir::ValueRange at, mlir::Value element);
+  Values readAll(mlir::ValueRange tensors, mlir::ValueRange at);
+  /// `lanes` elements of the last dimension, which are inside of the tensor.
+  mlir::Value readVector(mlir::Value tensor, mlir::ValueRange at, int64_t lanes);
+  mlir::Value writeVector(mlir::Value tensor, mlir::ValueRange at, mlir::Value vector);
   /// for (i = from; i < to; i += step); `body` gets i and the carries, and returns the next
   /// carries.
   Values loop(mlir::Value from, mlir::Value to, mlir::Value step, mlir::ValueRange carried,

@@ -5,16 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each element is sorted by one or several 64-bit words, compared lexicographically
-// as signed integers: the keys in order, and the element's index, which makes the
-// sort stable and all elements distinct. A last key of at most 32 bits shares its
-// word with the index:
-//
-//   one f32 key      key << 32 | index
-//   an f64 key       key, index
-//   two i32 keys     key 0, key 1 << 32 | index
-//
-// The operands are then read at the indices.
+// SortWords.h has the words by which elements are sorted. Most sorts are SortVectors.cpp's.
 //
 // On one core each line is sorted between two buffers: by digits of the keys from the last one (an
 // LSD radix sort, which is stable: the index has no digits), or by bottom-up merges if there are
@@ -27,10 +18,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LowerExt.h"
+#include "SortWords.h"
 
 #include "tessera/Codegen/Kernels/TaskLoop.h"
-#include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -49,15 +39,9 @@ using Values = LoopWriter::Values;
 static constexpr int64_t kScreened = 64;
 
 namespace {
-class SortWriter {
+class SortWriter : SortWords {
 public:
-  SortWriter(OpBuilder &b, ext::SortOp op)
-      : op(op), lines(op.getShape(), op.getDim()), write{b, op.getLoc()}, word(b.getI64Type()) {
-    for (Value input : op.getInputs())
-      inputs.push_back(Lines::collapse(b, op.getLoc(), input, op.getDim()));
-    Type last = getElementTypeOrSelf(inputs[op.getKeys() - 1].getType());
-    isPacked = !last.isIndex() && last.getIntOrFloatBitWidth() <= 32;
-    numWords = op.getKeys() + (isPacked ? 0 : 1);
+  SortWriter(OpBuilder &b, ext::SortOp op) : SortWords(b, op), write{b, op.getLoc()} {
     if (!isSelection() && !hasFewElements())
       chooseDigits();
   }
@@ -73,15 +57,7 @@ private:
     bool isSigned;
   };
 
-  // Words.
-  Value keyOf(LoopWriter at, Value element) const;
-  Value keyWord(LoopWriter at, Value element) const;
   Value isAnyBefore(LoopWriter at, Value o, Value begin, Value j, ArrayRef<Value> kth) const;
-  Values wordsAt(LoopWriter at, Value o, Value i, Value j) const;
-  Values greatest(LoopWriter at) const;
-  Value comesBefore(LoopWriter at, ArrayRef<Value> x, ArrayRef<Value> y) const;
-  Value indexOf(LoopWriter at, ArrayRef<Value> words) const;
-  Values readAll(LoopWriter at, ArrayRef<Value> words, ValueRange place) const;
   // One line on one core: a buffer of two halves, each with the words of `extent` elements.
   Values readWords(LoopWriter at, Value buffer, Value half, Value i) const;
   Value writeWords(LoopWriter at, Value buffer, Value half, Value i, ArrayRef<Value> words) const;
@@ -101,112 +77,18 @@ private:
   Values placeLine(LoopWriter at, Value o, Value j, Value buffer, int64_t half,
                    Values results) const;
 
-  /// Whether a buffer of candidates is profitable.
-  bool isSelection() const { return op.getCount() * 4 <= lines.extent; }
   /// Whether comparing all pairs, in vectors, is cheaper than several passes.
   bool hasFewElements() const { return lines.extent <= 128; }
-  /// The number of passes for this many elements; an even number leaves them in the first half.
-  static int64_t passesFor(int64_t extent) {
-    return llvm::Log2_64_Ceil(std::max<int64_t>(extent, 1));
-  }
+  /// A number of passes that leaves the elements in the first half.
   static int64_t evenPassesFor(int64_t extent) {
     return 2 * llvm::divideCeil(passesFor(extent), 2);
   }
 
-  mutable ext::SortOp op; ///< accessors of ops are not const
-  Lines lines;
   LoopWriter write;
-  Type word;
-  Values inputs;
-  bool isPacked;
-  size_t numWords;
-
   SmallVector<Digit> digits; ///< the last first; empty: merges
   int64_t counters = 0;      ///< of each digit
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Words
-//===----------------------------------------------------------------------===//
-
-/// A key as a signed integer of 64 bits in sorted order, or of 32 bits if that suffices.
-/// An element as an integer of its width, at least 32 bits, in the order of the elements.
-Value SortWriter::keyOf(LoopWriter at, Value element) const {
-  OpBuilder &b = at.b;
-  Location loc = at.loc;
-  Type type = element.getType();
-  Value key = element;
-  if (isa<FloatType>(type)) {
-    if (type.getIntOrFloatBitWidth() < 32) {
-      type = b.getF32Type();
-      element = arith::ExtFOp::create(b, loc, type, element);
-    }
-    // -0 as 0; of negative numbers the greater magnitude is less; NaN of either sign is last.
-    auto bits = b.getIntegerType(type.getIntOrFloatBitWidth());
-    int64_t most = llvm::maxIntN(bits.getWidth());
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-    Value isZero = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, element, zero);
-    Value isNaN = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNO, element, element);
-    Value raw = arith::BitcastOp::create(b, loc, bits, at.select(isZero, zero, element));
-    Value flipped = arith::XOrIOp::create(b, loc, raw, at.constant(bits, most));
-    key = at.select(at.less(raw, at.constant(bits, 0)), flipped, raw);
-    key = at.select(isNaN, at.constant(bits, most), key);
-  }
-  type = key.getType();
-  if (type.isIndex())
-    key = arith::IndexCastOp::create(b, loc, word, key);
-  else if (type.isInteger(1))
-    key = arith::ExtUIOp::create(b, loc, b.getI32Type(), key);
-  else if (type.getIntOrFloatBitWidth() < 32)
-    key = arith::ExtSIOp::create(b, loc, b.getI32Type(), key);
-  return op.getDescending()
-             ? arith::XOrIOp::create(b, loc, key, at.constant(key.getType(), -1)).getResult()
-             : key;
-}
-
-Value SortWriter::keyWord(LoopWriter at, Value element) const {
-  Value key = keyOf(at, element);
-  return key.getType() == word ? key : arith::ExtSIOp::create(at.b, at.loc, word, key).getResult();
-}
-
-Values SortWriter::wordsAt(LoopWriter at, Value o, Value i, Value j) const {
-  Values words;
-  for (size_t key = 0; key < op.getKeys(); ++key)
-    words.push_back(keyWord(at, at.read(inputs[key], {o, i, j})));
-  Value index = arith::IndexCastOp::create(at.b, at.loc, word, i);
-  if (!isPacked) {
-    words.push_back(index);
-    return words;
-  }
-  Value high = arith::ShLIOp::create(at.b, at.loc, words.back(), at.constant(word, 32));
-  words.back() = arith::OrIOp::create(at.b, at.loc, high, index);
-  return words;
-}
-
-Values SortWriter::greatest(LoopWriter at) const {
-  return Values(numWords, at.constant(word, std::numeric_limits<int64_t>::max()));
-}
-
-Value SortWriter::comesBefore(LoopWriter at, ArrayRef<Value> x, ArrayRef<Value> y) const {
-  Value before = at.less(x.back(), y.back());
-  for (auto [a, b] : llvm::reverse(llvm::zip(x.drop_back(), y.drop_back()))) {
-    Value same = arith::CmpIOp::create(at.b, at.loc, arith::CmpIPredicate::eq, a, b);
-    before = at.select(same, before, at.less(a, b));
-  }
-  return before;
-}
-
-Value SortWriter::indexOf(LoopWriter at, ArrayRef<Value> words) const {
-  Value index = words.back();
-  if (isPacked)
-    index = arith::AndIOp::create(at.b, at.loc, index, at.constant(word, 0xffffffff));
-  return arith::IndexCastOp::create(at.b, at.loc, at.b.getIndexType(), index);
-}
-
-Values SortWriter::readAll(LoopWriter at, ArrayRef<Value> words, ValueRange place) const {
-  return llvm::map_to_vector<4>(words, [&](Value each) { return at.read(each, place); });
-}
 
 //===----------------------------------------------------------------------===//
 // Merges
@@ -521,50 +403,44 @@ Values SortWriter::placeLine(LoopWriter at, Value o, Value j, Value buffer, int6
 }
 
 Values SortWriter::loops() {
-  SmallVector<int64_t> shape{lines.outer, op.getCount(), lines.inner};
-  SmallVector<Type> types;
-  for (Value input : inputs)
-    types.push_back(RankedTensorType::get(shape, getElementTypeOrSelf(input.getType())));
-  auto group = rt::GroupOp::create(write.b, write.loc, types, isSelection() ? "top_k" : "sort");
-  OpBuilder inner = OpBuilder::atBlockEnd(&group.getBody().emplaceBlock());
-  LoopWriter at{inner, write.loc};
-  int64_t extent = isSelection() ? 2 * op.getCount() : lines.extent;
-  int64_t passes = hasFewElements() ? 1
-                   : digits.empty() ? passesFor(extent)
-                                    : static_cast<int64_t>(digits.size());
-  int64_t half = isSelection() ? 0 : passes % 2;
-  Values state;
-  for (Type type : types)
-    state.push_back(at.empty(shape, getElementTypeOrSelf(type)));
-  state.push_back(at.empty({2, static_cast<int64_t>(numWords), extent}, word));
-  if (!digits.empty())
-    state.push_back(
-        at.empty({static_cast<int64_t>(digits.size()), counters}, inner.getIndexType()));
-  Value zero = at.index(0), one = at.index(1), inside = at.index(lines.inner);
-  // One loop over all lines, divided among workers: each call has its own buffer.
-  state = at.loop(zero, at.index(lines.outer * lines.inner), one, state,
-                  [&](LoopWriter inner, Value line, Values state) {
-                    Value o = inner.b.createOrFold<arith::DivUIOp>(inner.loc, line, inside);
-                    Value j = inner.b.createOrFold<arith::RemUIOp>(inner.loc, line, inside);
-                    Values memory(ArrayRef<Value>(state).drop_front(types.size()));
-                    state.truncate(types.size());
-                    if (isSelection())
-                      memory[0] = firstOfLine(inner, o, j, memory[0]);
-                    else if (hasFewElements())
-                      memory[0] = countedLine(inner, o, j, memory[0]);
-                    else if (digits.empty())
-                      memory[0] = mergedLine(inner, o, j, memory[0]);
-                    else
-                      memory = radixSortedLine(inner, o, j, memory);
-                    Values next = placeLine(inner, o, j, memory[0], half, state);
-                    llvm::append_range(next, memory);
-                    return next;
-                  });
-  if (lines.outer * lines.inner > 1)
-    state[0].getDefiningOp()->setAttr(kTaskLoopAttr, inner.getUnitAttr());
-  state.truncate(types.size());
-  rt::YieldOp::create(inner, write.loc, state);
-  return Values(group.getResults());
+  if (FailureOr<Values> results = sortInVectors(write, *this); succeeded(results))
+    return *results;
+  return group(write, isSelection() ? "top_k" : "sort", [&](LoopWriter at, Values state) {
+    size_t count = state.size();
+    int64_t extent = isSelection() ? 2 * op.getCount() : lines.extent;
+    int64_t passes = hasFewElements() ? 1
+                     : digits.empty() ? passesFor(extent)
+                                      : static_cast<int64_t>(digits.size());
+    int64_t half = isSelection() ? 0 : passes % 2;
+    state.push_back(at.empty({2, static_cast<int64_t>(numWords), extent}, word));
+    if (!digits.empty())
+      state.push_back(
+          at.empty({static_cast<int64_t>(digits.size()), counters}, at.b.getIndexType()));
+    Value zero = at.index(0), one = at.index(1), inside = at.index(lines.inner);
+    // One loop over all lines, divided among workers: each call has its own buffer.
+    state = at.loop(zero, at.index(lines.outer * lines.inner), one, state,
+                    [&](LoopWriter inner, Value line, Values state) {
+                      Value o = inner.b.createOrFold<arith::DivUIOp>(inner.loc, line, inside);
+                      Value j = inner.b.createOrFold<arith::RemUIOp>(inner.loc, line, inside);
+                      Values memory(ArrayRef<Value>(state).drop_front(count));
+                      state.truncate(count);
+                      if (isSelection())
+                        memory[0] = firstOfLine(inner, o, j, memory[0]);
+                      else if (hasFewElements())
+                        memory[0] = countedLine(inner, o, j, memory[0]);
+                      else if (digits.empty())
+                        memory[0] = mergedLine(inner, o, j, memory[0]);
+                      else
+                        memory = radixSortedLine(inner, o, j, memory);
+                      Values next = placeLine(inner, o, j, memory[0], half, state);
+                      llvm::append_range(next, memory);
+                      return next;
+                    });
+    if (lines.outer * lines.inner > 1)
+      state[0].getDefiningOp()->setAttr(kTaskLoopAttr, at.b.getUnitAttr());
+    state.truncate(count);
+    return state;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -591,8 +467,8 @@ Values SortWriter::network() {
                                      body.index(0));
       };
       Value partner = arith::XOrIOp::create(body.b, body.loc, at[1], distance);
-      Values own = readAll(body, Values(from), at);
-      Values other = readAll(body, Values(from), {at[0], partner, at[2]});
+      Values own = body.readAll(from, at);
+      Values other = body.readAll(from, {at[0], partner, at[2]});
       // The lower index of a pair keeps the lesser element in ascending blocks.
       Value keepsLess = arith::CmpIOp::create(body.b, body.loc, arith::CmpIPredicate::eq,
                                               isClear(block), isClear(distance));
@@ -621,7 +497,7 @@ Values SortWriter::network() {
     elements.push_back(getElementTypeOrSelf(input.getType()));
   return write.nest({lines.outer, op.getCount(), lines.inner}, elements,
                     [&](LoopWriter body, Values at) {
-                      Value from = indexOf(body, readAll(body, words, at));
+                      Value from = indexOf(body, body.readAll(words, at));
                       return llvm::map_to_vector<4>(inputs, [&](Value input) {
                         return body.read(input, {at[0], from, at[2]});
                       });

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Pass/PassOptions.h"
 #include "mlir/Pass/PassRegistry.h"
 
@@ -284,6 +285,6 @@ void tessera::registerPipeline() {
 
 void tessera::registerDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-                  scf::SCFDialect, tensor::TensorDialect, check::CheckDialect, dist::DistDialect,
-                  ext::ExtDialect, rt::RtDialect>();
+                  scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect, check::CheckDialect,
+                  dist::DistDialect, ext::ExtDialect, rt::RtDialect>();
 }

@@ -13,7 +13,7 @@ include "mlir/Pass/PassBase.td"
 class CodegenPass<string name, string operation> : Pass<name, operation> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
-    "::tessera::dist::DistDialect", "::tessera::rt::RtDialect"];
+    "::mlir::vector::VectorDialect", "::tessera::dist::DistDialect", "::tessera::rt::RtDialect"];
 }
 
 def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {

@@ -15,6 +15,7 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
 
@@ -36,6 +37,8 @@ static Value updatedFrom(Value value, Value stop) {
     if (auto dps = dyn_cast<DestinationStyleOpInterface>(def))
       value = dps.getTiedOpOperand(cast<OpResult>(value))->get();
     else if (auto insert = dyn_cast<tensor::InsertOp>(def))
+      value = insert.getDest();
+    else if (auto insert = dyn_cast<tensor::InsertSliceOp>(def))
       value = insert.getDest();
     else if (auto loop = dyn_cast<scf::ForOp>(def))
       value = loop.getInitArgs()[cast<OpResult>(value).getResultNumber()];
@@ -152,6 +155,20 @@ static void placeTemporaries(func::FuncOp kernel, TemporaryBytes &temporaries) {
   }
 }
 
+/// Vectors are read and written whole: plain loads and stores.
+static void loadVectors(func::FuncOp kernel) {
+  IRRewriter rewriter(kernel.getContext());
+  kernel.walk([&](Operation *op) {
+    rewriter.setInsertionPoint(op);
+    if (auto read = dyn_cast<vector::TransferReadOp>(op))
+      rewriter.replaceOpWithNewOp<vector::LoadOp>(read, read.getVectorType(), read.getBase(),
+                                                  read.getIndices());
+    else if (auto write = dyn_cast<vector::TransferWriteOp>(op))
+      rewriter.replaceOpWithNewOp<vector::StoreOp>(write, write.getVector(), write.getBase(),
+                                                   write.getIndices());
+  });
+}
+
 LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, TemporaryBytes &temporaries) {
   int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
   copyPartlyWrittenInits(kernel);
@@ -243,6 +260,7 @@ LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, TemporaryByt
     if (failed(linalg::generalizeNamedOp(rewriter, op)))
       return op.emitOpError("has no generic form");
   }
+  loadVectors(kernel);
   placeTemporaries(kernel, temporaries);
   return success();
 }

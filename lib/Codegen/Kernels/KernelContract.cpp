@@ -25,6 +25,8 @@
 #include "mlir/Dialect/Tensor/Transforms/SubsetInsertionOpInterfaceImpl.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/Vector/Transforms/BufferizableOpInterfaceImpl.h"
+#include "mlir/Dialect/Vector/Transforms/SubsetOpInterfaceImpl.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 
@@ -44,6 +46,8 @@ void registerKernelDialects(DialectRegistry &registry) {
   scf::registerBufferizableOpInterfaceExternalModels(registry);
   tensor::registerBufferizableOpInterfaceExternalModels(registry);
   tensor::registerSubsetOpInterfaceExternalModels(registry);
+  vector::registerBufferizableOpInterfaceExternalModels(registry);
+  vector::registerSubsetOpInterfaceExternalModels(registry);
   registerBuiltinDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
 }
@@ -81,7 +85,8 @@ LogicalResult checkKernel(func::FuncOp kernel) {
     bool known =
         dialect &&
         isa<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-            scf::SCFDialect, tensor::TensorDialect, affine::AffineDialect, ub::UBDialect>(dialect);
+            scf::SCFDialect, tensor::TensorDialect, affine::AffineDialect, ub::UBDialect,
+            vector::VectorDialect>(dialect);
     known |= isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::YieldOp, rt::ContractionOp>(op);
     if (!known || isa<func::CallOp, func::CallIndirectOp, func::FuncOp>(op)) {
       op->emitError("'") << op->getName() << "' is not allowed in a kernel";
