@@ -275,6 +275,9 @@ static void dropUnreadInits(func::FuncOp function) {
       if (!type || !type.hasStaticShape() || !codegen::isInitDead(op, init) ||
           init.get().getDefiningOp<tensor::EmptyOp>())
         continue;
+      // In the loops of a kernel a slice is a part of what they compute in place.
+      if (init.get().getDefiningOp<tensor::ExtractSliceOp>() && op->getParentOfType<rt::GroupOp>())
+        continue;
       OpBuilder builder(op);
       init.set(emptyLike(builder, op.getLoc(), type));
     }

@@ -86,7 +86,11 @@ private:
   // Merges of runs in a buffer of two halves.
   Value transposeTable(LoopWriter at, Value buffer, Value base, int64_t rows) const;
   void sortBitonic(LoopWriter at, MutableArrayRef<Value> vectors) const;
-  Value mergePass(LoopWriter at, Value buffer, Value from, Value width, int64_t padded) const;
+  Value mergePass(LoopWriter at, Value buffer, Value from, Value width, Value begin,
+                  int64_t extent) const;
+  /// Merges runs of `width` elements, the first time from half `from`.
+  Value mergeRuns(LoopWriter at, Value buffer, int64_t from, int64_t width, Value begin,
+                  int64_t extent) const;
 
   // Elements.
   Type elementType(size_t operand = 0) const {
@@ -317,11 +321,11 @@ void VectorSort::sortBitonic(LoopWriter at, MutableArrayRef<Value> vectors) cons
     }
 }
 
-/// Merges neighbouring runs of `width` elements from half `from` into the other.
-Value VectorSort::mergePass(LoopWriter at, Value buffer, Value from, Value width,
-                            int64_t padded) const {
-  Value end = at.index(padded), both = at.add(width, width);
-  Value last = at.index(padded - 1), chunk = at.index(kMerged * lanes), zero = at.index(0);
+/// Merges neighbouring runs of `width` elements among `extent` from half `from` into the other.
+Value VectorSort::mergePass(LoopWriter at, Value buffer, Value from, Value width, Value begin,
+                            int64_t extent) const {
+  Value end = at.add(begin, at.index(extent)), both = at.add(width, width);
+  Value last = at.sub(end, at.index(1)), chunk = at.index(kMerged * lanes), zero = at.index(0);
   Value into = at.sub(at.index(1), from);
   auto readChunk = [&](LoopWriter at, Value buffer, Value begin) {
     Values vectors;
@@ -335,7 +339,7 @@ Value VectorSort::mergePass(LoopWriter at, Value buffer, Value from, Value width
           buffer, {into, at.add(begin, at.index(static_cast<int64_t>(i) * lanes))}, vector);
     return buffer;
   };
-  return at.loop(zero, end, both, buffer, [&](LoopWriter outer, Value begin, Values state) {
+  return at.loop(begin, end, both, buffer, [&](LoopWriter outer, Value begin, Values state) {
     Value middle = outer.min(outer.add(begin, width), end);
     Value stop = outer.min(outer.add(begin, both), end);
     Values held = readChunk(outer, state[0], begin);
@@ -368,6 +372,18 @@ Value VectorSort::mergePass(LoopWriter at, Value buffer, Value from, Value width
     ArrayRef<Value> rest = ArrayRef<Value>(state).drop_front(3);
     return Values{writeChunk(outer, state[0], outer.sub(stop, chunk), rest)};
   })[0];
+}
+
+Value VectorSort::mergeRuns(LoopWriter at, Value buffer, int64_t from, int64_t width, Value begin,
+                            int64_t extent) const {
+  int64_t passes = SortWords::passesFor(llvm::divideCeil(extent, width));
+  return at.loop(at.index(0), at.index(passes), at.index(1), buffer,
+                 [&](LoopWriter at, Value pass, Values state) {
+                   Value now = arith::ShLIOp::create(at.b, at.loc, at.index(width), pass);
+                   Value done = arith::AndIOp::create(at.b, at.loc, pass, at.index(1));
+                   Value half = arith::XOrIOp::create(at.b, at.loc, done, at.index(from));
+                   return Values{mergePass(at, state[0], half, now, begin, extent)};
+                 })[0];
 }
 
 //===----------------------------------------------------------------------===//
@@ -560,7 +576,11 @@ Values VectorSort::placed(LoopWriter at, const Tile &tile, Values results, Value
 bool VectorSort::usesLanes() const {
   const Lines &lines = words.lines;
   int64_t side = lines.inner == 1 ? lines.outer : lines.inner;
-  if (extent * kVectorBytes * static_cast<int64_t>(numWords) > kTableBytes || side * 4 < this->lanes)
+  int64_t bytes = extent * kVectorBytes * static_cast<int64_t>(numWords);
+  if (bytes > kTableBytes || side * 4 < this->lanes)
+    return false;
+  // Merges are faster beyond the innermost cache; but they read elements of columns one by one.
+  if (usesMerges() && lines.inner == 1 && extent > kMostRows)
     return false;
   // A few tables of long lines would leave workers idle.
   int64_t tables = llvm::divideCeil(side, this->lanes) * (lines.inner == 1 ? 1 : lines.outer);
@@ -639,7 +659,9 @@ Values VectorSort::mergesOf(LoopWriter at, Values results) const {
   int64_t tables = llvm::divideCeil(extent, kMostRows * lanes);
   int64_t rows = llvm::alignTo(llvm::divideCeil(extent, tables * lanes), kRowMultiple);
   int64_t table = rows * lanes, padded = tables * table;
-  int64_t passes = SortWords::passesFor(tables * lanes), half = (passes + 1) % 2;
+  // Columns become runs in half 1; those of a table are merged while it is in the cache.
+  int64_t merged = (1 + SortWords::passesFor(lanes)) % 2;
+  int64_t half = (merged + SortWords::passesFor(tables)) % 2;
   state.push_back(at.empty({2, padded}, word));
   Value zero = at.index(0), one = at.index(1);
   auto part = [&](LoopWriter at, Value buffer, int64_t half, int64_t begin, int64_t size) -> Value {
@@ -675,14 +697,10 @@ Values VectorSort::mergesOf(LoopWriter at, Values results) const {
                              return Values{zero, at.add(base, offset)};
                            };
                            state = sortColumns(at, {rows, place}, state);
-                           return Values{transposeTable(at, state[0], base, rows)};
+                           state[0] = transposeTable(at, state[0], base, rows);
+                           return Values{mergeRuns(at, state[0], 1, rows, base, table)};
                          })[0];
-        buffer = at.loop(zero, at.index(passes), one, buffer,
-                         [&](LoopWriter at, Value pass, Values state) {
-                           Value width = arith::ShLIOp::create(at.b, at.loc, at.index(rows), pass);
-                           Value done = arith::AndIOp::create(at.b, at.loc, pass, one);
-                           return Values{mergePass(at, state[0], at.sub(one, done), width, padded)};
-                         })[0];
+        buffer = mergeRuns(at, buffer, merged, table, zero, padded);
         state.truncate(operands);
         Value sorted = isPlain ? part(at, buffer, half, 0, count) : Value();
         state = placed(at, tile, state, sorted, [&](LoopWriter at, Value i, Value) {
