@@ -285,6 +285,6 @@ void tessera::registerPipeline() {
 
 void tessera::registerDialects(DialectRegistry &registry) {
   registry.insert<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
-                  scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect, check::CheckDialect,
-                  dist::DistDialect, ext::ExtDialect, rt::RtDialect>();
+                  scf::SCFDialect, tensor::TensorDialect, vector::VectorDialect,
+                  check::CheckDialect, dist::DistDialect, ext::ExtDialect, rt::RtDialect>();
 }

@@ -63,6 +63,18 @@ static void copyPartlyWrittenInits(func::FuncOp kernel) {
   });
 }
 
+/// Equal empty tensors are one value, which the analysis gives one buffer although loops carry it
+/// as several tensors: contents that are undefined cannot be overwritten. So each use has its own.
+static void separateEmptyTensors(func::FuncOp kernel) {
+  SmallVector<tensor::EmptyOp> empties;
+  kernel.walk([&](tensor::EmptyOp op) { empties.push_back(op); });
+  for (tensor::EmptyOp op : empties) {
+    OpBuilder builder(op);
+    while (!op->use_empty() && !op->hasOneUse())
+      op->use_begin()->set(builder.clone(*op)->getResult(0));
+  }
+}
+
 /// A loop's carried tensor must stay in one buffer: the yielded value is copied into it unless it
 /// was computed there.
 static void keepCarriedInPlace(func::FuncOp kernel) {
@@ -171,6 +183,7 @@ static void loadVectors(func::FuncOp kernel) {
 
 LogicalResult bufferizeKernel(ModuleOp module, func::FuncOp kernel, TemporaryBytes &temporaries) {
   int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
+  separateEmptyTensors(kernel);
   copyPartlyWrittenInits(kernel);
   auto ret = cast<func::ReturnOp>(kernel.getBody().front().getTerminator());
   OpBuilder builder(ret);
