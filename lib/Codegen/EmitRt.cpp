@@ -192,6 +192,7 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
 void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipelineOptions &options) {
   CodegenPrepareOptions prepare;
   prepare.parallel = options.gpu;
+  manager.addNestedPass<func::FuncOp>(createCodegenFormUpdates());
   manager.addNestedPass<func::FuncOp>(createCodegenPrepare(prepare));
   CodegenFormPhasesOptions phases;
   CodegenFormContractionsOptions contractions;

@@ -14,6 +14,7 @@
 #include "tessera/Planning/Gemm.h"
 #include "tessera/Planning/InPlace.h"
 #include "tessera/Planning/MemoryProfile.h"
+#include "tessera/Planning/Updates.h"
 #include "tessera/Planning/Views.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -254,6 +255,20 @@ void Liveness::reuseInits(scf::ForOp loop) {
   }
 }
 
+/// A product that is added to an argument has no bytes; it is computed when the argument has no
+/// other reader.
+void Liveness::addUpdates(func::FuncOp function) {
+  for (Update &update : updatesOf(function)) {
+    auto product = lives.find(update.product->getResult(0));
+    if (product == lives.end())
+      continue;
+    product->second.kind = Kind::inside;
+    for (Value operand : update.product->getOperands().take_front(2))
+      if (auto read = lives.find(rootOf(operand)); read != lives.end())
+        read->second.to = std::max(read->second.to, timeOf(update.after));
+  }
+}
+
 /// A result that feeds an argument overwrites the argument after its last read.
 void Liveness::replaceArguments(func::FuncOp function) {
   auto back = dyn_cast<func::ReturnOp>(function.front().getTerminator());
@@ -301,6 +316,7 @@ Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(i
                         : isHandedOn(op, value) || onlySliceOf(op) ? Kind::inside
                                                                    : Kind::own};
   });
+  addUpdates(function);
   replaceArguments(function);
   replaceCarries(function);
   for (const std::vector<Operation *> &kernel : kernels)
@@ -321,6 +337,14 @@ void dist::forEachOwn(func::FuncOp function, const Liveness &lives,
       take(value, life);
   };
   llvm::for_each(function.getArguments(), add);
+  for (Update &update : updatesOf(function)) {
+    Value operand = update.product->getOperand(update.scaled);
+    Operation *maker = operand.getDefiningOp();
+    int64_t time = lives.timeOf(update.after);
+    if (lives.of(update.product->getResult(0)).kind == Liveness::Kind::inside)
+      take(operand,
+           {maker && isKernelPart(maker) ? lives.timeOf(maker) : time, time, Liveness::Kind::copy});
+  }
   function.walk([&](Operation *op) {
     if (op == function || isa<linalg::LinalgOp, StartOp>(op->getParentOp()))
       return;

@@ -38,6 +38,15 @@ def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {
   ];
 }
 
+def CodegenFormUpdates : CodegenPass<"codegen-form-updates", "::mlir::func::FuncOp"> {
+  let summary = "Add products to the arguments that they update";
+  let description = [{
+    A step of gradient descent, `w + c * (a · b)` whose result feeds the argument `w`, becomes a contraction that starts from
+    `w`, after the last other reader of `w`, with `a` or `b` scaled by the constant `c`. Then the gradient is
+    not in memory. The gradient must have no other reader, and elements of 32 or 64 bits.
+  }];
+}
+
 def CodegenFormPhases : CodegenPass<"codegen-form-phases", "::mlir::func::FuncOp"> {
   let summary = "Split convolutions of dilated tensors into one step per phase";
   let description = [{

@@ -21,6 +21,8 @@
 //                              the position of its last op
 //   operand that dies          its bytes become a result's, if the kernel reads and writes
 //                              elements in the same order; also those of an accumulator
+//   product added to an        none; one of its operands has a scaled copy
+//   argument
 //   result that replaces an    the argument's bytes, if the argument has no later reader;
 //   argument, loop-carried     likewise the carry's
 //   value
@@ -82,6 +84,7 @@ private:
   void reuse(llvm::ArrayRef<mlir::Operation *> kernel);
   void reuseStarted(WaitOp wait);
   bool runsInPlace(mlir::Value operand, mlir::Value result) const;
+  void addUpdates(mlir::func::FuncOp function);
   void replaceArguments(mlir::func::FuncOp function);
   void replaceCarries(mlir::func::FuncOp function);
   void replaceStack(mlir::Value carry, mlir::Value last);
