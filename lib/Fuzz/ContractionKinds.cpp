@@ -147,9 +147,41 @@ static bool einsum(ProgramBuilder &p) {
   return true;
 }
 
+/// A step of gradient descent: a small multiple of a product is subtracted from an argument.
+static bool update(ProgramBuilder &p) {
+  Entry x = p.anyFloat(2, 2);
+  if (!x.value || p.depth > 0)
+    return false;
+  int64_t terms = x.shape()[0], m = x.shape()[1], n = p.anySize();
+  Entry y = p.ofType({terms, n}, x.element());
+  Entry weight = p.fresh({m, n}, x.element());
+  Value gradient =
+      linalg::MatmulOp::create(p.b, p.loc, TypeRange{weight.type()}, ValueRange{x.value, y.value},
+                               ValueRange{p.filled({m, n}, x.element(), 0)})
+          .getResult(0);
+  AffineExpr dm = p.b.getAffineDimExpr(0), dn = p.b.getAffineDimExpr(1),
+             dk = p.b.getAffineDimExpr(2);
+  auto map = [&](AffineExpr first, AffineExpr second) {
+    return AffineMap::get(3, 0, {first, second}, p.b.getContext());
+  };
+  cast<linalg::MatmulOp>(gradient.getDefiningOp())
+      .setIndexingMapsAttr(p.b.getAffineMapArrayAttr({map(dk, dm), map(dk, dn), map(dm, dn)}));
+  double most = static_cast<double>(terms) * x.magnitude() * y.magnitude(), rate = 0.0625;
+  while (rate * most > 0.0625)
+    rate /= 2;
+  Value step = arith::MulFOp::create(p.b, p.loc, gradient, p.splat({m, n}, x.element(), rate));
+  Value next = arith::SubFOp::create(p.b, p.loc, weight.value, step);
+  double bound = weight.magnitude() + rate * most;
+  p.push(next, -bound, bound, false, std::max({x.steps, y.steps, weight.steps}) + 1);
+  if (auto argument = dyn_cast<BlockArgument>(weight.value))
+    p.updates.push_back({next, argument});
+  return true;
+}
+
 void tessera::fuzz::addContractionKinds(std::vector<Kind> &kinds) {
   kinds.push_back({"matmul", 14, matmul});
   kinds.push_back({"batch-matmul", 5, batchMatmul});
   kinds.push_back({"vector-product", 4, vectorProducts});
   kinds.push_back({"einsum", 8, einsum});
+  kinds.push_back({"update", 4, update});
 }

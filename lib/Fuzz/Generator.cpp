@@ -134,7 +134,7 @@ GeneratedProgram ProgramBuilder::run() {
 
 std::vector<int64_t> ProgramBuilder::addFeeds(std::vector<Entry> &returned) {
   std::vector<int64_t> feeds(returned.size(), -1);
-  if (options.differentiable || !random.percent(25))
+  if (options.differentiable || !random.percent(updates.empty() ? 25 : 75))
     return feeds;
   bool exact = true;
   for (auto [entry, fed] : llvm::zip_equal(returned, feeds))
@@ -153,7 +153,8 @@ std::vector<int64_t> ProgramBuilder::addFeeds(std::vector<Entry> &returned) {
           !random.percent(70))
         continue;
       fed = number;
-      entry = within(entry, 1);
+      if (!llvm::is_contained(updates, std::pair(entry.value, argument)))
+        entry = within(entry, 1);
       exact &= entry.exact;
     }
   for (Entry &entry : returned)

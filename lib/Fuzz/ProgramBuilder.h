@@ -95,6 +95,9 @@ public:
   /// of an inexact value may have either result.
   bool comparesFloats = false;
 
+  /// Values that may replace arguments without being scaled: they differ by little.
+  llvm::SmallVector<std::pair<mlir::Value, mlir::BlockArgument>> updates;
+
   //===--- Control flow (ControlFlow.cpp) ------------------------------------===//
   /// Ops inside regions, one level of them.
   bool loop();
