@@ -9,6 +9,7 @@
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Planning/Gemm.h"
+#include "tessera/Planning/Liveness.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -189,15 +190,19 @@ static std::optional<Update> matchUpdate(func::FuncOp function, linalg::LinalgOp
   if (!scaled)
     return std::nullopt;
   Operation *after = product;
-  for (Operation *user : argument.getUsers()) {
-    Operation *reader = function.front().findAncestorOpInBlock(*user);
-    if (reader == result.getDefiningOp())
-      continue;
-    if (isa<func::ReturnOp>(reader) || between.contains(reader))
-      return std::nullopt;
-    if (after->isBeforeInBlock(reader))
-      after = reader;
-  }
+  SmallVector<Value> read{argument}; // and views of it
+  while (!read.empty())
+    for (Operation *user : read.pop_back_val().getUsers()) {
+      Operation *reader = function.front().findAncestorOpInBlock(*user);
+      if (reader == result.getDefiningOp())
+        continue;
+      if (isa<func::ReturnOp>(reader) || between.contains(reader))
+        return std::nullopt;
+      if (after->isBeforeInBlock(reader))
+        after = reader;
+      if (Liveness::isView(reader))
+        read.push_back(reader->getResult(0));
+    }
   return Update{product, result, argument, value->factors[0], *scaled, after};
 }
 
