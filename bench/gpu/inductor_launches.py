@@ -117,6 +117,14 @@ def _looked_up(node):
     return extra
 
 
+def _operations(node):
+    """The operations of PyTorch that a kernel computes, in the order of the graph."""
+    origins = {origin for part in node.get_nodes() if part.node is not None for origin in part.node.get_origins()}
+    order = {each: number for number, each in enumerate(next(iter(origins)).graph.nodes)} if origins else {}
+    names = [str(getattr(each.target, "overloadpacket", each.target)).split(".")[-1] for each in sorted(origins, key=order.get)]
+    return " ".join(dict.fromkeys(names))
+
+
 def _launches(graph, nodes, sizes):
     from torch._inductor.virtualized import V
     batch, tokens, width, _, _ = sizes
@@ -128,7 +136,7 @@ def _launches(graph, nodes, sizes):
                 continue
             bytes = int(node.get_read_write_buffers_sizes())
             if not name.startswith("Extern"):
-                yield 1, f"{node.get_name()[:60]}", bytes - _looked_up(node), 0
+                yield 1, _operations(node), bytes - _looked_up(node), 0
                 continue
             called = str(getattr(node.node, "op_overload", None) or getattr(node.node, "python_kernel_name", ""))
             flops = causal * 5 if "attention_backward" in called else causal * 2 if "attention" in called else node.estimate_flops()
@@ -168,6 +176,6 @@ def launches(layers, kind, sizes):
 
         aot_function(loss, fw_compiler=compiler, bw_compiler=compiler, partition_fn=min_cut_rematerialization_partition,
                      decompositions=select_decomp_table())(parameters, x, x).backward()
-    for graph, nodes in found:
-        yield from _launches(graph, nodes, sizes)
-    yield 1, "AdamW", 7 * 4 * sum(each.numel() for each in parameters.values()), 0
+    for part, (graph, nodes) in zip(("forward", "backward"), found, strict=True):
+        yield from ((times, f"{part}: {name}", *rest) for times, name, *rest in _launches(graph, nodes, sizes))
+    yield 1, "optimizer: AdamW", 7 * 4 * sum(each.numel() for each in parameters.values()), 0
