@@ -42,9 +42,15 @@ def attention(q, k, v, causal: bool = False, mask=None, dropout=None):
     Raises ShapeError if batch, keys or size differ, or the number of key heads does not divide the heads.
     """
     _check(q, k, v)
-    if k.shape[2] != q.shape[2]:
-        k, v = [ops.repeat(t, q.shape[2] // k.shape[2], 2) for t in (k, v)]
-    scores = ops.einsum("bqhd,bkhd->bhqk", q, k) * (1 / math.sqrt(q.shape[-1]))
+    (batch, queries, heads, size), (_, keys, groups, _) = q.shape, k.shape
+    # A product sums over the heads that share a key, also that of its gradient: 16-bit floats are rounded once.
+    grouped = groups not in (0, heads)
+    if grouped:
+        scores = ops.einsum("bqnhd,bknd->bnhqk", ops.reshape(q, (batch, queries, groups, heads // groups, size)), k)
+        scores = ops.reshape(scores, (batch, heads, queries, keys))
+    else:
+        scores = ops.einsum("bqhd,bkhd->bhqk", q, k)
+    scores = scores * (1 / math.sqrt(size))
     if causal:
         here = ops.greater_equal(ops.iota((q.shape[1], k.shape[1]), 0) + (k.shape[1] - q.shape[1]), ops.iota((q.shape[1], k.shape[1]), 1))
         scores = ops.where(here, scores, -math.inf)
@@ -52,7 +58,11 @@ def attention(q, k, v, causal: bool = False, mask=None, dropout=None):
         mask = ops.base.tensor_of(mask, "attention")
         scores = ops.where(mask, scores, -math.inf) if mask.dtype.kind == "bool" else scores + mask
     weights = ops.softmax(scores, -1)
-    return ops.einsum("bhqk,bkhd->bqhd", weights if dropout is None else dropout(weights), v)
+    weights = weights if dropout is None else dropout(weights)
+    if not grouped:
+        return ops.einsum("bhqk,bkhd->bqhd", weights, v)
+    weights = ops.reshape(weights, (batch, groups, heads // groups, queries, keys))
+    return ops.reshape(ops.einsum("bnhqk,bknd->bqnhd", weights, v), (batch, queries, heads, v.shape[-1]))
 
 
 class MultiHeadAttention(Module):
