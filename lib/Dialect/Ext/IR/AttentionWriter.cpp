@@ -302,7 +302,8 @@ SmallVector<Value> AttentionWriter::writeInBlocks(ArrayRef<Value> operands,
   domain.extents = loopExtents(ArrayRef(parts.maps).take_front(numOperands()),
                                ValueRange(operands.take_front(numOperands())));
   findVisibleKeys();
-  return walk(rows, chooseBlocks(), operands, SmallVector<Value>(domain.extents.size()), results);
+  return walk(rows, chooseBlocks(), operands, SmallVector<Value>(domain.extents.size()), results,
+              SmallVector<Target>(results.size()));
 }
 
 void AttentionWriter::findVisibleKeys() {
@@ -322,13 +323,52 @@ unsigned AttentionWriter::dimOf(AffineMap map, unsigned loop) const {
   return *map.getResultPosition(getAffineDimExpr(loop, b.getContext()));
 }
 
-Value AttentionWriter::insert(Value part, Value whole, unsigned dim, OpFoldResult begin) {
+SmallVector<OpFoldResult> AttentionWriter::beginsOf(AffineMap map, ArrayRef<Value> offsets,
+                                                    ArrayRef<Value> origin) {
+  return llvm::map_to_vector(loopsOf(map), [&](unsigned loop) {
+    bool isCut = offsets[loop] && (origin.empty() || !origin[loop]);
+    return isCut ? getAsOpFoldResult(offsets[loop]) : OpFoldResult(b.getIndexAttr(0));
+  });
+}
+
+bool AttentionWriter::isCutIn(AffineMap map, ArrayRef<unsigned> order,
+                              ArrayRef<int64_t> blocks) const {
+  return llvm::any_of(order, [&](unsigned loop) {
+    bool isBlocked = blocks[loop] < domain.extents[loop];
+    return isBlocked &&
+           (hasLoop(map, loop) || (visible && visible->query == loop && hasLoop(map, domain.key)));
+  });
+}
+
+void AttentionWriter::cut(MutableArrayRef<Value> operands, unsigned loop, ArrayRef<unsigned> later,
+                          ArrayRef<int64_t> blocks, ArrayRef<Value> offsets) {
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    AffineMap map = operandMap(i);
+    SmallVector<int64_t> shape = shapeOf(map);
+    auto type = cast<RankedTensorType>(operand.getType());
+    if (!hasLoop(map, loop) || isCutIn(map, later, blocks) || type.getShape() == ArrayRef(shape))
+      continue;
+    SmallVector<OpFoldResult> strides(shape.size(), b.getIndexAttr(1));
+    operand =
+        tensor::ExtractSliceOp::create(b, loc, type.clone(shape), operand, beginsOf(map, offsets),
+                                       getAsIndexOpFoldResult(b.getContext(), shape), strides);
+  }
+}
+
+Value AttentionWriter::insert(Value part, Value whole, ArrayRef<OpFoldResult> begins) {
   auto type = cast<RankedTensorType>(part.getType());
-  SmallVector<OpFoldResult> at(type.getRank(), b.getIndexAttr(0));
   SmallVector<OpFoldResult> strides(type.getRank(), b.getIndexAttr(1));
-  at[dim] = begin;
-  return tensor::InsertSliceOp::create(
-      b, loc, part, whole, at, getAsIndexOpFoldResult(b.getContext(), type.getShape()), strides);
+  return tensor::InsertSliceOp::create(b, loc, part, whole, begins,
+                                       getAsIndexOpFoldResult(b.getContext(), type.getShape()),
+                                       strides);
+}
+
+SmallVector<Value> AttentionWriter::put(SmallVector<Value> made, ArrayRef<Result> results,
+                                        ArrayRef<Target> targets, ArrayRef<Value> offsets) {
+  for (auto [value, result, target] : llvm::zip_equal(made, results, targets))
+    if (target.whole)
+      value = insert(value, target.whole, beginsOf(result.map, offsets, target.origin));
+  return made;
 }
 
 Value AttentionWriter::addTo(Value sum, Value part) {
@@ -346,28 +386,29 @@ Value AttentionWriter::addTo(Value sum, Value part) {
 
 SmallVector<Value> AttentionWriter::putBlock(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
                                              ArrayRef<Value> operands, ArrayRef<Value> offsets,
-                                             ArrayRef<Result> results, Value begin, int64_t size,
-                                             ValueRange into) {
+                                             ArrayRef<Result> results, ArrayRef<Target> targets,
+                                             Value begin, int64_t size, ValueRange into) {
   unsigned loop = order.front();
   SmallVector<Value> slices(operands), begins(offsets);
-  for (auto [i, slice] : llvm::enumerate(slices))
-    if (hasLoop(operandMap(i), loop))
-      slice = Local{b, loc}.slice(slice, dimOf(operandMap(i), loop), begin, size);
   begins[loop] = begin;
   int64_t whole = std::exchange(domain.extents[loop], size);
-  SmallVector<Value> made = walk(order.drop_front(), blocks, slices, begins, results);
+  cut(slices, loop, order.drop_front(), blocks, begins);
+  SmallVector<Target> inner(targets);
+  for (auto [target, carry] : llvm::zip_equal(inner, into))
+    if (target.whole)
+      target.whole = carry;
+  SmallVector<Value> next = walk(order.drop_front(), blocks, slices, begins, results, inner);
   domain.extents[loop] = whole;
-  SmallVector<Value> next;
-  for (auto [result, carry, block] : llvm::zip_equal(results, into, made))
-    next.push_back(hasLoop(result.map, loop) ? insert(block, carry, dimOf(result.map, loop), begin)
-                                             : addTo(carry, block));
+  for (auto [target, carry, made] : llvm::zip_equal(inner, into, next))
+    if (!target.whole)
+      made = addTo(carry, made);
   return next;
 }
 
 SmallVector<Value> AttentionWriter::walkRange(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
                                               ArrayRef<Value> operands, ArrayRef<Value> offsets,
-                                              ArrayRef<Result> results, int64_t from, int64_t to,
-                                              ValueRange carries) {
+                                              ArrayRef<Result> results, ArrayRef<Target> targets,
+                                              int64_t from, int64_t to, ValueRange carries) {
   int64_t size = blocks[order.front()], whole = from + (to - from) / size * size;
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
@@ -378,71 +419,96 @@ SmallVector<Value> AttentionWriter::walkRange(ArrayRef<unsigned> order, ArrayRef
         scf::ForOp::create(b, loc, constant(from), constant(whole), constant(size), carries);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(loopOp.getBody());
-    SmallVector<Value> next = putBlock(order, blocks, operands, offsets, results,
+    SmallVector<Value> next = putBlock(order, blocks, operands, offsets, results, targets,
                                        loopOp.getInductionVar(), size, loopOp.getRegionIterArgs());
     scf::YieldOp::create(b, loc, next);
     done = llvm::to_vector(ValueRange(loopOp.getResults()));
   }
   if (whole < to)
-    done = putBlock(order, blocks, operands, offsets, results, constant(whole), to - whole, done);
+    done = putBlock(order, blocks, operands, offsets, results, targets, constant(whole), to - whole,
+                    done);
   return done;
+}
+
+std::pair<int64_t, int64_t> AttentionWriter::visibleTo(int64_t from, int64_t to) const {
+  int64_t keys = domain.extents[domain.key];
+  auto inside = [&](int64_t key) { return std::clamp<int64_t>(key, 0, keys - 1); };
+  return {inside(from + visible->first) / kKeyTile * kKeyTile,
+          std::min(keys, (inside(to - 1 + visible->last) / kKeyTile + 1) * kKeyTile)};
 }
 
 SmallVector<Value> AttentionWriter::walkVisible(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
                                                 ArrayRef<Value> operands, ArrayRef<Value> offsets,
-                                                ArrayRef<Result> results, int64_t from, int64_t to,
-                                                ValueRange carries) {
+                                                ArrayRef<Result> results, ArrayRef<Target> targets,
+                                                int64_t from, int64_t to, ValueRange carries) {
   int64_t keys = domain.extents[domain.key];
-  auto inside = [&](int64_t key) { return std::clamp<int64_t>(key, 0, keys - 1); };
-  int64_t begin = inside(from + visible->first) / kKeyTile * kKeyTile;
-  int64_t end = std::min(keys, (inside(to - 1 + visible->last) / kKeyTile + 1) * kKeyTile);
-  if (end - begin == keys)
-    return walkRange(order, blocks, operands, offsets, results, from, to, carries);
-  Value first = arith::ConstantIndexOp::create(b, loc, begin);
+  auto [begin, end] = visibleTo(from, to);
+  std::optional<KeyBand> band = std::exchange(visible, std::nullopt); // of the loops inside
   SmallVector<Value> slices(operands), begins(offsets);
-  for (auto [i, slice] : llvm::enumerate(slices))
-    if (hasLoop(operandMap(i), domain.key))
-      slice = Local{b, loc}.slice(slice, dimOf(operandMap(i), domain.key), first, end - begin);
-  begins[domain.key] = first;
+  if (end - begin < keys)
+    begins[domain.key] = arith::ConstantIndexOp::create(b, loc, begin);
   domain.extents[domain.key] = end - begin;
+  cut(slices, domain.key, order, blocks, begins);
   // A result with one element per key is summed over these keys separately, then added to the
   // whole.
+  auto isApart = [&](unsigned result) {
+    return end - begin < keys && !targets[result].whole && hasLoop(results[result].map, domain.key);
+  };
   SmallVector<Value> own(carries);
-  for (auto [result, carry] : llvm::zip_equal(results, own))
-    if (hasLoop(result.map, domain.key))
-      carry = zeros(shapeOf(result.map), result.element);
-  own = walkRange(order, blocks, slices, begins, results, from, to, own);
+  for (auto [i, carry] : llvm::enumerate(own))
+    if (isApart(i))
+      carry = zeros(shapeOf(results[i].map), results[i].element);
+  own = walkRange(order, blocks, slices, begins, results, targets, from, to, own);
+  visible = band;
   domain.extents[domain.key] = keys;
-  for (auto [result, carry, part] : llvm::zip_equal(results, carries, own))
-    if (hasLoop(result.map, domain.key)) {
-      unsigned dim = dimOf(result.map, domain.key);
-      Value before = Local{b, loc}.slice(carry, dim, first, end - begin);
-      part = insert(addTo(before, part), carry, dim, b.getIndexAttr(begin));
-    }
+  for (auto [i, part] : llvm::enumerate(own)) {
+    if (!isApart(i))
+      continue;
+    unsigned dim = dimOf(results[i].map, domain.key);
+    Value before = Local{b, loc}.slice(carries[i], dim, b.getIndexAttr(begin), end - begin);
+    SmallVector<OpFoldResult> at(results[i].map.getNumResults(), b.getIndexAttr(0));
+    at[dim] = b.getIndexAttr(begin);
+    part = insert(addTo(before, part), carries[i], at);
+  }
   return own;
 }
 
 SmallVector<Value> AttentionWriter::walk(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
                                          ArrayRef<Value> operands, ArrayRef<Value> offsets,
-                                         ArrayRef<Result> results) {
+                                         ArrayRef<Result> results, ArrayRef<Target> targets) {
   if (order.empty())
-    return write(operands, offsets);
+    return put(write(operands, offsets), results, targets, offsets);
   unsigned loop = order.front();
   int64_t extent = domain.extents[loop], size = blocks[loop];
   if (size >= extent)
-    return walk(order.drop_front(), blocks, operands, offsets, results);
+    return walk(order.drop_front(), blocks, operands, offsets, results, targets);
+  // Blocks are inserted into the outermost tensor that has them; sums over blocks are made first.
+  SmallVector<Target> inner(targets), outer(targets);
   SmallVector<Value> carries;
-  for (const Result &result : results)
-    carries.push_back(
-        hasLoop(result.map, loop)
-            ? tensor::EmptyOp::create(b, loc, shapeOf(result.map), result.element).getResult()
-            : zeros(shapeOf(result.map), result.element));
+  for (auto [result, within, without] : llvm::zip_equal(results, inner, outer)) {
+    if (!hasLoop(result.map, loop)) {
+      carries.push_back(zeros(shapeOf(result.map), result.element));
+      within = {};
+      continue;
+    }
+    if (!within.whole)
+      within = {tensor::EmptyOp::create(b, loc, shapeOf(result.map), result.element),
+                SmallVector<Value>(offsets)};
+    carries.push_back(within.whole);
+    without = {};
+  }
   if (!visible || visible->query != loop)
-    return walkRange(order, blocks, operands, offsets, results, 0, extent, carries);
+    return put(walkRange(order, blocks, operands, offsets, results, inner, 0, extent, carries),
+               results, outer, offsets);
   // The code of a block is generated for each number of keys.
   int64_t count = sharding::ceilDiv(extent, size), groups = std::min(count, kMostKeyRanges);
-  for (int64_t group = 0; group < groups; ++group)
-    carries = walkVisible(order, blocks, operands, offsets, results, count * group / groups * size,
-                          std::min(extent, count * (group + 1) / groups * size), carries);
-  return carries;
+  auto beginOf = [&](int64_t group) { return std::min(extent, count * group / groups * size); };
+  for (int64_t group = 0; group < groups;) {
+    int64_t from = beginOf(group++), to = beginOf(group);
+    while (group < groups && visibleTo(from, beginOf(group + 1)) == visibleTo(from, to) &&
+           visibleTo(beginOf(group), beginOf(group + 1)) == visibleTo(from, to))
+      to = beginOf(++group);
+    carries = walkVisible(order, blocks, operands, offsets, results, inner, from, to, carries);
+  }
+  return put(carries, results, outer, offsets);
 }

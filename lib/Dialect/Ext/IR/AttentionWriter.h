@@ -112,31 +112,60 @@ protected:
 private:
   llvm::SmallVector<int64_t> chooseBlocks() const;
   std::optional<unsigned> longestQuery() const;
-  llvm::SmallVector<mlir::Value> walk(llvm::ArrayRef<unsigned> order,
-                                      llvm::ArrayRef<int64_t> blocks,
-                                      llvm::ArrayRef<mlir::Value> operands,
-                                      llvm::ArrayRef<mlir::Value> offsets,
-                                      llvm::ArrayRef<Result> results);
+  /// Where the blocks of a result go: a tensor of an outer level, if there is one, which was made
+  /// where `origin` were the offsets.
+  struct Target {
+    mlir::Value whole;
+    llvm::SmallVector<mlir::Value> origin;
+  };
+  /// The results over the current block of the outer loops, or their targets with it.
+  llvm::SmallVector<mlir::Value>
+  walk(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
+       llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
+       llvm::ArrayRef<Result> results, llvm::ArrayRef<Target> targets);
   /// Finds the keys that a block of queries sees, if the mask and the blocks determine them.
   void findVisibleKeys();
+  /// The keys [first, second) that queries [from, to) see, in whole tiles.
+  std::pair<int64_t, int64_t> visibleTo(int64_t from, int64_t to) const;
   /// Blocks of a loop from `from` to `to`; `carries` are the results so far.
   llvm::SmallVector<mlir::Value>
   walkRange(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
             llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
-            llvm::ArrayRef<Result> results, int64_t from, int64_t to, mlir::ValueRange carries);
+            llvm::ArrayRef<Result> results, llvm::ArrayRef<Target> targets, int64_t from,
+            int64_t to, mlir::ValueRange carries);
   /// The same for blocks of queries, over only the keys that they see.
   llvm::SmallVector<mlir::Value>
   walkVisible(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
               llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
-              llvm::ArrayRef<Result> results, int64_t from, int64_t to, mlir::ValueRange carries);
+              llvm::ArrayRef<Result> results, llvm::ArrayRef<Target> targets, int64_t from,
+              int64_t to, mlir::ValueRange carries);
   /// The dimension of a loop in a tensor over the results of a map.
   unsigned dimOf(mlir::AffineMap map, unsigned loop) const;
-  mlir::Value insert(mlir::Value part, mlir::Value whole, unsigned dim, mlir::OpFoldResult begin);
-
+  /// Where the current block begins in a tensor that was made where `origin` were the offsets
+  /// (empty: in the whole).
+  llvm::SmallVector<mlir::OpFoldResult> beginsOf(mlir::AffineMap map,
+                                                 llvm::ArrayRef<mlir::Value> offsets,
+                                                 llvm::ArrayRef<mlir::Value> origin = {});
+  /// Whether a tensor over the map's loops is cut into blocks by one of the loops `order`.
+  bool isCutIn(mlir::AffineMap map, llvm::ArrayRef<unsigned> order,
+               llvm::ArrayRef<int64_t> blocks) const;
+  /// Slices the operands for the blocks of `loop` and of loops around it, once for all of these: an
+  /// operand that the loops `later` cut is sliced there.
+  void cut(llvm::MutableArrayRef<mlir::Value> operands, unsigned loop,
+           llvm::ArrayRef<unsigned> later, llvm::ArrayRef<int64_t> blocks,
+           llvm::ArrayRef<mlir::Value> offsets);
+  mlir::Value insert(mlir::Value part, mlir::Value whole,
+                     llvm::ArrayRef<mlir::OpFoldResult> begins);
+  /// Inserts blocks into their targets.
+  llvm::SmallVector<mlir::Value> put(llvm::SmallVector<mlir::Value> made,
+                                     llvm::ArrayRef<Result> results, llvm::ArrayRef<Target> targets,
+                                     llvm::ArrayRef<mlir::Value> offsets);
+  /// One block of the first loop; `into` are the results so far.
   llvm::SmallVector<mlir::Value>
   putBlock(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
            llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
-           llvm::ArrayRef<Result> results, mlir::Value begin, int64_t size, mlir::ValueRange into);
+           llvm::ArrayRef<Result> results, llvm::ArrayRef<Target> targets, mlir::Value begin,
+           int64_t size, mlir::ValueRange into);
 
   GlobalIndex globalIndex;
   std::optional<KeyBand> visible;
