@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OverwriteBlocks.h"
 #include "PrepareScalars.h"
 #include "PrepareTensors.h"
 #include "TakeLookups.h"
@@ -43,6 +44,7 @@ struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
     dropShardings(function);
     if (failed(checkSignature(function)) || failed(prepareTensors(function, parallel)))
       return signalPassFailure();
+    overwriteBlocks(function);
     takeLookups(function);
     takeUnitDims(function);
     prepareScalars(function);

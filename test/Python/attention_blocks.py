@@ -57,6 +57,32 @@ class Blocks(unittest.TestCase):
     def test_all_keys(self):
         self.check(attention(None), 2103)
 
+    def check_loss(self, attend, queries, batch, heads):
+        random = np.random.default_rng(queries)
+        q, k, v = [random.standard_normal((batch, heads, queries, 16)).astype(np.float32) for _ in range(3)]
+        self.assertGreater(4 * batch * heads * queries ** 2, 32 << 20)
+        backward = jax.grad(lambda *a: (attend(*a) ** 2).sum(), (0, 1, 2))
+        for mine, theirs in zip(tessera.from_jax(backward, (q, k, v))(q, k, v), jax.jit(backward)(q, k, v)):
+            self.assertLess(np.abs(mine - theirs).max(), 1e-5 * np.abs(theirs).max())
+
+    def test_loss(self):
+        """The derivative by the query is written over that by the output, block by block."""
+        self.check_loss(attention(None), 1100, 2, 5)
+        self.check_loss(attention(lambda i, j: j <= i, -1e30), 1100, 2, 5)
+        self.check_loss(attention(lambda i, j: j <= i, -1e30), 2103, 1, 2)
+
+    def test_memory(self):
+        """Arguments, results, and blocks; of a loss besides the output or its derivative, which becomes that by the query."""
+        x = jax.ShapeDtypeStruct((8, 12, 4096, 64), np.float32)
+        for visible in None, lambda i, j: j <= i:
+            attend = attention(visible, -1e30)
+            for fn, tensors in ((attend, 4), (jax.grad(lambda *a: (attend(*a) ** 2).sum(), (0, 1, 2)), 6),
+                                (jax.value_and_grad(lambda *a: jnp.tanh(attend(*a)).sum(), (0, 1, 2)), 6),
+                                (lambda q, k, v: jax.vjp(attend, q, k, v)[1](q), 6)):
+                peak = tessera.from_jax(fn, (x, x, x)).explain()["peak_memory_bytes"]
+                self.assertLess(peak, 1.1 * tensors * 4 * x.size)
+
+
 
 if __name__ == "__main__":
     unittest.main()
