@@ -67,3 +67,21 @@ func.func @sum_starts_maximum(%a: tensor<8xbf16> {dist.sharding = #dist.sharding
     }
   return %max : tensor<bf16>
 }
+
+// -----
+
+// A sum that the devices divide is reduced in parts, which are rounded, then gathered.
+dist.process_mesh @m(shape = [4], dim_names = ["x"])
+
+// CHECK-LABEL: func.func @parts
+// CHECK: %[[R:.*]] = dist.reshard %{{.*}} to #dist.sharding<@m, [shard(0)]> {{.*}} : tensor<8x5xf32>
+// CHECK: %[[N:.*]] = linalg.generic {{.*}} ins(%[[R]] : tensor<8x5xf32>)
+// CHECK: arith.truncf %{{.*}} : f32 to bf16
+// CHECK: dist.reshard %[[N]] to #dist.sharding<@m, [replicate]> {{.*}} : tensor<8x5xbf16>
+func.func @parts(%a: tensor<8x8xbf16> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %b: tensor<8x5xbf16>) -> (tensor<8x5xbf16> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
+  %c = arith.constant 0.0 : bf16
+  %empty = tensor.empty() : tensor<8x5xbf16>
+  %zero = linalg.fill ins(%c : bf16) outs(%empty : tensor<8x5xbf16>) -> tensor<8x5xbf16>
+  %p = linalg.matmul ins(%a, %b : tensor<8x8xbf16>, tensor<8x5xbf16>) outs(%zero : tensor<8x5xbf16>) -> tensor<8x5xbf16>
+  return %p : tensor<8x5xbf16>
+}
