@@ -232,8 +232,8 @@ private:
   }
 
   /// Shifted reads of one value need overlapping windows: if the union of all windows along the
-  /// same dimensions is smaller than their sum, it is moved once, and each window is cut from it.
-  /// Returns the union by sharding, without windows that are moved separately.
+  /// same dimensions is smaller than what they take apart, it is moved once, and each window is cut
+  /// from it. Returns the union by sharding, without windows that are moved separately.
   llvm::SmallDenseMap<ShardingAttr, Value>
   moveOnce(Value base,
            llvm::MapVector<ShardingAttr, SmallVector<const RequiredUse *>> &bySharding) {
@@ -254,7 +254,20 @@ private:
     struct WindowGroup {
       TensorSharding hull;
       SmallVector<ShardingAttr> members;
-      int64_t apart;
+    };
+    // Windows that one op reads are moved by one exchange, whose busiest device counts.
+    auto bytesApart = [&](ArrayRef<ShardingAttr> members) {
+      llvm::MapVector<Operation *, std::vector<sharding::MovedTensor>> byReader;
+      for (ShardingAttr member : members)
+        byReader[bySharding[member].front()->use->getOwner()].push_back(
+            {1, sharding::makeLayout(current, shape),
+             sharding::makeLayout(resolveVerified(member, meshes, type), shape)});
+      int64_t bytes = 0;
+      for (auto &[reader, tensors] : byReader)
+        bytes += sharding::trafficOf(sharding::CollectiveKind::exchange, mesh.numDevices(), mesh,
+                                     mesh, tensors)
+                     .wireBytes;
+      return bytes;
     };
     SmallVector<WindowGroup, 2> groups;
     for (auto &[sharding, uses] : bySharding) {
@@ -269,15 +282,14 @@ private:
           groups, [&](WindowGroup &other) { return widenHull(other.hull, wanted, shape); });
       if (group != groups.end()) {
         group->members.push_back(sharding);
-        group->apart += bytesTo(wanted);
       } else if (TensorSharding hull; startHull(hull, wanted, shape)) {
-        groups.push_back({hull, {sharding}, bytesTo(wanted)});
+        groups.push_back({hull, {sharding}});
       } else {
         return cutFrom;
       }
     }
     for (const WindowGroup &group : groups) {
-      if (group.members.size() < 2 || bytesTo(group.hull) >= group.apart)
+      if (group.members.size() < 2 || bytesTo(group.hull) >= bytesApart(group.members))
         continue;
       Value hull = reshard(
           base, ShardingAttr::get(own.getMesh(), mesh, group.hull, function.getContext()),
