@@ -12,7 +12,7 @@ along them:
 | all_gather     | the dimension becomes one of the value           | replicated on the axis          |
 | psum_scatter   | a reduction, then blocks of the scattered one    | blocks over the axis            |
 | all_to_all     | the dimension and blocks of another one swap     | blocks over the axis            |
-| ppermute       | runs of blocks are sliced, or reversed           | blocks over the axis            |
+| ppermute       | runs of blocks are sliced                        | blocks over the axis            |
 | axis_index     | the index along the dimension                    |                                 |
 
 So the compiler's plan has the collectives that the program calls, unless it knows better.
@@ -102,10 +102,11 @@ def _joined(blocks, spec, mesh, manual):
 
 # Operations of the body on one device's values. Mapped over an axis, they are operations along the dimension of blocks.
 
-def _primitive(name, shape, batch=None):
+def _primitive(name, shape, batch=None, keeps_blocks=False):
     """A primitive with parameter `axes`, and `batch(x, d, axis, size, **params)` for an axis of them, its `rule`.
 
     shape: of the result, from that of the operand and the parameters. Parameter `numbers`: dimensions of the operand.
+    keeps_blocks: the result has the dimensions that wait, too.
     """
     primitive = jex_core.Primitive(name)
     primitive.rule = batch
@@ -118,7 +119,8 @@ def _primitive(name, shape, batch=None):
         if d is None:
             return primitive.bind(x, axes=axes, numbers=numbers, **p), None
         waiting = len(p.get("pending", ()))
-        return primitive.bind(jnp.moveaxis(x, d, waiting), axes=axes, numbers=tuple(n + 1 for n in numbers), **p), 0
+        x = jnp.moveaxis(x, d, waiting)
+        return primitive.bind(x, axes=axes, numbers=tuple(n + 1 for n in numbers), **p), waiting if keeps_blocks else 0
     batching.fancy_primitive_batchers[primitive] = batched
     return primitive
 
@@ -205,71 +207,81 @@ _gather_p = _primitive("tessera_gather", _gathered_shape)
 _gather_p.rule = _pending_batched(_gather_p, _gathered)
 
 
+def _blocks_batched(primitive, finish):
+    """The rule of a collective whose result has blocks over the axes, too: the dimensions that wait become those of the result."""
+    def batched(x, d, axis, size, *, axes, numbers, mesh, pending, over, **p):
+        x = jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
+        pending, numbers = (axis, *pending), tuple(n + 1 for n in numbers)
+        if rest := tuple(a for a in axes if a != axis):
+            return primitive.bind(x, axes=rest, numbers=numbers, mesh=mesh, pending=pending, over=over, **p), 0
+        n = len(pending)
+        order = [pending.index(axis) for axis in over]  # from the order of the collective
+        x = finish(jnp.permute_dims(x, (*order, *range(n, x.ndim))), tuple(number - n for number in numbers), n, **p)
+        x = jnp.permute_dims(x, (*[over.index(axis) for axis in pending], *range(n, x.ndim)))
+        return _place(x, mesh, {axis: i for i, axis in enumerate(pending)}), 0
+    return batched
+
+
+def _shape_with_blocks(change):
+    """change(shape, numbers, n): of a block, for n devices."""
+    def shape(shape, *, numbers, pending, mesh, over, **_):
+        n = len(pending)
+        return *shape[:n], *change(shape[n:], tuple(number - n for number in numbers), math.prod(mesh.shape[axis] for axis in over))
+    return shape
+
+
 def _divided(shape, dim, n):
     return (*shape[:dim], shape[dim] // n, *shape[dim + 1:])
 
 
-def _scatter_batched(x, d, axis, size, *, axes, numbers, mesh, extent):
-    at, = numbers
-    x = _REDUCTIONS["sum"][1](x, size) if d is None else lax.reduce_sum(x, (d,))
-    x = jnp.moveaxis(x.reshape((*x.shape[:at], size, x.shape[at] // size, *x.shape[at + 1:])), at, 0)
-    return _place(x, mesh, {axis: 0}), 0
+def _split(x, dim, sizes):
+    """The dimension as several leading ones and what is left."""
+    x = x.reshape((*x.shape[:dim], *sizes, x.shape[dim] // math.prod(sizes), *x.shape[dim + 1:]))
+    return jnp.moveaxis(x, range(dim, dim + len(sizes)), range(len(sizes)))
 
 
-_scatter_p = _primitive("tessera_scatter", lambda shape, *, numbers, extent, **_: _divided(shape, numbers[0], extent), _scatter_batched)
+def _scattered(x, numbers, n):
+    """x: [sources..., block]."""
+    return _split(lax.reduce_sum(x, tuple(range(n))), numbers[0], x.shape[:n])
 
 
-def _exchange_batched(x, d, axis, size, *, axes, numbers, mesh, extent):
-    """Both dimensions exist: one is divided, the other one multiplied."""
+_scatter_p = _primitive("tessera_scatter", _shape_with_blocks(lambda shape, numbers, n: _divided(shape, numbers[0], n)), keeps_blocks=True)
+_scatter_p.rule = _blocks_batched(_scatter_p, _scattered)
+
+
+def _exchanged(x, numbers, n):
+    """x: [sources..., block]. Both dimensions exist: one is divided, the other one multiplied."""
     split, joined = numbers
-    x = jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
-    x = x.reshape((*x.shape[:split + 1], size, x.shape[split + 1] // size, *x.shape[split + 2:]))
-    x = _place(jnp.moveaxis(x, split + 1, 0), mesh, {axis: 0})  # destination, source, ...
-    x = jnp.moveaxis(x, 1, joined + 1)
-    return x.reshape((*x.shape[:joined + 1], -1, *x.shape[joined + 3:])), 0
+    x = _split(x, n + split, x.shape[:n])  # [destinations..., sources..., block]
+    x = jnp.moveaxis(x, range(n, 2 * n), range(n + joined, 2 * n + joined))
+    return x.reshape((*x.shape[:n + joined], -1, *x.shape[2 * n + joined + 1:]))
 
 
-def _exchanged(shape, *, numbers, extent, **_):
+def _exchanged_shape(shape, numbers, n):
     split, joined = numbers
-    shape = _divided(shape, split, extent)
-    return tuple(n * extent if i == joined else n for i, n in enumerate(shape))
+    return tuple(m * n if i == joined else m for i, m in enumerate(_divided(shape, split, n)))
 
 
-_exchange_p = _primitive("tessera_exchange", _exchanged, _exchange_batched)
+_exchange_p = _primitive("tessera_exchange", _shape_with_blocks(_exchanged_shape), keeps_blocks=True)
+_exchange_p.rule = _blocks_batched(_exchange_p, _exchanged)
 
 
-def _turned(x, source):
-    """The blocks of `x` in reverse, or exchanged with those at i ^ m for a power of two m; None for other permutations.
-
-    A reversal of a dimension is one move; the runs of such a permutation would be one for each block.
-    """
-    n = x.shape[0]
-    if sorted(source) != list(range(n)):
-        return None
-    if all(at == n - 1 - to for to, at in source.items()):
-        return lax.rev(x, (0,))
-    m = source[0]
-    if m and m & (m - 1) == 0 and n % (2 * m) == 0 and all(at == to ^ m for to, at in source.items()):
-        return lax.rev(x.reshape(n // (2 * m), 2, m, *x.shape[1:]), (1,)).reshape(x.shape)
-    return None
-
-
-def _permute_batched(x, d, axis, size, *, axes, numbers, mesh, pairs):
-    x = jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
+def _permuted(x, numbers, n, pairs):
+    """x: [sources..., block]; the pairs have positions in all axes together."""
+    sizes, x = x.shape[:n], x.reshape((-1, *x.shape[n:]))
     source, runs = {to: at for at, to in pairs}, []
-    if (turned := _turned(x, source)) is not None:
-        return _place(turned, mesh, {axis: 0}), 0
-    for to in range(size):
+    for to in range(x.shape[0]):
         at = source.get(to)
         if runs and (at is None) == (runs[-1][0] is None) and (at is None or runs[-1][1] == at):
             runs[-1][1] += 1
         else:
             runs.append([at, at + 1] if at is not None else [None, 1])
     parts = [jnp.zeros((end, *x.shape[1:]), x.dtype) if at is None else lax.slice_in_dim(x, at, end) for at, end in runs]
-    return _place(lax.concatenate(parts, 0) if len(parts) > 1 else parts[0], mesh, {axis: 0}), 0
+    return (lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]).reshape((*sizes, *x.shape[1:]))
 
 
-_permute_p = _primitive("tessera_permute", lambda shape, **_: shape, _permute_batched)
+_permute_p = _primitive("tessera_permute", lambda shape, **_: shape, keeps_blocks=True)
+_permute_p.rule = _blocks_batched(_permute_p, _permuted)
 
 
 def _equal_batched(x, d, axis, size, *, axes, numbers, mesh):
@@ -341,22 +353,22 @@ def _(mesh, eqn, *values):
 @_collective("reduce_scatter")
 def _(mesh, eqn, *values):
     at, tiled = eqn.params["scatter_dimension"], eqn.params["tiled"]
-    for axis in _named(eqn):
-        values = [_scatter_p.bind(x, axes=(axis,), numbers=(at,), mesh=mesh, extent=mesh.shape[axis]) for x in values]
+    axes = _named(eqn)
+    values = [_scatter_p.bind(x, axes=axes, numbers=(at,), mesh=mesh, pending=(), over=axes) for x in values]
     return values if tiled else [lax.squeeze(x, (at,)) for x in values]
 
 
 @_collective("all_to_all")
 def _(mesh, eqn, *values):
-    p, axes = eqn.params, _single(eqn)
-    split, joined, extent = p["split_axis"], p["concat_axis"], mesh.shape[axes[0]]
-    return [_exchange_p.bind(x, axes=axes, numbers=(split, joined), mesh=mesh, extent=extent) for x in values]
+    axes, numbers = _named(eqn), (eqn.params["split_axis"], eqn.params["concat_axis"])
+    return [_exchange_p.bind(x, axes=axes, numbers=numbers, mesh=mesh, pending=(), over=axes) for x in values]
 
 
 @_collective("ppermute")
 def _(mesh, eqn, *values):
     pairs = tuple(tuple(pair) for pair in eqn.params["perm"])
-    return [_permute_p.bind(x, axes=_single(eqn), numbers=(), mesh=mesh, pairs=pairs) for x in values]
+    axes = tuple(sorted(_named(eqn), key=mesh.axis_names.index))  # pairs are of the mesh's order, whichever the axes are named in
+    return [_permute_p.bind(x, axes=axes, numbers=(), mesh=mesh, pending=(), over=axes, pairs=pairs) for x in values]
 
 
 @_collective("pvary", "pbroadcast", "preduced", "mesh_cast", "copy_p")
@@ -364,7 +376,7 @@ def _(mesh, eqn, *values):
     if eqn.primitive.name == "pbroadcast":
         axis, = _single(eqn)
         pairs = tuple((eqn.params["source"], to) for to in range(mesh.shape[axis]))
-        return [_permute_p.bind(x, axes=(axis,), numbers=(), mesh=mesh, pairs=pairs) for x in values]
+        return [_permute_p.bind(x, axes=(axis,), numbers=(), mesh=mesh, pending=(), over=(axis,), pairs=pairs) for x in values]
     return list(values)
 
 
