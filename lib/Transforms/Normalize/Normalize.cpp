@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Recognize/SelectProducts.h"
+#include "CancelSorts.h"
 #include "DecideBranches.h"
 #include "FollowLoops.h"
 #include "FormLookups.h"
@@ -20,6 +21,7 @@
 #include "SinkUpdates.h"
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
+#include "SplitRepeats.h"
 #include "WriteByMap.h"
 #include "tessera/Planning/MeshAssignment.h"
 #include "tessera/Transforms/Elementwise.h"
@@ -121,6 +123,11 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       formLookups(function);
       readByMap(function);
       followLoops(function);
+      if (cancelSorts(function)) {
+        readByMap(function);
+        followLoops(function);
+      }
+      splitRepeats(function);
       writeByMap(function);
       narrowBands(function);
       sinkPads(function);

@@ -14,6 +14,7 @@
 
 #include "AffineValues.h"
 #include "ConstantIndices.h"
+#include "ElementRanges.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/Rules/Selection.h"
@@ -121,14 +122,25 @@ static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index,
         read.getResult(dim) != searched ||
         read.replace(searched, expr, op.getNumLoops(), 0) != written)
       continue;
-    std::optional<SmallVector<int64_t>> indices =
-        valuesOver(op, index, cast<AffineDimExpr>(expr).getPosition(), kMostIndices);
-    int64_t rows = op.getStaticLoopRanges()[loop];
-    if (!indices || llvm::any_of(*indices, [&](int64_t i) { return i < 0 || i >= rows; }))
-      return; // an index out of bounds selects nothing
     OpBuilder b(op);
     Value table = op.getInputs()[element.getArgNumber()], made;
     auto d = static_cast<int64_t>(dim);
+    int64_t rows = op.getStaticLoopRanges()[loop];
+    auto replace = [&](Value by) {
+      op->getResult(0).replaceAllUsesWith(by);
+      op.erase();
+    };
+    int64_t count = cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(d);
+    if (auto argument = dyn_cast<BlockArgument>(index);
+        argument && count > kMostIndices &&
+        maps[argument.getArgNumber()].getResults() == ArrayRef(expr))
+      if (int64_t times = ElementRanges().repetitionsOf(op.getDpsInputs()[argument.getArgNumber()]);
+          times > 1 && count % times == 0 && count / times <= rows)
+        return replace(repeat(b, op.getLoc(), table, d, 0, count / times, times));
+    std::optional<SmallVector<int64_t>> indices =
+        valuesOver(op, index, cast<AffineDimExpr>(expr).getPosition(), kMostIndices);
+    if (!indices || llvm::any_of(*indices, [&](int64_t i) { return i < 0 || i >= rows; }))
+      return; // an index out of bounds selects nothing
     if (int64_t times = repetitionsOf(*indices); times > 1) {
       made =
           repeat(b, op.getLoc(), table, d, indices->front(), std::ssize(*indices) / times, times);
@@ -143,9 +155,7 @@ static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index,
       made = RearrangeOp::create(b, op.getLoc(), cast<RankedTensorType>(op->getResult(0).getType()),
                                  SmallVector<Value>(runs.size(), table), d, fields, TypedAttr());
     }
-    op->getResult(0).replaceAllUsesWith(made);
-    op.erase();
-    return;
+    return replace(made);
   }
 }
 
