@@ -44,7 +44,7 @@ class Unsorting {
 public:
   /// `number`: of the result that has the sorted numbers of the rows.
   Unsorting(ext::SortOp sort, unsigned number, ElementRanges &ranges)
-      : sort(sort), number(number), ranges(ranges) {}
+      : sort(sort), number(number), ranges(ranges), lastBehindSort(sort) {}
 
   bool run() {
     findSorted();
@@ -160,9 +160,9 @@ private:
     // The dimension of the operands, if the op leaves it as it is.
     std::optional<unsigned> from;
     if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
-      from = dimBefore(expand.getReassociationIndices(), dim);
+      from = dimBefore(expand.getReassociationIndices(), expand.getSrc(), type, dim);
     else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
-      from = dimAfter(collapse.getReassociationIndices(), dim);
+      from = dimAfter(collapse.getReassociationIndices(), collapse.getSrc(), type, dim);
     else if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
       if (slice.getSourceType().getRank() == type.getRank() &&
           slice.getSourceType().getDimSize(dim) == extent() && slice.hasUnitStride())
@@ -184,24 +184,41 @@ private:
           return {};
         mapping.map(operand, own);
       }
-    return keep(op, OpBuilder(op).clone(*op, mapping))->getResult(0);
+    return keep(op, builderFor(op).clone(*op, mapping))->getResult(0);
   }
 
-  /// The dimension that an expansion leaves as it is; of its operand.
-  static std::optional<unsigned> dimBefore(ArrayRef<ReassociationIndices> groups, unsigned dim) {
+  /// The dimension of an expansion's operand with the extent of `dim`, beside which are only ones.
+  static std::optional<unsigned> dimBefore(ArrayRef<ReassociationIndices> groups, Value operand,
+                                           RankedTensorType result, unsigned dim) {
+    auto shape = cast<RankedTensorType>(operand.getType()).getShape();
     for (auto [from, group] : llvm::enumerate(groups))
-      if (group.size() == 1 && group[0] == dim)
+      if (llvm::is_contained(group, dim) && shape[from] == result.getDimSize(dim))
         return from;
     return std::nullopt;
   }
-  /// The dimension that a collapse leaves as it is; of its operand.
-  static std::optional<unsigned> dimAfter(ArrayRef<ReassociationIndices> groups, unsigned dim) {
-    return groups[dim].size() == 1 ? std::optional<unsigned>(groups[dim][0]) : std::nullopt;
+  /// The same for a collapse.
+  static std::optional<unsigned> dimAfter(ArrayRef<ReassociationIndices> groups, Value operand,
+                                          RankedTensorType result, unsigned dim) {
+    auto shape = cast<RankedTensorType>(operand.getType()).getShape();
+    for (int64_t from : groups[dim])
+      if (shape[from] == result.getDimSize(dim))
+        return from;
+    return std::nullopt;
+  }
+
+  /// Where the copy of an op is written: in front of it, but behind the sort.
+  OpBuilder builderFor(Operation *op) {
+    OpBuilder b(op);
+    if (op->isBeforeInBlock(sort))
+      b.setInsertionPointAfter(lastBehindSort);
+    return b;
   }
 
   Operation *keep(Operation *op, Operation *made) {
     visited.insert(op);
     created.push_back(made);
+    if (op->isBeforeInBlock(sort))
+      lastBehindSort = made;
     return made;
   }
 
@@ -227,7 +244,7 @@ private:
     if (generic && llvm::any_of(generic.getBody()->getOps<linalg::IndexOp>(),
                                 [&](linalg::IndexOp index) { return index.getDim() == loop; }))
       return rewriteIndices(generic, loop, operands);
-    Operation *made = OpBuilder(op).clone(*op.getOperation());
+    Operation *made = builderFor(op).clone(*op.getOperation());
     made->setOperands(operands);
     return keep(op, made);
   }
@@ -245,7 +262,6 @@ private:
     for (auto compare : op.getBody()->getOps<arith::CmpIOp>())
       if (BlockArgument argument = inverseIn(op, compare, loop))
         matches.push_back({compare, argument});
-    OpBuilder b(op);
     Location loc = op.getLoc();
     SmallVector<Value> inputs(operands.take_front(op.getNumDpsInputs()));
     SmallVector<AffineMap> maps = op.getIndexingMapsArray();
@@ -261,8 +277,10 @@ private:
     if (needsPosition) {
       inputs.push_back(inverse());
       maps.insert(maps.end() - 1,
-                  AffineMap::get(op.getNumLoops(), 0, {b.getAffineDimExpr(loop)}, b.getContext()));
+                  AffineMap::get(op.getNumLoops(), 0, {getAffineDimExpr(loop, op.getContext())},
+                                 op.getContext()));
     }
+    OpBuilder b = builderFor(op);
     auto made = linalg::GenericOp::create(
         b, loc, op->getResultTypes(), inputs, operands.take_back(1), maps,
         op.getIteratorTypesArray(), [&](OpBuilder &body, Location at, ValueRange arguments) {
@@ -403,7 +421,7 @@ private:
     Type element = getElementTypeOrSelf(places.getType());
     Value rows = rowNumbers(element);
     OpBuilder b(sort->getContext());
-    b.setInsertionPointAfter(sort);
+    b.setInsertionPointAfter(lastBehindSort);
     Location loc = sort.getLoc();
     auto zero = arith::ConstantOp::create(b, loc, cast<TypedAttr>(b.getZeroAttr(places.getType())));
     AffineMap over = AffineMap::get(2, 0, {b.getAffineDimExpr(1)}, b.getContext());
@@ -420,12 +438,14 @@ private:
               body, at, arith::SelectOp::create(body, at, isHere, in[0], in[2]).getResult());
         });
     created.insert(created.end(), {zero.getOperation(), op});
+    lastBehindSort = op;
     return inversePermutation = op.getResult(0);
   }
 
   ext::SortOp sort;
   unsigned number;
   ElementRanges &ranges;
+  Operation *lastBehindSort;            ///< of what is written there
   llvm::SetVector<Operation *> sorted;  ///< ops that depend on the sort, in program order
   llvm::SetVector<Operation *> visited; ///< ops that have a copy
   std::vector<Operation *> created;     ///< operands first

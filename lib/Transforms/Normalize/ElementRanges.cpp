@@ -258,6 +258,17 @@ Value ElementRanges::strip(linalg::GenericOp op, Value scalar) {
       scalar = condition->low ? select.getTrueValue() : select.getFalseValue();
       continue;
     }
+    if (isa<arith::MaxSIOp, arith::MinSIOp>(inner)) {
+      std::optional<Interval> a = inBody(op, inner->getOperand(0)),
+                              b = inBody(op, inner->getOperand(1));
+      bool isMax = isa<arith::MaxSIOp>(inner);
+      bool first = a && b && (isMax ? a->low >= b->high : a->high <= b->low);
+      bool second = a && b && (isMax ? b->low >= a->high : b->high <= a->low);
+      if (!first && !second)
+        return scalar;
+      scalar = inner->getOperand(first ? 0 : 1);
+      continue;
+    }
     if (!isa<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp, arith::TruncIOp>(inner) ||
         !(range = inBody(op, inner->getOperand(0))) || !holds(scalar.getType(), *range) ||
         inner->getOperand(0).getType().isInteger(1) ||
