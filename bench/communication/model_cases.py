@@ -18,6 +18,19 @@ def expert_choice(x, wg, w1, w2):
     return jnp.zeros_like(x).at[i.reshape(-1)].add(y.reshape(-1, WIDTH))
 
 
+def sorted_experts(x, wg, w1, w2, by_scatter=False):
+    """Tokens sorted by expert, so that rows of one expert are consecutive, as Mixtral of transformers has it; top 2."""
+    p, e = lax.top_k(jax.nn.softmax(x @ wg, -1), 2)
+    order = jnp.argsort(e.reshape(-1))
+    rows, expert = x[order // 2], e.reshape(-1)[order]
+    pick = lambda y: jnp.take_along_axis(y, expert[:, None, None], 1)[:, 0]
+    h = jax.nn.gelu(pick(jnp.einsum("sd,edf->sef", rows, w1)) / 8)
+    y = pick(jnp.einsum("sf,efd->sed", h, w2)) / 64 * p.reshape(-1)[order][:, None]
+    if by_scatter:
+        return jnp.zeros_like(x).at[order // 2].add(y)
+    return y[jnp.argsort(order)].reshape(*e.shape, -1).sum(1)
+
+
 def two_towers(u, v, w1, w2):
     unit = lambda a: a / jnp.linalg.norm(a, axis=-1, keepdims=True)
     return -jnp.diagonal(jax.nn.log_softmax(20 * unit(u @ w1) @ unit(v @ w2).T)).mean()
@@ -149,6 +162,13 @@ def model_cases(Case):
         "model: experts choose": Case(
             expert_choice, experts, part(TOKENS, EXPERTS) + sent(chosen) + 2 * (part(TOKENS, WIDTH) + part(chosen, WIDTH)),
             "scores to experts, choices to all; tokens to columns, chosen rows to experts, and back", cut=["s", None, "s", "s"]),
+        "model: experts by sort": Case(sorted_experts, experts, 0, "experts are whole: each device multiplies its tokens",
+                                       cut=["s", None, None, None]),
+        "model: experts by sort, scattered": Case(
+            lambda *a: sorted_experts(*a, by_scatter=True), experts, 0, "the same", cut=["s", None, None, None]),
+        "model: experts by sort, gradients": Case(
+            jax.grad(lambda *a: (sorted_experts(*a) ** 2).sum(), (1, 2, 3)), experts,
+            reduced(WIDTH * EXPERTS + 2 * EXPERTS * WIDTH * HIDDEN), "gradients of the weights", cut=["s", None, None, None], out=None),
         "model: two towers": Case(two_towers, towers, sent(BATCH * 16) + reduced(1), "rows of one tower, the sum",
                                   cut=["s", "s", None, None], out=None),
         "model: two towers, gradients": Case(

@@ -10,6 +10,8 @@
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -56,7 +58,94 @@ static bool sort(ProgramBuilder &p) {
   return true;
 }
 
+/// The numbers 0, 1, ... of rows.
+static Value numbers(ProgramBuilder &p, int64_t count) {
+  Value empty = tensor::EmptyOp::create(p.b, p.loc, ArrayRef<int64_t>{count}, p.b.getI32Type());
+  return linalg::GenericOp::create(
+             p.b, p.loc, empty.getType(), ValueRange{}, empty, p.b.getMultiDimIdentityMap(1),
+             utils::IteratorType::parallel,
+             [](OpBuilder &b, Location loc, ValueRange) {
+               Value index = linalg::IndexOp::create(b, loc, 0);
+               linalg::YieldOp::create(
+                   b, loc, arith::IndexCastOp::create(b, loc, b.getI32Type(), index).getResult());
+             })
+      .getResult(0);
+}
+
+/// A sum over `summed` of the rows of `x` at which `places` is the other loop: a look-up at places,
+/// or a scatter to them.
+static Value moveRows(ProgramBuilder &p, Value x, Value places, bool scatters) {
+  auto type = cast<RankedTensorType>(x.getType());
+  AffineExpr row = p.b.getAffineDimExpr(0), other = p.b.getAffineDimExpr(2);
+  auto over = [&](AffineExpr first, bool isPlaces = false) {
+    SmallVector<AffineExpr> results{first};
+    if (!isPlaces)
+      results.push_back(p.b.getAffineDimExpr(1));
+    return AffineMap::get(3, 0, results, p.b.getContext());
+  };
+  Value zero = arith::ConstantOp::create(p.b, p.loc, p.b.getZeroAttr(type.getElementType()));
+  Value init = tensor::SplatOp::create(p.b, p.loc, zero, type);
+  return linalg::GenericOp::create(
+             p.b, p.loc, type, ValueRange{x, places}, init,
+             ArrayRef<AffineMap>{over(other), over(scatters ? other : row, true), over(row)},
+             ArrayRef{utils::IteratorType::parallel, utils::IteratorType::parallel,
+                      utils::IteratorType::reduction},
+             [&](OpBuilder &b, Location loc, ValueRange in) {
+               Value index = linalg::IndexOp::create(b, loc, scatters ? 0 : 2);
+               index = arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+               Value isHere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, in[1], index);
+               Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(in[0].getType()));
+               Value taken = arith::SelectOp::create(b, loc, isHere, in[0], none);
+               linalg::YieldOp::create(b, loc,
+                                       arith::AddFOp::create(b, loc, in[2], taken).getResult());
+             })
+      .getResult(0);
+}
+
+/// Rows in the order of sorted keys, to which their position is added, and back.
+static bool rowsBySort(ProgramBuilder &p) {
+  Entry x = p.anyFloat(2, 2);
+  if (!x.value || x.shape()[0] == 0)
+    return false;
+  int64_t rows = x.shape()[0];
+  Entry keys = p.ofType({rows}, x.element());
+  Value iota = numbers(p, rows);
+  IntegerAttr zero = p.b.getI64IntegerAttr(0), one = p.b.getI64IntegerAttr(1);
+  Value places = ext::SortOp::create(p.b, p.loc, zero, one, UnitAttr(), IntegerAttr(),
+                                     ValueRange{keys.value, iota})
+                     .getResult(1);
+  Value sorted = moveRows(p, x.value, places, false);
+  auto type = cast<RankedTensorType>(x.value.getType());
+  bool countsPositions = p.random.percent(50);
+  Value init = tensor::EmptyOp::create(p.b, p.loc, type.getShape(), type.getElementType());
+  AffineMap identity = p.b.getMultiDimIdentityMap(2);
+  Value changed = linalg::GenericOp::create(
+                      p.b, p.loc, type, sorted, init, ArrayRef<AffineMap>{identity, identity},
+                      ArrayRef{utils::IteratorType::parallel, utils::IteratorType::parallel},
+                      [&](OpBuilder &b, Location loc, ValueRange in) {
+                        Value result = arith::NegFOp::create(b, loc, in[0]);
+                        if (countsPositions) {
+                          Value index = linalg::IndexOp::create(b, loc, 0);
+                          index = arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+                          Value position = arith::SIToFPOp::create(b, loc, in[0].getType(), index);
+                          result = arith::AddFOp::create(b, loc, result, position);
+                        }
+                        linalg::YieldOp::create(b, loc, result);
+                      })
+                      .getResult(0);
+  if (p.random.percent(25))
+    p.pushLike(changed, {x, keys});
+  bool scatters = p.random.percent(50);
+  if (!scatters)
+    places = ext::SortOp::create(p.b, p.loc, zero, one, UnitAttr(), IntegerAttr(),
+                                 ValueRange{places, iota})
+                 .getResult(1);
+  p.pushLike(moveRows(p, changed, places, scatters), {x, keys});
+  return true;
+}
+
 void tessera::fuzz::addLineKinds(std::vector<Kind> &kinds) {
   kinds.push_back({"scan", 2, scan});
   kinds.push_back({"sort", 2, sort});
+  kinds.push_back({"rows_by_sort", 2, rowsBySort});
 }
