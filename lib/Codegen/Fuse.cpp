@@ -61,9 +61,10 @@ static SmallVector<Value> resultsOf(ArrayRef<Operation *> members) {
   return results;
 }
 
-/// Whether the operand is a factor of a contraction. Factors are in memory.
-static bool isFactor(OpOperand &operand) {
-  return isa<rt::ContractionOp>(operand.getOwner()) && operand.getOperandNumber() < 2;
+/// Whether the operand is in memory: a factor of a contraction, or what is sorted.
+static bool isInMemory(OpOperand &operand) {
+  return (isa<rt::ContractionOp>(operand.getOwner()) && operand.getOperandNumber() < 2) ||
+         isa<ext::SortOp>(operand.getOwner());
 }
 
 GroupBuilder::GroupBuilder(ArrayRef<Operation *> members, Operation *before)
@@ -107,7 +108,7 @@ void GroupBuilder::build() {
   copies.setInsertionPointToStart(&group.getBody().front());
   group.getBody().walk([&](Operation *op) {
     for (OpOperand &operand : op->getOpOperands())
-      if (!isFactor(operand))
+      if (!isInMemory(operand))
         operand.set(inside(operand.get()));
   });
   for (auto [result, made] : llvm::zip_equal(group.getResults(), yield->getOperands()))
@@ -170,7 +171,7 @@ static void eraseUnused(Block &block) {
 }
 
 static dist::FuseKind fuseKindOf(Operation *op) {
-  if (isa<ext::AttentionOp, ext::AttentionBackwardOp>(op))
+  if (isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::SortOp>(op))
     return dist::FuseKind::alone;
   StepKind kind = classify(op);
   if (kind == StepKind::compute)

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PrepareTensors.h"
-#include "LowerExt.h"
+#include "Kernels/LowerExt.h"
 
 #include "tessera/Codegen/Kernels/DeadInit.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"

@@ -30,11 +30,11 @@ def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {
     * Generics read the source of a reshape that only adds dimensions of extent 1, so that a reduction that keeps its
       dimension and its readers can share a kernel.
     * Induction variables are of type index, and ops that no longer need shardings have none.
-    * An `ext.scan` is a loop along its dimension, an `ext.sort` a merge sort of each line, each in a separate group. With
-      `parallel` both are networks of logarithmic depth of parallel loop nests.
+    * An `ext.scan` is a loop along its dimension, an `ext.sort` loops that sort each line, each in a separate group. With
+      `parallel` a scan is parallel loop nests in logarithmically many steps, and a sort remains an op, which is a kernel.
   }];
   let options = [
-    Option<"parallel", "parallel", "bool", /*default=*/"false", "Lower scans and sorts to parallel steps, for GPUs">,
+    Option<"parallel", "parallel", "bool", /*default=*/"false", "Lower scans to parallel steps, and keep sorts, for GPUs">,
   ];
 }
 

@@ -8,6 +8,7 @@
 #include "GpuAttention.h"
 #include "GpuContraction.h"
 #include "GpuLimits.h"
+#include "GpuSort.h"
 #include "GpuStages.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -22,8 +23,9 @@ namespace tessera::codegen {
 
 std::vector<std::string> GpuUnit::symbols() const {
   std::vector<std::string> result;
-  for (const runtime::GpuLaunch &launch : kernel.launches)
-    result.push_back(launch.symbol);
+  for (const runtime::GpuLaunch &launch : kernel.launches) // several may be of one function
+    if (!llvm::is_contained(result, launch.symbol))
+      result.push_back(launch.symbol);
   return result;
 }
 
@@ -59,6 +61,10 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
   if (std::optional<ContractionKernel> contraction = matchContractionKernel(kernel);
       contraction && schemes) {
     emitContractions(kernel, *contraction, launches, symbol, mayAlias, unit.kernel, unit.info);
+    return success();
+  }
+  if (std::optional<SortKernel> sort = matchSort(kernel); sort && schemes) {
+    emitSort(kernel, *sort, launches, symbol, mayAlias, unit.kernel, unit.info);
     return success();
   }
   if (failed(prepareKernel(kernel)))
@@ -159,8 +165,9 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
     if (isStub(arch)) {
       std::map<std::string, std::vector<int64_t>> bytes;
       for (const runtime::GpuLaunch &launch : unit.kernel.launches)
-        for (const runtime::GpuArgument &argument : launch.arguments)
-          bytes[launch.symbol].push_back(argument.bytes);
+        if (std::vector<int64_t> &sizes = bytes[launch.symbol]; sizes.empty())
+          for (const runtime::GpuArgument &argument : launch.arguments)
+            sizes.push_back(argument.bytes);
       OwningOpRef<ModuleOp> copy = launches.clone();
       FailureOr<std::string> object = emitStub(*copy, bytes, unit.error);
       if (failed(object))

@@ -14,6 +14,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
+static constexpr int64_t kAlignment = 256; ///< of a workspace
+
 TileKernel::TileKernel(func::FuncOp kernel, ModuleOp launches, StringRef symbol,
                        ArrayRef<bool> mayAlias, runtime::GpuKernel &result, GpuKernelInfo &info)
     : launches(launches), symbol(symbol), mayAlias(mayAlias), result(result), info(info) {
@@ -32,11 +34,12 @@ SmallVector<Value> TileKernel::roots(ArrayRef<unsigned> arguments) {
   return llvm::map_to_vector(arguments, [&](unsigned number) { return root(number); });
 }
 
-Value TileKernel::workspace(Type element, int64_t elements) {
+Value TileKernel::workspace(Type element, int64_t elements, int64_t offset) {
   unsigned at = buffers->getNumArguments();
   (void)buffers->insertArgument(at, MemRefType::get({elements}, element), {}, buffers->getLoc());
-  result.workspaceBytes = std::max(
-      result.workspaceBytes, static_cast<int64_t>(llvm::alignTo(elements * bytesOf(element), 256)));
+  int64_t end = llvm::alignTo(offset + elements * bytesOf(element), kAlignment);
+  result.workspaceBytes = std::max(result.workspaceBytes, end);
+  offsets[buffers->getArgument(at)] = offset;
   return buffers->getArgument(at);
 }
 
@@ -54,12 +57,15 @@ void TileKernel::launch(Location loc, GpuScheme scheme,
   launch.block = {shape.threads, 1, 1};
   launch.sharedBytes = builder.sharedBytes;
   OpBuilder b(launches.getContext());
+  lastRoots.clear();
   for (auto [place, buffer] : llvm::enumerate(builder.buffers)) {
     auto type = cast<MemRefType>(buffer.root.getType());
     unsigned number = cast<BlockArgument>(buffer.root).getArgNumber();
     bool isWorkspace = number >= mayAlias.size();
     runtime::GpuArgument argument;
     argument.slot = isWorkspace ? -1 : static_cast<int64_t>(number);
+    argument.offset = isWorkspace ? offsets.lookup(buffer.root) : 0;
+    lastRoots.push_back(buffer.root);
     argument.bytes = type.getNumElements() * bytesOf(type.getElementType());
     argument.writes = buffer.written;
     if (isWorkspace || !mayAlias[number])
@@ -68,6 +74,18 @@ void TileKernel::launch(Location loc, GpuScheme scheme,
                                 b.getI64IntegerAttr(64));
     launch.arguments.push_back(argument);
   }
+  result.launches.push_back(std::move(launch));
+  info.launches.push_back(launchInfo);
+}
+
+void TileKernel::repeat(int64_t blocks, ArrayRef<std::pair<Value, Value>> replaced,
+                        const GpuLaunchInfo &launchInfo) {
+  runtime::GpuLaunch launch = result.launches.back();
+  launch.grid[0] = blocks;
+  for (auto [root, argument] : llvm::zip_equal(lastRoots, launch.arguments))
+    for (auto [from, to] : replaced)
+      if (root == from)
+        argument.offset = offsets.lookup(to);
   result.launches.push_back(std::move(launch));
   info.launches.push_back(launchInfo);
 }

@@ -23,11 +23,16 @@ public:
   /// The buffer of an argument.
   mlir::Value root(unsigned argument) { return buffers->getArgument(argument); }
   llvm::SmallVector<mlir::Value> roots(llvm::ArrayRef<unsigned> arguments);
-  /// Memory for values passed from one launch to the next. Results of several calls may overlap.
-  mlir::Value workspace(mlir::Type element, int64_t elements);
+  /// Memory for values passed from one launch to the next, at `offset` bytes of the workspace, a
+  /// multiple of 64. Results of several calls may overlap.
+  mlir::Value workspace(mlir::Type element, int64_t elements, int64_t offset = 0);
   /// Adds a launch; `emit` writes the code of a thread and returns the grid.
   void launch(mlir::Location loc, GpuScheme scheme,
               llvm::function_ref<GpuShape(GpuLaunchBuilder &, GpuLaunchInfo &)> emit);
+  /// Adds a launch of the same function as the previous one, with `blocks` blocks and with other
+  /// memory of the workspace in place of some.
+  void repeat(int64_t blocks, llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> replaced,
+              const GpuLaunchInfo &launchInfo);
 
 private:
   mlir::ModuleOp launches;
@@ -36,6 +41,8 @@ private:
   runtime::GpuKernel &result;
   GpuKernelInfo &info;
   mlir::OwningOpRef<mlir::func::FuncOp> buffers; ///< its arguments represent the buffers
+  llvm::DenseMap<mlir::Value, int64_t> offsets;  ///< in the workspace
+  llvm::SmallVector<mlir::Value> lastRoots;      ///< the arguments of the last launch
 };
 
 } // namespace tessera::codegen

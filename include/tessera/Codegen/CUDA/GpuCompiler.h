@@ -54,6 +54,7 @@ enum class GpuScheme {
   permute,     ///< tiles that are transposed in shared memory
   attention,   ///< a block per tile of queries or keys, scores in registers
   contraction, ///< a block per tile of a product with strided operands
+  sort,        ///< a block per tile of words that is sorted or merged in shared memory
   loops,       ///< a thread per iteration, scalar, for bodies without a vector form
   serial       ///< one thread
 };

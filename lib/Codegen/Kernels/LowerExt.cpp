@@ -158,6 +158,19 @@ LoopWriter::Values LoopWriter::nest(ArrayRef<int64_t> shape, ArrayRef<Type> elem
   return Values(generic.getResults());
 }
 
+/// A kernel reads what it sorts from memory.
+static void storeConstants(OpBuilder &b, ext::SortOp op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    SplatElementsAttr splat;
+    if (!matchPattern(operand.get(), m_Constant(&splat)))
+      continue;
+    LoopWriter write{b, op.getLoc()};
+    Value element = arith::ConstantOp::create(b, op.getLoc(), splat.getSplatValue<TypedAttr>());
+    Value empty = write.empty(splat.getType().getShape(), splat.getElementType());
+    operand.set(linalg::FillOp::create(b, op.getLoc(), element, empty).getResult(0));
+  }
+}
+
 void codegen::lowerExtOps(func::FuncOp function, bool parallel) {
   SmallVector<Operation *> ops;
   function.walk([&](Operation *op) {
@@ -176,8 +189,11 @@ void codegen::lowerExtOps(func::FuncOp function, bool parallel) {
                                               getElementTypeOrSelf(result.getType())));
     } else if (auto scan = dyn_cast<ext::ScanOp>(op)) {
       lowerScan(b, scan, parallel);
+    } else if (parallel) {
+      storeConstants(b, cast<ext::SortOp>(op));
+      continue;
     } else {
-      lowerSort(b, cast<ext::SortOp>(op), parallel);
+      lowerSort(b, cast<ext::SortOp>(op));
     }
     op->erase();
   }

@@ -144,7 +144,7 @@ Value VectorSort::mergePass(LoopWriter at, Value buffer, Value from, Value width
 
 Value VectorSort::mergeRuns(LoopWriter at, Value buffer, int64_t from, int64_t width, Value begin,
                             int64_t extent) const {
-  int64_t passes = SortWords::passesFor(llvm::divideCeil(extent, width));
+  int64_t passes = SortLines::passesFor(llvm::divideCeil(extent, width));
   return at.loop(at.index(0), at.index(passes), at.index(1), buffer,
                  [&](LoopWriter at, Value pass, Values state) {
                    Value now = arith::ShLIOp::create(at.b, at.loc, at.index(width), pass);

@@ -22,8 +22,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_SORTVECTORS_H
-#define TESSERA_LIB_CODEGEN_SORTVECTORS_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_SORTVECTORS_H
+#define TESSERA_LIB_CODEGEN_KERNELS_SORTVECTORS_H
 
 #include "SortWords.h"
 
@@ -56,7 +56,7 @@ class VectorSort {
 public:
   using Values = LoopWriter::Values;
 
-  explicit VectorSort(const SortWords &words);
+  explicit VectorSort(const SortLines &words);
   bool usesLanes() const;
   bool usesMerges() const { return numWords == 1 && extent > 128; }
   Values lanesOf(LoopWriter at, Values results) const;
@@ -130,7 +130,7 @@ private:
   static constexpr int64_t kVectorBytes = 64;
   static constexpr int64_t kMerged = 4; ///< vectors merged in one step
 
-  const SortWords &words;
+  const SortLines &words;
   int64_t extent, count;
   bool isPlain; ///< keys suffice
   size_t numWords;
@@ -147,4 +147,4 @@ private:
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_LIB_CODEGEN_SORTVECTORS_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_SORTVECTORS_H

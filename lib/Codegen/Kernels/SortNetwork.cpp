@@ -92,7 +92,7 @@ Values VectorSort::sortColumns(LoopWriter at, const Rows &rows, Values state) co
   if (rows.extent <= 2 * block)
     return inRegisters(at, rows, state, at.index(0), rows.extent, oddEvenSort(rows.extent));
   state = inBlocks(at, rows, state, oddEvenSort);
-  int64_t bits = llvm::Log2_64(block), levels = SortWords::passesFor(rows.extent) - bits;
+  int64_t bits = llvm::Log2_64(block), levels = SortLines::passesFor(rows.extent) - bits;
   Value zero = at.index(0), one = at.index(1), end = at.index(rows.extent);
   auto power = [](LoopWriter at, Value of) -> Value {
     return arith::ShLIOp::create(at.b, at.loc, at.index(1), of);

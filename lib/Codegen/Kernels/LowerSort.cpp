@@ -1,4 +1,4 @@
-//===- LowerSort.cpp - Sorts as merges, or as a network --------------------===//
+//===- LowerSort.cpp - Sorts as loops over lines ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,12 +12,11 @@
 // too many digits. In a short line each element's place is the number of elements before it. A
 // top-k with small k keeps a buffer of 2 k candidates: it collects elements before the current
 // k-th, and is sorted when full, at most every k elements. Blocks of a long line without such an
-// element are skipped. Lines are tasks. In parallel, all lines are sorted by a bitonic network (K.
-// Batcher, "Sorting Networks and Their Applications", 1968), one nest for each of its
-// log2(n) (log2(n) + 1) / 2 layers.
+// element are skipped. Lines are tasks. GPUs have kernels of their own (CUDA/GpuSort.cpp).
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelStages.h"
 #include "SortWords.h"
 
 #include "tessera/Codegen/Kernels/TaskLoop.h"
@@ -39,14 +38,14 @@ using Values = LoopWriter::Values;
 static constexpr int64_t kScreened = 64;
 
 namespace {
-class SortWriter : SortWords {
+class SortWriter : public SortLines {
 public:
-  SortWriter(OpBuilder &b, ext::SortOp op) : SortWords(b, op), write{b, op.getLoc()} {
+  SortWriter(OpBuilder &b, ext::SortOp op) : SortLines(b, op) {
     if (!isSelection() && !hasFewElements())
       chooseDigits();
   }
-  Values loops();
-  Values network();
+  /// Sorts line by line into the tensors of `state`, in tasks or in turn.
+  Values sortLines(LoopWriter at, Values state, bool inTasks);
 
 private:
   /// `bits` of a word by which a pass sorts. The highest of a signed key are inverted in its first
@@ -84,7 +83,6 @@ private:
     return 2 * llvm::divideCeil(passesFor(extent), 2);
   }
 
-  LoopWriter write;
   SmallVector<Digit> digits; ///< the last first; empty: merges
   int64_t counters = 0;      ///< of each digit
 };
@@ -402,112 +400,69 @@ Values SortWriter::placeLine(LoopWriter at, Value o, Value j, Value buffer, int6
                  });
 }
 
-Values SortWriter::loops() {
-  if (FailureOr<Values> results = sortInVectors(write, *this); succeeded(results))
-    return *results;
-  return group(write, isSelection() ? "top_k" : "sort", [&](LoopWriter at, Values state) {
-    size_t count = state.size();
-    int64_t extent = isSelection() ? 2 * op.getCount() : lines.extent;
-    int64_t passes = hasFewElements() ? 1
-                     : digits.empty() ? passesFor(extent)
-                                      : static_cast<int64_t>(digits.size());
-    int64_t half = isSelection() ? 0 : passes % 2;
-    state.push_back(at.empty({2, static_cast<int64_t>(numWords), extent}, word));
-    if (!digits.empty())
-      state.push_back(
-          at.empty({static_cast<int64_t>(digits.size()), counters}, at.b.getIndexType()));
-    Value zero = at.index(0), one = at.index(1), inside = at.index(lines.inner);
-    // One loop over all lines, divided among workers: each call has its own buffer.
-    state = at.loop(zero, at.index(lines.outer * lines.inner), one, state,
-                    [&](LoopWriter inner, Value line, Values state) {
-                      Value o = inner.b.createOrFold<arith::DivUIOp>(inner.loc, line, inside);
-                      Value j = inner.b.createOrFold<arith::RemUIOp>(inner.loc, line, inside);
-                      Values memory(ArrayRef<Value>(state).drop_front(count));
-                      state.truncate(count);
-                      if (isSelection())
-                        memory[0] = firstOfLine(inner, o, j, memory[0]);
-                      else if (hasFewElements())
-                        memory[0] = countedLine(inner, o, j, memory[0]);
-                      else if (digits.empty())
-                        memory[0] = mergedLine(inner, o, j, memory[0]);
-                      else
-                        memory = radixSortedLine(inner, o, j, memory);
-                      Values next = placeLine(inner, o, j, memory[0], half, state);
-                      llvm::append_range(next, memory);
-                      return next;
-                    });
-    if (lines.outer * lines.inner > 1)
-      state[0].getDefiningOp()->setAttr(kTaskLoopAttr, at.b.getUnitAttr());
-    state.truncate(count);
-    return state;
-  });
+Values SortWriter::sortLines(LoopWriter at, Values state, bool inTasks) {
+  size_t count = state.size();
+  int64_t extent = isSelection() ? 2 * op.getCount() : lines.extent;
+  int64_t passes = hasFewElements() ? 1
+                   : digits.empty() ? passesFor(extent)
+                                    : static_cast<int64_t>(digits.size());
+  int64_t half = isSelection() ? 0 : passes % 2;
+  state.push_back(at.empty({2, static_cast<int64_t>(numWords), extent}, word));
+  if (!digits.empty())
+    state.push_back(at.empty({static_cast<int64_t>(digits.size()), counters}, at.b.getIndexType()));
+  Value zero = at.index(0), one = at.index(1), inside = at.index(lines.inner);
+  // One loop over all lines, divided among workers: each call has its own buffer.
+  state = at.loop(zero, at.index(lines.outer * lines.inner), one, state,
+                  [&](LoopWriter inner, Value line, Values state) {
+                    Value o = inner.b.createOrFold<arith::DivUIOp>(inner.loc, line, inside);
+                    Value j = inner.b.createOrFold<arith::RemUIOp>(inner.loc, line, inside);
+                    Values memory(ArrayRef<Value>(state).drop_front(count));
+                    state.truncate(count);
+                    if (isSelection())
+                      memory[0] = firstOfLine(inner, o, j, memory[0]);
+                    else if (hasFewElements())
+                      memory[0] = countedLine(inner, o, j, memory[0]);
+                    else if (digits.empty())
+                      memory[0] = mergedLine(inner, o, j, memory[0]);
+                    else
+                      memory = radixSortedLine(inner, o, j, memory);
+                    Values next = placeLine(inner, o, j, memory[0], half, state);
+                    llvm::append_range(next, memory);
+                    return next;
+                  });
+  if (inTasks && lines.outer * lines.inner > 1)
+    state[0].getDefiningOp()->setAttr(kTaskLoopAttr, at.b.getUnitAttr());
+  state.truncate(count);
+  return state;
 }
 
-//===----------------------------------------------------------------------===//
-// The network
-//===----------------------------------------------------------------------===//
-
-Values SortWriter::network() {
-  int64_t rounds = llvm::Log2_64_Ceil(lines.extent), padded = int64_t(1) << rounds;
-  SmallVector<int64_t> shape{lines.outer, padded, lines.inner};
-  SmallVector<Type> types(numWords, word);
-  Values words = write.nest(shape, types, [&](LoopWriter body, Values at) {
-    Value isInside = body.less(at[1], body.index(lines.extent));
-    Value i = body.min(at[1], body.index(lines.extent - 1));
-    Values own = wordsAt(body, at[0], i, at[2]);
-    for (auto [element, beyond] : llvm::zip(own, greatest(body)))
-      element = body.select(isInside, element, beyond);
-    return own;
-  });
-  auto layer = [&](LoopWriter where, ValueRange from, Value block, Value distance) {
-    return where.nest(shape, types, [&](LoopWriter body, Values at) {
-      auto isClear = [&](Value bit) -> Value {
-        Value found = arith::AndIOp::create(body.b, body.loc, at[1], bit);
-        return arith::CmpIOp::create(body.b, body.loc, arith::CmpIPredicate::eq, found,
-                                     body.index(0));
-      };
-      Value partner = arith::XOrIOp::create(body.b, body.loc, at[1], distance);
-      Values own = body.readAll(from, at);
-      Values other = body.readAll(from, {at[0], partner, at[2]});
-      // The lower index of a pair keeps the lesser element in ascending blocks.
-      Value keepsLess = arith::CmpIOp::create(body.b, body.loc, arith::CmpIPredicate::eq,
-                                              isClear(block), isClear(distance));
-      Value isLess = comesBefore(body, own, other);
-      Value keeps =
-          arith::CmpIOp::create(body.b, body.loc, arith::CmpIPredicate::eq, isLess, keepsLess);
-      for (auto [mine, theirs] : llvm::zip(own, other))
-        mine = body.select(keeps, mine, theirs);
-      return own;
-    });
-  };
-  Value zero = write.index(0), one = write.index(1);
-  if (rounds > 0)
-    words = write.loop(
-        zero, write.index(rounds), one, words, [&](LoopWriter outer, Value round, Values state) {
-          Value block = arith::ShLIOp::create(outer.b, outer.loc, outer.index(2), round);
-          return outer.loop(zero, outer.add(round, outer.index(1)), one, state,
-                            [&](LoopWriter inner, Value step, Values state) {
-                              Value distance = arith::ShLIOp::create(
-                                  inner.b, inner.loc, inner.index(1), inner.sub(round, step));
-                              return layer(inner, state, block, distance);
-                            });
-        });
-  SmallVector<Type> elements;
-  for (Value input : inputs)
-    elements.push_back(getElementTypeOrSelf(input.getType()));
-  return write.nest({lines.outer, op.getCount(), lines.inner}, elements,
-                    [&](LoopWriter body, Values at) {
-                      Value from = indexOf(body, body.readAll(words, at));
-                      return llvm::map_to_vector<4>(inputs, [&](Value input) {
-                        return body.read(input, {at[0], from, at[2]});
-                      });
-                    });
-}
-
-void codegen::lowerSort(OpBuilder &b, ext::SortOp op, bool parallel) {
-  SortWriter writer(b, op);
-  Values results = parallel ? writer.network() : writer.loops();
+static void replace(ext::SortOp op, OpBuilder &b, ArrayRef<Value> results) {
   for (auto [result, value] : llvm::zip(op.getResults(), results))
     result.replaceAllUsesWith(Lines::expand(b, op.getLoc(), value,
                                             cast<RankedTensorType>(result.getType()), op.getDim()));
+}
+
+void codegen::lowerSort(OpBuilder &b, ext::SortOp op) {
+  SortWriter writer(b, op);
+  LoopWriter at{b, op.getLoc()};
+  FailureOr<Values> results = sortInVectors(at, writer);
+  if (failed(results))
+    results = writer.group(at, writer.isSelection() ? "top_k" : "sort",
+                           [&](LoopWriter inner, Values empties) {
+                             return writer.sortLines(inner, std::move(empties), /*inTasks=*/true);
+                           });
+  replace(op, b, *results);
+}
+
+void codegen::lowerSorts(func::FuncOp kernel) {
+  SmallVector<ext::SortOp> ops;
+  kernel.walk([&](ext::SortOp op) { ops.push_back(op); });
+  for (ext::SortOp op : ops) {
+    OpBuilder b(op);
+    SortWriter writer(b, op);
+    LoopWriter at{b, op.getLoc()};
+    // Not tasks: each would also copy the results to the kernel's destinations.
+    replace(op, b, writer.sortLines(at, writer.empties(at), /*inTasks=*/false));
+    op->erase();
+  }
 }

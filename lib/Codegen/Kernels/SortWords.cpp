@@ -1,4 +1,4 @@
-//===- SortWords.cpp - Words by which elements are sorted ----------------===//
+//===- SortWords.cpp - The words by which elements are sorted --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,10 +7,11 @@
 
 #include "SortWords.h"
 
-#include "tessera/Codegen/Kernels/TaskLoop.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+
+#include "llvm/Support/MathExtras.h"
 
 #include <limits>
 
@@ -19,11 +20,9 @@ using namespace tessera;
 using namespace tessera::codegen;
 using Values = LoopWriter::Values;
 
-SortWords::SortWords(OpBuilder &b, ext::SortOp op)
-    : op(op), lines(op.getShape(), op.getDim()), word(b.getI64Type()) {
-  for (Value input : op.getInputs())
-    inputs.push_back(Lines::collapse(b, op.getLoc(), input, op.getDim()));
-  Type last = getElementTypeOrSelf(inputs[op.getKeys() - 1].getType());
+SortWords::SortWords(ext::SortOp op)
+    : word(IntegerType::get(op->getContext(), 64)), descending(op.getDescending()) {
+  Type last = getElementTypeOrSelf(op.getInputs()[op.getKeys() - 1].getType());
   isPacked = !last.isIndex() && last.getIntOrFloatBitWidth() <= 32;
   numWords = op.getKeys() + (isPacked ? 0 : 1);
 }
@@ -56,9 +55,8 @@ Value SortWords::keyOf(LoopWriter at, Value element) const {
     key = arith::ExtUIOp::create(b, loc, b.getI32Type(), key);
   else if (type.getIntOrFloatBitWidth() < 32)
     key = arith::ExtSIOp::create(b, loc, b.getI32Type(), key);
-  return op.getDescending()
-             ? arith::XOrIOp::create(b, loc, key, at.constant(key.getType(), -1)).getResult()
-             : key;
+  return descending ? arith::XOrIOp::create(b, loc, key, at.constant(key.getType(), -1)).getResult()
+                    : key;
 }
 
 Value SortWords::keyWord(LoopWriter at, Value element) const {
@@ -69,7 +67,7 @@ Value SortWords::keyWord(LoopWriter at, Value element) const {
 Value SortWords::elementOf(LoopWriter at, Value key, Type type) const {
   OpBuilder &b = at.b;
   Location loc = at.loc;
-  if (op.getDescending())
+  if (descending)
     key = arith::XOrIOp::create(b, loc, key, at.constant(key.getType(), -1));
   if (type.isIndex())
     return arith::IndexCastOp::create(b, loc, type, key);
@@ -84,8 +82,8 @@ Value SortWords::elementOf(LoopWriter at, Value key, Type type) const {
   return real == type ? element : arith::TruncFOp::create(b, loc, type, element).getResult();
 }
 
-Values SortWords::withIndex(LoopWriter at, Values words, Value i) const {
-  Value index = arith::IndexCastOp::create(at.b, at.loc, word, i);
+Values SortWords::withIndex(LoopWriter at, Values words, Value place) const {
+  Value index = arith::IndexCastOp::create(at.b, at.loc, word, place);
   if (!isPacked) {
     words.push_back(index);
     return words;
@@ -95,11 +93,9 @@ Values SortWords::withIndex(LoopWriter at, Values words, Value i) const {
   return words;
 }
 
-Values SortWords::wordsAt(LoopWriter at, Value o, Value i, Value j) const {
-  Values words;
-  for (size_t key = 0; key < op.getKeys(); ++key)
-    words.push_back(keyWord(at, at.read(inputs[key], {o, i, j})));
-  return withIndex(at, words, i);
+Values SortWords::of(LoopWriter at, ValueRange keys, Value place) const {
+  return withIndex(at, llvm::map_to_vector<4>(keys, [&](Value key) { return keyWord(at, key); }),
+                   place);
 }
 
 Values SortWords::greatest(LoopWriter at) const {
@@ -122,18 +118,39 @@ Value SortWords::indexOf(LoopWriter at, ArrayRef<Value> words) const {
   return arith::IndexCastOp::create(at.b, at.loc, at.b.getIndexType(), index);
 }
 
-Values SortWords::group(LoopWriter at, StringRef name,
+//===----------------------------------------------------------------------===//
+// Lines
+//===----------------------------------------------------------------------===//
+
+SortLines::SortLines(OpBuilder &b, ext::SortOp op)
+    : SortWords(op), op(op), lines(op.getShape(), op.getDim()) {
+  for (Value input : op.getInputs())
+    inputs.push_back(Lines::collapse(b, op.getLoc(), input, op.getDim()));
+}
+
+Values SortLines::wordsAt(LoopWriter at, Value o, Value i, Value j) const {
+  Values keys;
+  for (size_t key = 0; key < op.getKeys(); ++key)
+    keys.push_back(at.read(inputs[key], {o, i, j}));
+  return of(at, keys, i);
+}
+
+Values SortLines::empties(LoopWriter at) const {
+  return llvm::map_to_vector<4>(inputs, [&](Value input) {
+    return at.empty({lines.outer, op.getCount(), lines.inner},
+                    getElementTypeOrSelf(input.getType()));
+  });
+}
+
+Values SortLines::group(LoopWriter at, StringRef name,
                         function_ref<Values(LoopWriter, Values)> fill) const {
-  SmallVector<int64_t> shape{lines.outer, op.getCount(), lines.inner};
   SmallVector<Type> types;
   for (Value input : inputs)
-    types.push_back(RankedTensorType::get(shape, getElementTypeOrSelf(input.getType())));
+    types.push_back(RankedTensorType::get({lines.outer, op.getCount(), lines.inner},
+                                          getElementTypeOrSelf(input.getType())));
   auto group = rt::GroupOp::create(at.b, at.loc, types, name);
   OpBuilder b = OpBuilder::atBlockEnd(&group.getBody().emplaceBlock());
   LoopWriter inner{b, at.loc};
-  Values results;
-  for (Type type : types)
-    results.push_back(inner.empty(shape, getElementTypeOrSelf(type)));
-  rt::YieldOp::create(b, at.loc, fill(inner, results));
+  rt::YieldOp::create(b, at.loc, fill(inner, empties(inner)));
   return Values(group.getResults());
 }

@@ -24,7 +24,7 @@ static constexpr int64_t kTableBytes = 256 << 10;
 /// The most rows of a table of a long line, and what divides them: columns are whole chunks.
 static constexpr int64_t kMostRows = 1024, kRowMultiple = 64;
 
-VectorSort::VectorSort(const SortWords &words)
+VectorSort::VectorSort(const SortLines &words)
     : words(words), extent(words.lines.extent), count(words.op.getCount()),
       isPlain(words.inputs.size() == 1), numWords(isPlain ? 1 : words.numWords), word(words.word) {
   Type type = elementType();
@@ -38,7 +38,7 @@ VectorSort::VectorSort(const SortWords &words)
   size.tables = llvm::divideCeil(extent, size.table);
   size.padded = size.tables * size.table;
   // Columns become runs in half 1, which are merged while they are in the cache.
-  size.half = (1 + SortWords::passesFor(lanes)) % 2;
+  size.half = (1 + SortLines::passesFor(lanes)) % 2;
   assert(kRowMultiple % (kMerged * lanes) == 0 && "runs have a part of a chunk");
 }
 
@@ -348,7 +348,7 @@ Tile VectorSort::lineAt(LoopWriter at, Value line) const {
 Values VectorSort::mergesOf(LoopWriter at, Values results) const {
   const size_t operands = results.size();
   Values state = std::move(results);
-  const int64_t half = (size.half + SortWords::passesFor(size.tables)) % 2;
+  const int64_t half = (size.half + SortLines::passesFor(size.tables)) % 2;
   state.push_back(at.empty({2, size.padded}, word));
   Value zero = at.index(0), one = at.index(1);
   OpFoldResult none = at.b.getIndexAttr(0);
@@ -378,7 +378,7 @@ Values VectorSort::mergesOf(LoopWriter at, Values results) const {
   return state;
 }
 
-FailureOr<Values> codegen::sortInVectors(LoopWriter write, const SortWords &words) {
+FailureOr<Values> codegen::sortInVectors(LoopWriter write, const SortLines &words) {
   VectorSort sort(words);
   if (words.isSelection() || !(sort.usesLanes() || sort.usesMerges()))
     return failure();

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_LOWEREXT_H
-#define TESSERA_LIB_CODEGEN_LOWEREXT_H
+#ifndef TESSERA_LIB_CODEGEN_KERNELS_LOWEREXT_H
+#define TESSERA_LIB_CODEGEN_KERNELS_LOWEREXT_H
 
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 
@@ -15,8 +15,8 @@
 
 namespace tessera::codegen {
 
-/// Replaces all ops of the ext dialect: by groups with loops, for one core, or with `parallel` by
-/// parallel steps.
+/// Replaces scans and sorts by groups with loops, for one core; with `parallel` scans by parallel
+/// steps. Sorts then stay ops, which become kernels, and their operands are in memory.
 void lowerExtOps(mlir::func::FuncOp function, bool parallel);
 
 /// A tensor as `outer` x `extent` x `inner` elements, with the op's dimension in the middle.
@@ -62,8 +62,8 @@ struct LoopWriter {
 };
 
 void lowerScan(mlir::OpBuilder &b, ext::ScanOp op, bool parallel);
-void lowerSort(mlir::OpBuilder &b, ext::SortOp op, bool parallel);
+void lowerSort(mlir::OpBuilder &b, ext::SortOp op);
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_LIB_CODEGEN_LOWEREXT_H
+#endif // TESSERA_LIB_CODEGEN_KERNELS_LOWEREXT_H

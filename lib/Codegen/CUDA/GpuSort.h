@@ -1,0 +1,36 @@
+//===- GpuSort.h - Kernels of one sort --------------------------*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_CODEGEN_CUDA_GPUSORT_H
+#define TESSERA_CODEGEN_CUDA_GPUSORT_H
+
+#include "GpuTileKernel.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
+
+#include <optional>
+
+namespace tessera::codegen {
+
+/// A kernel that is one sort of its arguments.
+struct SortKernel {
+  mutable ext::SortOp op;               ///< accessors of ops are not const
+  llvm::SmallVector<unsigned> operands; ///< their arguments
+  /// The arguments of the results; without one for those that nobody reads.
+  llvm::SmallVector<std::optional<unsigned>> results;
+};
+
+/// The sort that the kernel consists of, if there is one and its launches have few enough blocks.
+std::optional<SortKernel> matchSort(mlir::func::FuncOp kernel);
+
+/// Emits the launches of a sort.
+void emitSort(mlir::func::FuncOp kernel, const SortKernel &sort, mlir::ModuleOp launches,
+              llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias, runtime::GpuKernel &result,
+              GpuKernelInfo &info);
+
+} // namespace tessera::codegen
+
+#endif // TESSERA_CODEGEN_CUDA_GPUSORT_H
