@@ -41,6 +41,8 @@ llvm::StringRef toString(GpuScheme scheme) {
     return "contraction";
   case GpuScheme::sort:
     return "sort";
+  case GpuScheme::scatter:
+    return "scatter";
   case GpuScheme::loops:
     return "loops";
   case GpuScheme::serial:

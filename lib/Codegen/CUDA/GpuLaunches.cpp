@@ -96,9 +96,9 @@ private:
       auto live = [&](Value root) { return liveAfter(index, root); };
       shape = GpuEmitter(builder, *plan.group, launchInfo, live, limits).emit();
     } else {
-      if (!plan.reason.empty())
-        addReason(plan.reason);
       shape = emitLoops(plan, builder, launchInfo);
+      if (launchInfo.scheme != GpuScheme::scatter)
+        addReason(plan.reason);
     }
     if (failed(shape)) {
       reason = builder.reason;

@@ -208,6 +208,12 @@ FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, Gp
     clones.push_back(builder.b.clone(*op, builder.mapping));
     info.serialIterations = std::max(info.serialIterations, iterationsOf(op));
   }
+  if (plan.nest && clones.size() == 1)
+    if (std::optional<GpuShape> shape = emitScatter(clones[0], builder, info)) {
+      info.scheme = GpuScheme::scatter;
+      info.narrow.push_back("updates at computed indices");
+      return *shape;
+    }
   for (const GpuLaunchBuilder::Buffer &buffer : builder.buffers) {
     auto type = cast<MemRefType>(buffer.root.getType());
     int64_t bytes = type.getNumElements() * bytesOf(type.getElementType());

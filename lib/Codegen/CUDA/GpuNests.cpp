@@ -27,8 +27,7 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// The loops of a perfect nest with constant bounds, outermost first; empty if it is not one.
-static SmallVector<scf::ForOp> perfectNest(Operation *op) {
+SmallVector<scf::ForOp> perfectNest(Operation *op) {
   SmallVector<scf::ForOp> loops;
   while (auto loop = dyn_cast<scf::ForOp>(op)) {
     if (loop.getNumResults() != 0 || !getConstantIntValue(loop.getUpperBound()) ||

@@ -42,6 +42,11 @@ std::vector<GpuPlan> planLaunches(mlir::func::FuncOp kernel);
 mlir::FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder,
                                     GpuLaunchInfo &info);
 
+/// Emits a nest of updates at computed indices, which it replaces, by blocks that own the indices;
+/// none if the nest is not of that form.
+std::optional<GpuShape> emitScatter(mlir::Operation *nest, GpuLaunchBuilder &builder,
+                                    GpuLaunchInfo &info);
+
 } // namespace tessera::codegen
 
 #endif // TESSERA_CODEGEN_CUDA_GPUPLAN_H

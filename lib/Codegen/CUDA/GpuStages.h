@@ -33,6 +33,8 @@
 #include "GpuLimits.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 #include "llvm/IR/Module.h"
 
 namespace tessera::codegen {
@@ -63,6 +65,8 @@ void splitReductions(mlir::func::FuncOp kernel);
 /// Turns branches of bodies that only compute and load into selects. The kernel is on memrefs.
 void chooseInBranches(mlir::func::FuncOp kernel);
 
+/// The loops of a perfect nest with constant bounds, outermost first; empty if it is not one.
+llvm::SmallVector<mlir::scf::ForOp> perfectNest(mlir::Operation *op);
 /// The depths of the loops in a perfect nest whose iterations access different elements.
 llvm::SmallVector<unsigned> independentLoops(mlir::Operation *nest);
 /// Restricts these loops of the nest to one iteration each, the one that `number` counts row-major;

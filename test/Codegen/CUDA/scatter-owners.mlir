@@ -2,15 +2,17 @@
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-loops" -o /dev/null | FileCheck %s --check-prefix=LOOPS
 
-// Few columns: 15 owners (of 64 iterations each) times 3 threads.
-// CHECK: rows: pointwise loops {{(pointwise )?}}equal
+// A block owns one of 50 rows, and its threads a column and all updates of that, since a range has one row.
+// CHECK: rows: pointwise scatter {{(pointwise )?}}equal
 // LOOPS-LABEL: rows: launches
-// LOOPS: loops: grid 1, block 64,
+// LOOPS: scatter: grid 50, block 256,
 // LOOPS: scf.for
-// LOOPS-NEXT: memref.load
 // LOOPS: arith.cmpi ult
-// LOOPS-NEXT: scf.if
-// LOOPS: memref.store
+// LOOPS: gpu.shuffle xor
+// LOOPS: gpu.barrier
+// LOOPS: scf.for
+// LOOPS: scf.if
+// LOOPS: memref.store {{.*}} : memref<50x3xf32>
 func.func private @rows(%s: tensor<1000x3xf32>, %i: tensor<1000x1xindex>, %d: tensor<50x3xf32>, %o: tensor<50x3xf32>)
     -> tensor<50x3xf32> attributes {kernel.reads = 3 : i64} {
   %0 = tensor.scatter %s into %d[%i] scatter_dims([0]) unique
@@ -19,7 +21,7 @@ func.func private @rows(%s: tensor<1000x3xf32>, %i: tensor<1000x1xindex>, %d: te
 }
 
 // Single elements.
-// CHECK: elements: pointwise loops {{(pointwise )?}}equal
+// CHECK: elements: pointwise scatter {{(pointwise )?}}equal
 func.func private @elements(%s: tensor<1000xf32>, %i: tensor<1000x1xindex>, %d: tensor<7xf32>, %o: tensor<7xf32>)
     -> tensor<7xf32> attributes {kernel.reads = 3 : i64} {
   %0 = tensor.scatter %s into %d[%i] scatter_dims([0]) unique
@@ -28,7 +30,7 @@ func.func private @elements(%s: tensor<1000xf32>, %i: tensor<1000x1xindex>, %d: 
 }
 
 // The derivative of a look-up: sums in the order of the updates.
-// CHECK: sums: pointwise loops {{(pointwise )?}}equal
+// CHECK: sums: pointwise scatter {{(pointwise )?}}equal
 func.func private @sums(%i: tensor<500xi32>, %g: tensor<500x6xf32>, %o: tensor<40x6xf32>) -> tensor<40x6xf32>
     attributes {kernel.reads = 2 : i64} {
   %zero = arith.constant 0.0 : f32
@@ -46,4 +48,46 @@ func.func private @sums(%i: tensor<500xi32>, %g: tensor<500x6xf32>, %o: tensor<4
     linalg.yield %next : f32
   } -> tensor<40x6xf32>
   return %r : tensor<40x6xf32>
+}
+
+// More columns than a block has threads, and rows of several blocks; 2,000 updates are two chunks of 1,024.
+// CHECK: wide: pointwise scatter equal
+func.func private @wide(%i: tensor<2000xi32>, %g: tensor<2000x300xf32>, %o: tensor<400x300xf32>) -> tensor<400x300xf32>
+    attributes {kernel.reads = 2 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %fill = linalg.fill ins(%zero : f32) outs(%o : tensor<400x300xf32>) -> tensor<400x300xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(v, j, n) -> (n)>, affine_map<(v, j, n) -> (n, j)>,
+                                        affine_map<(v, j, n) -> (v, j)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%i, %g : tensor<2000xi32>, tensor<2000x300xf32>) outs(%fill : tensor<400x300xf32>) {
+  ^bb0(%at: i32, %value: f32, %sum: f32):
+    %v = linalg.index 0 : index
+    %row = arith.index_cast %v : index to i32
+    %hit = arith.cmpi eq, %at, %row : i32
+    %term = arith.select %hit, %value, %zero : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<400x300xf32>
+  return %r : tensor<400x300xf32>
+}
+
+// Indices of each of four batches, and integers, whose sums are exact.
+// CHECK: batched: pointwise scatter equal
+func.func private @batched(%i: tensor<4x300xi32>, %g: tensor<4x300x5xi32>, %o: tensor<4x20x5xi32>) -> tensor<4x20x5xi32>
+    attributes {kernel.reads = 2 : i64} {
+  %zero = arith.constant 0 : i32
+  %fill = linalg.fill ins(%zero : i32) outs(%o : tensor<4x20x5xi32>) -> tensor<4x20x5xi32>
+  %r = linalg.generic {indexing_maps = [affine_map<(b, v, j, n) -> (b, n)>, affine_map<(b, v, j, n) -> (b, n, j)>,
+                                        affine_map<(b, v, j, n) -> (b, v, j)>],
+                       iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%i, %g : tensor<4x300xi32>, tensor<4x300x5xi32>) outs(%fill : tensor<4x20x5xi32>) {
+  ^bb0(%at: i32, %value: i32, %sum: i32):
+    %v = linalg.index 1 : index
+    %row = arith.index_cast %v : index to i32
+    %hit = arith.cmpi eq, %at, %row : i32
+    %term = arith.select %hit, %value, %zero : i32
+    %next = arith.addi %sum, %term : i32
+    linalg.yield %next : i32
+  } -> tensor<4x20x5xi32>
+  return %r : tensor<4x20x5xi32>
 }
