@@ -106,9 +106,19 @@ class Imports(unittest.TestCase):
     def test_refused(self):
         class Odd(nn.Module):
             def forward(self, x):
-                return torch.special.i0(x) + torch.lgamma(x)
+                return torch.special.bessel_j0(x) + torch.nextafter(x, x)
         with self.assertRaisesRegex(ts.Error, r"torch_import.py:\d+:1: error: operation 'aten.\w+.default' of 'Odd' is not supported; also 'aten."):
             ts.from_torch(Odd(), (torch.ones(3),))
+        linear = nn.Linear(3, 2)
+        linear.weight = nn.Parameter(linear.weight.to(torch.float8_e4m3fn), requires_grad=False)
+        with self.assertRaisesRegex(ts.DTypeError, r"torch_import.py:\d+:\d+: error: parameter 'weight' of 'Linear' is of float8_e4m3fn; .* convert it"):
+            ts.from_torch(linear, (torch.ones(4, 3, dtype=torch.float8_e4m3fn),))
+
+        class Narrow(nn.Module):
+            def forward(self, x):
+                return x.to(torch.float8_e5m2).float()
+        with self.assertRaisesRegex(ts.DTypeError, r"torch_import.py:\d+:1: error: the result of operation 'aten._to_copy.default' of 'Narrow' is of float8"):
+            ts.from_torch(Narrow(), (torch.ones(3),))
         with self.assertRaisesRegex(ts.ArgumentError, "takes example inputs"):
             ts.from_torch(nn.Linear(3, 2))
         linear = ts.from_torch(nn.Linear(3, 2), torch.zeros(4, 3))

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 import torch.utils._pytree as pytree
 
-from .. import random, source
+from .. import dtypes, random, source
 from ..dtypes import bfloat16
 from ..eager import run_whole
 from ..errors import ArgumentError, DTypeError, Error, ShapeError, TraceError
@@ -24,7 +24,7 @@ from ..source import entry, refuse, warn
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
-from . import elementwise, grids, indexing, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
+from . import ctc, elementwise, grids, indexing, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import hidden_write, marked
 from .custom_derivatives import noticed
@@ -333,6 +333,18 @@ def check_operations(graph, name: str) -> None:
         raise refuse(Error, f"operation 'aten.{first}' of '{name}' is not supported{more}", at)
 
 
+def check_types(program, name: str) -> None:
+    """Raises DTypeError for the first parameter, buffer, argument or result of an operation whose element type programs do not have."""
+    known = {spec.arg.name: f"{spec.kind.name.lower().replace('_', ' ')} '{spec.target}'" for spec in program.graph_signature.input_specs if spec.target}
+    for node in program.graph.nodes:
+        for value in pytree.tree_leaves(node.meta.get("val")):
+            found = getattr(value, "dtype", None)
+            if isinstance(found, torch.dtype) and not found.is_complex and str(found).removeprefix("torch.") not in map(str, dtypes.ALL):
+                what = known.get(node.name, f"input '{node.name}'") if node.op == "placeholder" else f"the result of operation 'aten.{_name(node)}'"
+                raise refuse(DTypeError, f"{what} of '{name}' is of {str(found).removeprefix('torch.')}; programs have the element types "
+                                         f"{', '.join(map(str, dtypes.ALL))}: convert it to one of these, as by .bfloat16()", _location(node))
+
+
 def _reason(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
@@ -340,7 +352,7 @@ def _reason(error: Exception) -> str:
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
     try:
-        with noticed() as derivatives:
+        with noticed() as derivatives, ctc.exported():
             exported = torch.export.export(module, args, kwargs)
     except Exception as error:  # PyTorch raises many kinds
         other = re.search(r"Found <class '([^']+)'> in output", str(error))
@@ -375,6 +387,7 @@ def _form(program, name: str) -> _Form:
             program = program.run_decompositions(table)
     except Exception as error:
         raise refuse(Error, f"PyTorch's run_decompositions fails for '{name}': {_reason(error)}", _user_line(error)) from error
+    check_types(program, name)
     check_operations(program.graph, name)
     return _Form(program, name)
 
