@@ -37,8 +37,9 @@ class Complex(unittest.TestCase):
     def test_elementwise(self):
         z, w, x = cplx(3, 4), cplx(3, 4), real(3, 4)
         one = (jnp.abs, jnp.real, jnp.imag, jnp.conj, jnp.angle, jnp.exp, jnp.log, jnp.sqrt, jnp.sin, jnp.cos, jnp.sign, jnp.square, jnp.isfinite,
-               jnp.sum, jnp.mean, jnp.cumsum, jnp.tan, jnp.sinh, jnp.cosh, jnp.tanh,
-               jnp.expm1, jnp.log1p, jnp.arcsin, jnp.arccos, jnp.arctan, jnp.arcsinh, jnp.arccosh, jnp.arctanh, jax.nn.sigmoid, lax.rsqrt, lambda z: jnp.prod(z, 1), lambda z: z ** 3, lambda z: z ** -2, lambda z: z ** 0.5, lambda z: -z + 2j)
+               jnp.sum, jnp.mean, jnp.cumsum, jnp.tan, jnp.sinh, jnp.cosh, jnp.tanh, jnp.expm1, jnp.log1p, jnp.arcsin, jnp.arccos, jnp.arctan,
+               jnp.arcsinh, jnp.arccosh, jnp.arctanh, jax.nn.sigmoid, lax.rsqrt, lambda z: jnp.prod(z, 1), lambda z: z ** 3, lambda z: z ** -2,
+               lambda z: z ** 0.5, lambda z: -z + 2j)
         self.check(lambda z: [function(z) for function in one], z)
         two = (lambda z, w: z * w, lambda z, w: z / w - w, lambda z, w: jnp.where(z.real > 0, z, w), lambda z, w: z == w, lambda z, w: z != w,
                lambda z, w: lax.complex(z.real, w.imag), lambda z, w: {"a": z, "b": (w.real, 1j * w)})

@@ -117,7 +117,7 @@ class Imports(unittest.TestCase):
         class Narrow(nn.Module):
             def forward(self, x):
                 return x.to(torch.float8_e5m2).float()
-        with self.assertRaisesRegex(ts.DTypeError, r"torch_import.py:\d+:1: error: the result of operation 'aten._to_copy.default' of 'Narrow' is of float8"):
+        with self.assertRaisesRegex(ts.DTypeError, r"torch_import.py:\d+:1: error: the result of operation 'aten._to_copy.*' of 'Narrow' is of f"):
             ts.from_torch(Narrow(), (torch.ones(3),))
         with self.assertRaisesRegex(ts.ArgumentError, "takes example inputs"):
             ts.from_torch(nn.Linear(3, 2))

@@ -36,7 +36,8 @@ class Losses(TorchCase):
         self.check(lambda x, y: distributions.kl_divergence(distributions.Beta(x.exp(), y.exp(), validate_args=False),
                                                             distributions.Beta(1.0, 2.0, validate_args=False)), X, Y)
         self.check(lambda x, y: distributions.VonMises(x, y.exp(), validate_args=False).log_prob(y), X, Y)
-        self.check(lambda x: distributions.MultivariateNormal(x[0, :4], covariance_matrix=x @ x.T + torch.eye(4), validate_args=False).log_prob(x[1, :4]), X)
+        self.check(lambda x: distributions.MultivariateNormal(
+            x[0, :4], covariance_matrix=x @ x.T + torch.eye(4), validate_args=False).log_prob(x[1, :4]), X)
 
     def test_connectionist_temporal_classification(self):
         """Of inputs and targets of different lengths; a label twice needs a blank between; a target that does not fit is infinite."""

@@ -32,8 +32,8 @@ def _complex(*names):
 # Operations that move or add elements act on both parts alike.
 _BY_PARTS = ["alias", "as_strided", "cat", "clone", "constant_pad_nd", "cumsum", "diagonal", "expand", "flip", "gather", "index.Tensor", "index_add",
              "index_select", "mean", "mean.dim", "permute", "repeat", "reshape", "roll", "scatter_add", "select.int", "slice.Tensor", "split.Tensor",
-             "split_with_sizes", "squeeze.dim", "squeeze.dims", "stack", "sum.default", "sum.dim_IntList", "t", "transpose.int", "tril", "triu", "unfold",
-             "unsqueeze", "view", "_unsafe_view"]
+             "split_with_sizes", "squeeze.dim", "squeeze.dims", "stack", "sum.default", "sum.dim_IntList", "t", "transpose.int", "tril", "triu",
+             "unfold", "unsqueeze", "view", "_unsafe_view"]
 # As these do, of which an operand may be real.
 _BY_PARTS_OF_PAIRS = {"copy.default": (0, 1), "index_put.default": (0, 2), "scatter.src": (0, 3), "select_scatter.default": (0, 1),
                       "slice_scatter.default": (0, 1), "where.self": (1, 2)}

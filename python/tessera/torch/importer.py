@@ -335,7 +335,8 @@ def check_operations(graph, name: str) -> None:
 
 def check_types(program, name: str) -> None:
     """Raises DTypeError for the first parameter, buffer, argument or result of an operation whose element type programs do not have."""
-    known = {spec.arg.name: f"{spec.kind.name.lower().replace('_', ' ')} '{spec.target}'" for spec in program.graph_signature.input_specs if spec.target}
+    inputs = program.graph_signature.input_specs
+    known = {spec.arg.name: f"{spec.kind.name.lower().replace('_', ' ')} '{spec.target}'" for spec in inputs if spec.target}
     for node in program.graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
             found = getattr(value, "dtype", None)
@@ -364,10 +365,10 @@ def _exported(module, args, kwargs):
     return exported
 
 
-_NOT_DECOMPOSED = (torch.ops.aten.scaled_dot_product_attention.default, torch.ops.aten._safe_softmax.default, torch.ops.aten.upsample_bicubic2d.vec,
-                   torch.ops.aten.sinc.default, torch.ops.aten.special_entr.default, torch.ops.aten.special_log_ndtr.default, torch.ops.aten.xlogy.Tensor,
-                   torch.ops.aten.xlogy.Scalar_Other, torch.ops.aten.xlogy.Scalar_Self, torch.ops.aten.special_xlog1py.default, torch.ops.aten.special_xlog1py.other_scalar,
-                   torch.ops.aten.special_xlog1py.self_scalar)
+_aten = torch.ops.aten
+_NOT_DECOMPOSED = (_aten.scaled_dot_product_attention.default, _aten._safe_softmax.default, _aten.upsample_bicubic2d.vec, _aten.sinc.default,
+                   _aten.special_entr.default, _aten.special_log_ndtr.default, _aten.xlogy.Tensor, _aten.xlogy.Scalar_Other, _aten.xlogy.Scalar_Self,
+                   _aten.special_xlog1py.default, _aten.special_xlog1py.other_scalar, _aten.special_xlog1py.self_scalar)
 
 
 def _form(program, name: str) -> _Form:
