@@ -1,12 +1,10 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Connectionist temporal classification, which torch.export refuses: while a module is exported it is an operation of its own."""
+"""Connectionist temporal classification, as an operation of exported programs (see exportable.py)."""
 
 from __future__ import annotations
 
-import contextlib
 import math
-from unittest import mock
 
 import torch
 
@@ -27,7 +25,7 @@ def _(log_probs, targets, input_lengths, target_lengths, blank):
     return log_probs.new_empty(log_probs.shape[1])
 
 
-def _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
     """torch.ctc_loss by the operation: of one or several sequences, whose targets are padded or one after the other."""
     single = log_probs.ndim == 2
     log_probs = log_probs.unsqueeze(1) if single else log_probs
@@ -41,13 +39,6 @@ def _ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reduct
     if reduction == 1:
         return (losses / target_lengths.clamp(min=1)).mean()
     return losses.sum() if reduction == 2 else losses.squeeze(0) if single else losses
-
-
-@contextlib.contextmanager
-def exported():
-    """Context manager: torch.ctc_loss, which torch.nn calls, can be exported."""
-    with mock.patch.object(torch, "ctc_loss", _ctc_loss):
-        yield
 
 
 @rule("tessera.ctc_loss.default")

@@ -24,10 +24,11 @@ from ..source import entry, refuse, warn
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
-from . import ctc, elementwise, grids, indexing, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
+from . import elementwise, grids, indexing, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import hidden_write, marked
 from .custom_derivatives import noticed
+from .exportable import exportable
 from .random import RANDOM, draws
 from .registry import INSTEAD, RULES, dtype_of
 
@@ -353,7 +354,7 @@ def _reason(error: Exception) -> str:
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
     try:
-        with noticed() as derivatives, ctc.exported():
+        with noticed() as derivatives, exportable():
             exported = torch.export.export(module, args, kwargs)
     except Exception as error:  # PyTorch raises many kinds
         other = re.search(r"Found <class '([^']+)'> in output", str(error))

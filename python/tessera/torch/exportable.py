@@ -1,0 +1,51 @@
+# Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Functions of PyTorch that torch.export refuses because they look at values: while a module is exported they are programs that do not."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from unittest import mock
+
+import torch
+
+from .ctc import ctc_loss
+
+
+def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
+    """torch.nn.functional.gaussian_nll_loss without its check that variances are positive; the derivative passes the clamp, as there."""
+    var = var * torch.ones_like(input) if isinstance(var, float) else var
+    if var.shape != input.shape and var.shape == input.shape[:-1]:
+        var = var.unsqueeze(-1)
+    var = var + (var.clamp(min=eps) - var).detach()
+    loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var) + (0.5 * math.log(2 * math.pi) if full else 0.0)
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
+
+
+def cov(input, *, correction=1, fweights=None, aweights=None):
+    """torch.cov of (variables, observations), without its checks of weights."""
+    x = input.reshape(1, -1) if input.ndim < 2 else input
+    given = [w for w in (fweights, aweights) if w is not None]
+    weights = math.prod(w.to(x.dtype) for w in given) if given else torch.ones(x.shape[1], dtype=x.dtype)
+    total = weights.sum()
+    free = total - correction * ((weights * aweights).sum() / total if aweights is not None else 1)
+    x = x - (x * weights).sum(1, keepdim=True) / total
+    return ((x * weights) @ x.mT.conj() / free.clamp(min=0)).squeeze()
+
+
+def corrcoef(input):
+    found = cov(input)
+    if found.ndim == 0:
+        return found / found
+    deviation = found.diagonal().sqrt()
+    return (found / deviation[:, None] / deviation).clamp(-1, 1)
+
+
+@contextlib.contextmanager
+def exportable():
+    """Context manager: these functions can be exported."""
+    with contextlib.ExitStack() as stack:
+        for module, function in ((torch, ctc_loss), (torch, cov), (torch, corrcoef), (torch.nn.functional, gaussian_nll_loss)):
+            stack.enter_context(mock.patch.object(module, function.__name__, function))
+        yield
