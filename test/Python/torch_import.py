@@ -97,6 +97,23 @@ class Imports(unittest.TestCase):
         with self.assertRaisesRegex(ts.ArgumentError, r"torch_import.py:\d+:\d+: error: 'Sequential' cannot be pickled: .* save its state_dict"):
             pickle.dumps(model)
 
+    def test_example_inputs(self):
+        """One tensor may stand for several inputs, also a parameter; inputs may be trees, whose keys are in any order."""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.w = nn.Parameter(torch.ones(3))
+
+            def forward(self, x, pair, *, scale):
+                return x * self.w - pair["a"] * 2 + pair["b"][0] * scale
+        net, x = Net(), torch.ones(3)
+        model = ts.from_torch(net, (net.w, {"a": x, "b": [x]}), {"scale": x})
+        x, a, b, scale = np.float32([[1, 2, 3], [10, 20, 30], [100, 200, 300], [1, 2, 1]])
+        for pair in {"a": a, "b": [b]}, {"b": [b], "a": a}:
+            np.testing.assert_array_equal(model(x, pair, scale=scale).numpy(), x - 2 * a + b * scale)
+        with self.assertRaisesRegex(ts.ArgumentError, "was exported with inputs of another structure"):
+            model(x, {"a": a, "c": [b]}, scale=scale)
+
     def test_exported(self):
         module = nn.Linear(3, 2)
         program = torch.export.export(module, (torch.zeros(4, 3),))

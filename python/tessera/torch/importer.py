@@ -54,7 +54,8 @@ class _Form(_Shared):
         signature, state = program.graph_signature, program.state_dict
         self.name, self.plan = name, _Plan(program.graph, program.call_spec.out_spec)
         self.weights, self.frozen, self.constants, self.buffers = {}, set(), {}, set()
-        self.keywords = tuple(program.call_spec.in_spec.children()[1].context or ()) if program.call_spec.in_spec is not None else ()
+        self.spec = program.call_spec.in_spec or pytree.tree_structure((tuple(None for _ in signature.user_inputs), {}))  # of both kinds of arguments
+        self.keywords = tuple(self.spec.children()[1].context or ())
         names: dict[tuple, str] = {}  # storage -> first name of the parameter
         inputs: list[tuple[str, str, str]] = []
         for spec in signature.input_specs:
@@ -92,7 +93,8 @@ class _Origin(_Shared):
     """The imported PyTorch module, and its program in each mode used so far."""
 
     def __init__(self, module, args, kwargs):
-        self.name, self.module, self.args, self.kwargs, self.forms = type(module).__name__, module, args, kwargs, {}
+        self.name, self.module, self.forms = type(module).__name__, module, {}
+        self.args, self.kwargs = _distinct(module, (args, kwargs))
 
     def form(self, mode: bool | None) -> _Form:
         """The program in training (True), in evaluation (False), or with mixed modes as they are (None)."""
@@ -174,9 +176,12 @@ class TorchModule(Module):
         if set(kwargs) != set(form.keywords):
             given, known = ", ".join(sorted(kwargs)) or "none", ", ".join(form.keywords) or "none"
             raise refuse(ArgumentError, f"'{self.name}' was exported with the keyword arguments {known}, got {given}")
-        args = [*args, *[kwargs[name] for name in form.keywords]]
-        if len(args) != len(form.wanted):
-            raise refuse(ArgumentError, f"'{self.name}' was exported with {len(form.wanted)} inputs, not {len(args)}")
+        try:
+            args = form.spec.flatten_up_to((args, kwargs))
+        except ValueError as error:
+            count = len(pytree.tree_leaves((args, kwargs)))
+            raise refuse(ArgumentError, f"'{self.name}' was exported with {len(form.wanted)} inputs, not {count}" if count != len(form.wanted) else
+                         f"'{self.name}' was exported with inputs of another structure: {_reason(error)}") from None
         for i, (value, argument) in enumerate(zip(args, form.wanted)):
             like = form.plan.described.get(argument)
             if like is not None:
@@ -202,6 +207,20 @@ class TorchModule(Module):
             elif kind != "TOKEN":
                 returned.append(value)
         return pytree.tree_unflatten(returned, form.plan.structure)
+
+
+def _distinct(module, inputs):
+    """The inputs, with copies of tensors that occur twice or are the module's: torch.export takes equal objects for one value."""
+    seen = {id(t) for t in (*module.parameters(), *module.buffers())}
+
+    def of(leaf):
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if id(leaf) in seen:
+            leaf = leaf.detach().clone().requires_grad_(leaf.requires_grad)
+        seen.add(id(leaf))
+        return leaf
+    return pytree.tree_map(of, inputs)
 
 
 def _forward(module: TorchModule, *args, **kwargs):
@@ -404,7 +423,7 @@ def _user_line(error: Exception) -> Location | None:
 def from_torch(module, args: tuple = (), kwargs: dict | None = None) -> TorchModule:
     """A torch.nn.Module or torch.export.ExportedProgram as a Tessera module, whose forward is its core-ATen graph.
 
-    args, kwargs: example inputs (PyTorch or NumPy), which fix shapes and dtypes; not used for an ExportedProgram.
+    args, kwargs: example inputs (trees of PyTorch's or NumPy's arrays), which fix shapes and dtypes; not used for an ExportedProgram.
     Parameters share memory with PyTorch's; those with requires_grad=False are frozen. The result is differentiated,
     sharded and trained as any module; place its weights with `optim.shard_parameters`.
 
@@ -419,8 +438,7 @@ def from_torch(module, args: tuple = (), kwargs: dict | None = None) -> TorchMod
     args, kwargs = (args,) if hasattr(args, "shape") else tuple(args), dict(kwargs or {})
     if not args and not kwargs:
         raise refuse(ArgumentError, f"from_torch({name}) takes example inputs: from_torch(module, (x,))")
-    tensor = lambda a: torch.as_tensor(a) if isinstance(a, np.ndarray) else a
-    origin = _Origin(module, tuple(map(tensor, args)), {key: tensor(a) for key, a in kwargs.items()})
+    origin = _Origin(module, *pytree.tree_map(lambda a: torch.as_tensor(a) if isinstance(a, np.ndarray) else a, (args, kwargs)))
     modes = {part.training for part in module.modules()}
     mode = modes.pop() if len(modes) == 1 else None
     return TorchModule(origin.form(mode), origin, mode)
