@@ -204,8 +204,10 @@ def _total(x, y, alpha, like):
 
 
 def _like(y, z):
-    """Integers and booleans in the type of the parts of z."""
-    return y.astype(z.real.dtype) if isinstance(y, Tensor) and y.dtype.kind != "float" else y
+    """Integers and booleans in the type of the parts of z, a complex value or number."""
+    if not isinstance(y, Tensor) or y.dtype.kind == "float":
+        return y
+    return y.astype(z.real.dtype if isinstance(z.real, Tensor) else "float32")
 
 
 @_complex("mul.Tensor", "mul.Scalar")

@@ -94,6 +94,12 @@ def _(n, x):
     return _nth(x, n)
 
 
+def _hurwitz(s, x):
+    """Infinite at all poles, unlike the one of XLA."""
+    pole = ops.logical_and(ops.greater(s, 1), ops.logical_and(ops.less_equal(x, 0), ops.equal(x, ops.floor(x))))
+    return ops.where(pole, math.inf, special.zeta(ops, s, x))
+
+
 @rule("special_zeta.default", "special_zeta.other_scalar", "special_zeta.self_scalar")
 def _(s, x):
     """The derivative is by x alone, as in PyTorch."""
@@ -101,7 +107,7 @@ def _(s, x):
     s, x = promoted(s, x)
     shape = broadcast_shapes("zeta", [s.shape, x.shape])
     s, x = ops.broadcast_to(s, shape), ops.broadcast_to(x, shape)
-    value = custom_gradient(lambda s, x: special.zeta(ops, s, x),
+    value = custom_gradient(_hurwitz,
                             lambda arguments, results, cotangents: (ops.zeros_like(s), -arguments[0] * cotangents[0] * special.zeta(
                                 ops, arguments[0] + 1, arguments[1])))
     return value(s, x).astype(kept if kept is other else s.dtype)
