@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .. import dtypes, ops, special
 from ..control import custom_gradient
 from ..ir import scalars
@@ -75,13 +77,23 @@ def _zeta(s, x):
     return special.zeta(ops, ops.full(x.shape, float(s), x.dtype), x)
 
 
+def _cotangent(n):
+    """The n-th derivative of the cotangent as a polynomial of the cotangent: coefficients, that of the highest power first."""
+    found = np.polynomial.Polynomial([0, 1])
+    for _ in range(n):
+        found = found.deriv() * np.polynomial.Polynomial([-1, 0, -1])
+    return [float(c) for c in found.coef[::-1]]
+
+
 def _polygamma(x, n):
-    """The n-th derivative of digamma, n > 0; by reflection below 0 for n = 1, as in PyTorch."""
-    if n > 1:
-        return _zeta(n + 1, x) * (math.factorial(n) * (-1) ** (n + 1))
+    """The n-th derivative of digamma, n > 0; below 1/2 by reflection, because the series of zeta needs a positive argument."""
     reflected = ops.less(x, 0.5)
-    sine = math.pi / ops.sin(math.pi * x)
-    return ops.where(reflected, ops.square(sine), 0) + ops.where(reflected, -1.0, 1.0) * _zeta(2, ops.where(reflected, 1 - x, x))
+    above = _zeta(n + 1, ops.where(reflected, 1 - x, x)) * (math.factorial(n) * (-1) ** (n + 1))
+    angle = math.pi * ops.where(reflected, x - ops.floor(x), 0.5)
+    cotangent, (total, *rest) = ops.cos(angle) / ops.sin(angle), _cotangent(n)
+    for c in rest:
+        total = total * cotangent + c
+    return ops.where(reflected, (-1) ** n * above - math.pi ** (n + 1) * total, above)
 
 
 @_special()
