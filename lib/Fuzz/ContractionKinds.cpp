@@ -149,10 +149,12 @@ static bool einsum(ProgramBuilder &p) {
 
 /// A step of gradient descent: a small multiple of a product is subtracted from an argument.
 static bool update(ProgramBuilder &p) {
-  Entry x = p.anyFloat(2, 2);
-  if (!x.value || p.depth > 0)
+  if (p.depth > 0)
     return false;
-  int64_t terms = x.shape()[0], m = x.shape()[1], n = p.anySize();
+  // Few terms: a scaled copy of an operand is small against the product.
+  int64_t terms = p.random.between(1, 2), m = 16 * terms + p.random.between(0, 8);
+  int64_t n = p.anySize();
+  Entry x = p.ofType({terms, m}, p.floatElement());
   Entry y = p.ofType({terms, n}, x.element());
   Entry weight = p.fresh({m, n}, x.element());
   Value gradient =

@@ -257,10 +257,11 @@ void Liveness::reuseInits(scf::ForOp loop) {
 
 /// A product that is added to an argument has no bytes; it is computed when the argument has no
 /// other reader.
-void Liveness::addUpdates(func::FuncOp function) {
+void Liveness::addUpdates(func::FuncOp function, FuseGraph::IsSent isSent) {
   for (Update &update : updatesOf(function)) {
     auto product = lives.find(update.product->getResult(0));
-    if (product == lives.end())
+    if (product == lives.end() ||
+        (isSent && llvm::any_of(update.reads, [&](OpOperand *read) { return isSent(*read); })))
       continue;
     product->second.kind = Kind::inside;
     for (Value operand : update.product->getOperands().take_front(2))
@@ -316,7 +317,7 @@ Liveness::Liveness(func::FuncOp function, FuseGraph::IsSent isSent) : timeline(i
                         : isHandedOn(op, value) || onlySliceOf(op) ? Kind::inside
                                                                    : Kind::own};
   });
-  addUpdates(function);
+  addUpdates(function, isSent);
   replaceArguments(function);
   replaceCarries(function);
   for (const std::vector<Operation *> &kernel : kernels)

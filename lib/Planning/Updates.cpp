@@ -138,15 +138,16 @@ static BlockArgument replacedBy(func::FuncOp function, Value value) {
 /// The operand of which a scaled copy costs little: the smaller one, or the other one if the
 /// smaller was made before it, since the kernel that makes an operand may make the copy as well.
 static std::optional<unsigned> operandToScale(linalg::LinalgOp product, RankedTensorType type) {
-  std::array<int64_t, 2> sizes;
+  std::array<double, 2> sizes;
   for (unsigned i : {0, 1}) {
     auto operand = cast<RankedTensorType>(product->getOperand(i).getType());
     if (operand.getElementType() != type.getElementType())
       return std::nullopt;
-    sizes[i] = operand.getNumElements();
+    sizes[i] = static_cast<double>(operand.getNumElements());
   }
-  // Writing and reading the copy must cost less than writing and reading the product.
-  auto isSmall = [&](unsigned i) { return 2 * sizes[i] <= type.getNumElements(); };
+  auto isSmall = [&](unsigned i) {
+    return isWorthScaling(sizes[i], static_cast<double>(type.getNumElements()));
+  };
   unsigned smaller = sizes[1] < sizes[0], other = 1 - smaller;
   if (!isSmall(smaller))
     return std::nullopt;
@@ -171,12 +172,15 @@ static std::optional<Update> matchUpdate(func::FuncOp function, linalg::LinalgOp
     return std::nullopt;
   Value result = product->getResult(0);
   SmallPtrSet<Operation *, kMaxOps> between;
+  SmallVector<OpOperand *> reads;
   for (int ops = 0; result.hasOneUse() && !isa<func::ReturnOp>(*result.user_begin()); ++ops) {
     auto next = dyn_cast<linalg::GenericOp>(*result.user_begin());
     if (!next || !isPointwise(next) || ops == kMaxOps || next->getResult(0).getType() != type)
       return std::nullopt;
     result = next->getResult(0);
     between.insert(next);
+    for (OpOperand *operand : next.getDpsInputOperands())
+      reads.push_back(operand);
   }
   if (!result.hasOneUse() || result == product->getResult(0))
     return std::nullopt;
@@ -203,7 +207,7 @@ static std::optional<Update> matchUpdate(func::FuncOp function, linalg::LinalgOp
       if (Liveness::isView(reader))
         read.push_back(reader->getResult(0));
     }
-  return Update{product, result, argument, value->factors[0], *scaled, after};
+  return Update{product, result, argument, value->factors[0], *scaled, after, reads};
 }
 
 SmallVector<Update> dist::updatesOf(func::FuncOp function) {

@@ -4,7 +4,7 @@
 
 // The gradient of the input reads the weight after the product.
 // CHECK-LABEL: func.func @step
-// CHECK-SAME: %[[W:.*]]: tensor<64x32xf32>, %[[X:.*]]: tensor<8x64xf32>, %[[DY:.*]]: tensor<8x32xf32>
+// CHECK-SAME: %[[W:.*]]: tensor<64x32xf32>, %[[X:.*]]: tensor<2x64xf32>, %[[DY:.*]]: tensor<2x32xf32>
 // CHECK: %[[DX:.*]] = linalg.contract {{.*}} ins(%[[DY]], %[[W]]
 // CHECK: %[[SCALED:.*]] = linalg.generic {{.*}} ins(%[[DY]] :
 // CHECK: arith.constant -1.000000e-01
@@ -15,14 +15,14 @@
 #dy = affine_map<(i, j, b) -> (b, j)>
 #w = affine_map<(i, j, b) -> (i, j)>
 #id = affine_map<(i, j) -> (i, j)>
-func.func @step(%w: tensor<64x32xf32>, %x: tensor<8x64xf32>, %dy: tensor<8x32xf32>)
-    -> (tensor<64x32xf32> {dist.feeds = 0}, tensor<8x64xf32>) attributes {dist.view = "local"} {
+func.func @step(%w: tensor<64x32xf32>, %x: tensor<2x64xf32>, %dy: tensor<2x32xf32>)
+    -> (tensor<64x32xf32> {dist.feeds = 0}, tensor<2x64xf32>) attributes {dist.view = "local"} {
   %zero = arith.constant dense<0.0> : tensor<64x32xf32>
-  %g = linalg.contract indexing_maps = [#x, #dy, #w] ins(%x, %dy : tensor<8x64xf32>, tensor<8x32xf32>)
+  %g = linalg.contract indexing_maps = [#x, #dy, #w] ins(%x, %dy : tensor<2x64xf32>, tensor<2x32xf32>)
       outs(%zero : tensor<64x32xf32>) -> tensor<64x32xf32>
-  %none = arith.constant dense<0.0> : tensor<8x64xf32>
+  %none = arith.constant dense<0.0> : tensor<2x64xf32>
   %dx = linalg.contract indexing_maps = [affine_map<(b, i, j) -> (b, j)>, affine_map<(b, i, j) -> (i, j)>, affine_map<(b, i, j) -> (b, i)>]
-      ins(%dy, %w : tensor<8x32xf32>, tensor<64x32xf32>) outs(%none : tensor<8x64xf32>) -> tensor<8x64xf32>
+      ins(%dy, %w : tensor<2x32xf32>, tensor<64x32xf32>) outs(%none : tensor<2x64xf32>) -> tensor<2x64xf32>
   %e = tensor.empty() : tensor<64x32xf32>
   %s = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%g : tensor<64x32xf32>) outs(%e : tensor<64x32xf32>) {
   ^bb0(%in: f32, %out: f32):
@@ -38,7 +38,7 @@ func.func @step(%w: tensor<64x32xf32>, %x: tensor<8x64xf32>, %dy: tensor<8x32xf3
     %1 = arith.subf %in, %0 : f32
     linalg.yield %1 : f32
   } -> tensor<64x32xf32>
-  return %new, %dx : tensor<64x32xf32>, tensor<8x64xf32>
+  return %new, %dx : tensor<64x32xf32>, tensor<2x64xf32>
 }
 
 // -----
@@ -51,10 +51,10 @@ func.func @step(%w: tensor<64x32xf32>, %x: tensor<8x64xf32>, %dy: tensor<8x32xf3
 #dy = affine_map<(i, j, b) -> (b, j)>
 #w = affine_map<(i, j, b) -> (i, j)>
 #id = affine_map<(i, j) -> (i, j)>
-func.func @kept(%w: tensor<64x32xf32>, %x: tensor<8x64xf32>, %dy: tensor<8x32xf32>)
+func.func @kept(%w: tensor<64x32xf32>, %x: tensor<2x64xf32>, %dy: tensor<2x32xf32>)
     -> (tensor<64x32xf32> {dist.feeds = 0}, tensor<64x32xf32>) attributes {dist.view = "local"} {
   %zero = arith.constant dense<0.0> : tensor<64x32xf32>
-  %g = linalg.contract indexing_maps = [#x, #dy, #w] ins(%x, %dy : tensor<8x64xf32>, tensor<8x32xf32>)
+  %g = linalg.contract indexing_maps = [#x, #dy, #w] ins(%x, %dy : tensor<2x64xf32>, tensor<2x32xf32>)
       outs(%zero : tensor<64x32xf32>) -> tensor<64x32xf32>
   %e = tensor.empty() : tensor<64x32xf32>
   %new = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
@@ -68,7 +68,7 @@ func.func @kept(%w: tensor<64x32xf32>, %x: tensor<8x64xf32>, %dy: tensor<8x32xf3
 
 // -----
 
-// The weight decays: its factor is not one. With a batch as large as the weight, a scaled copy costs as much as the product.
+// The weight decays: its factor is not one. With a batch larger than the weight, a scaled copy costs more than the product.
 // CHECK-LABEL: func.func @decays
 // CHECK: linalg.contract {{.*}} outs(%{{(cst|zero).*}} :
 // CHECK: linalg.generic
@@ -78,10 +78,10 @@ func.func @kept(%w: tensor<64x32xf32>, %x: tensor<8x64xf32>, %dy: tensor<8x32xf3
 #dy = affine_map<(i, j, b) -> (b, j)>
 #w = affine_map<(i, j, b) -> (i, j)>
 #id = affine_map<(i, j) -> (i, j)>
-func.func @decays(%w: tensor<64x32xf32>, %x: tensor<8x64xf32>, %dy: tensor<8x32xf32>, %v: tensor<16x16xf32>, %y: tensor<64x16xf32>, %dz: tensor<64x16xf32>)
+func.func @decays(%w: tensor<64x32xf32>, %x: tensor<2x64xf32>, %dy: tensor<2x32xf32>, %v: tensor<16x16xf32>, %y: tensor<64x16xf32>, %dz: tensor<64x16xf32>)
     -> (tensor<64x32xf32> {dist.feeds = 0}, tensor<16x16xf32> {dist.feeds = 3}) attributes {dist.view = "local"} {
   %zero = arith.constant dense<0.0> : tensor<64x32xf32>
-  %g = linalg.contract indexing_maps = [#x, #dy, #w] ins(%x, %dy : tensor<8x64xf32>, tensor<8x32xf32>)
+  %g = linalg.contract indexing_maps = [#x, #dy, #w] ins(%x, %dy : tensor<2x64xf32>, tensor<2x32xf32>)
       outs(%zero : tensor<64x32xf32>) -> tensor<64x32xf32>
   %e = tensor.empty() : tensor<64x32xf32>
   %new = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}

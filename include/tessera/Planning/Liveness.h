@@ -84,7 +84,7 @@ private:
   void reuse(llvm::ArrayRef<mlir::Operation *> kernel);
   void reuseStarted(WaitOp wait);
   bool runsInPlace(mlir::Value operand, mlir::Value result) const;
-  void addUpdates(mlir::func::FuncOp function);
+  void addUpdates(mlir::func::FuncOp function, FuseGraph::IsSent isSent);
   void replaceArguments(mlir::func::FuncOp function);
   void replaceCarries(mlir::func::FuncOp function);
   void replaceStack(mlir::Value carry, mlir::Value last);

@@ -23,7 +23,14 @@ struct Update {
   double factor;
   unsigned scaled;        ///< the operand of the product that is scaled
   mlir::Operation *after; ///< the product or a later op: the argument may change then
+  llvm::SmallVector<mlir::OpOperand *> reads; ///< from the product to the result, elementwise
 };
+
+/// Whether a scaled copy of an operand is worth a product that is not written: it takes memory,
+/// too.
+inline bool isWorthScaling(double operand, double product) {
+  return 16 * operand <= product;
+}
 
 /// The updates of a function where the product is large against the scaled operand. All other
 /// readers of the product and of the values up to the result have been excluded.

@@ -9,6 +9,7 @@
 
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Planning/CollectiveJoins.h"
+#include "tessera/Planning/Updates.h"
 #include "tessera/Sharding/Selections.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -51,6 +52,21 @@ PlanLiveness::PlanLiveness(func::FuncOp function, const PropagationGraph &graph,
       if (neededOf(node, i, *strategy, own) != own)
         sent.insert(&node.op->getOpOperand(static_cast<unsigned>(i)));
     }
+  }
+  // A product that is large against its operands may not be on each device.
+  for (const Update &update : updatesOf(function)) {
+    auto bytes = [&](Value value) {
+      int64_t tensor = graph.tensorOf(value);
+      return tensor < 0 ? 0
+                        : bytesOnDevice(withoutUnitAxes(strategies.shardingOf(tensor, choice)),
+                                        graph.tensors[tensor].type);
+    };
+    Value product = update.product->getResult(0);
+    double operand =
+        std::min(bytes(update.product->getOperand(0)), bytes(update.product->getOperand(1)));
+    for (OpOperand *read : update.reads)
+      if (read->get() == product && !isWorthScaling(operand, bytes(product)))
+        sent.insert(read);
   }
   Liveness values(function, [&](OpOperand &operand) { return sent.contains(&operand); });
   last = 2 * values.end();
