@@ -339,12 +339,20 @@ void dist::forEachOwn(func::FuncOp function, const Liveness &lives,
   };
   llvm::for_each(function.getArguments(), add);
   for (Update &update : updatesOf(function)) {
+    if (lives.of(update.product->getResult(0)).kind != Liveness::Kind::inside)
+      continue;
+    // The kernel that makes an operand makes the copy, too. After the last other reader of the
+    // operand only one of them is there.
     Value operand = update.product->getOperand(update.scaled);
     Operation *maker = operand.getDefiningOp();
-    int64_t time = lives.timeOf(update.after);
-    if (lives.of(update.product->getResult(0)).kind == Liveness::Kind::inside)
-      take(operand,
-           {maker && isKernelPart(maker) ? lives.timeOf(maker) : time, time, Liveness::Kind::copy});
+    int64_t time = lives.timeOf(update.after), from = time, to = time;
+    if (maker && isKernelPart(maker)) {
+      from = to = lives.timeOf(maker);
+      for (OpOperand &use : operand.getUses())
+        if (use.getOwner() != update.product)
+          to = std::max(to, lives.readOf(use).second);
+    }
+    take(operand, {from, std::min(to, time), Liveness::Kind::copy});
   }
   function.walk([&](Operation *op) {
     if (op == function || isa<linalg::LinalgOp, StartOp>(op->getParentOp()))
