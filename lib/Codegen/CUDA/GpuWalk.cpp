@@ -179,7 +179,8 @@ bool GpuGroup::joinColumns(const GpuMember &member, ArrayRef<GpuMember> fills) {
   int64_t parts = member.extents[sums.part], own = member.volume();
   int64_t rows = parts * member.extents[sums.walked];
   own /= rows;
-  if (parts < kBusyTeams || parts * own < kBusyElements || own > kLongestRow)
+  // A team shares the elements of a row; a sum of one element per row has none to share.
+  if (parts < kBusyTeams || parts * own < kBusyElements || own > kLongestRow || own == 1)
     return false;
   // Rows are the outermost classes; the remaining ones become own loops of the members.
   GpuGroup trial = *this;

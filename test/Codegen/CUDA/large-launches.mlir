@@ -42,3 +42,42 @@ func.func private @bias(%x: tensor<65536x50257xbf16>, %c: tensor<50257xbf16>, %o
   } -> tensor<65536x50257xbf16>
   return %r : tensor<65536x50257xbf16>
 }
+
+// The sum of all elements sums each row first. Its second step has one element per row, which no team shares: it is a launch of
+// its own.
+// CHECK-LABEL: sum_and_rows: launches 3,
+func.func private @sum_and_rows(%x: tensor<64x256x56x56xf32>, %s: tensor<f32>, %y: tensor<64x256x56x56xf32>)
+    -> (tensor<f32>, tensor<64x256x56x56xf32>) attributes {kernel.reads = 1 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x256x56x56xf32>
+  %none = tensor.empty() : tensor<f32>
+  %fill = linalg.fill ins(%zero : f32) outs(%none : tensor<f32>) -> tensor<f32>
+  %positive = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+                              iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : tensor<64x256x56x56xf32>) outs(%y : tensor<64x256x56x56xf32>) {
+  ^bb0(%a: f32, %old: f32):
+    %m = arith.maximumf %a, %zero : f32
+    linalg.yield %m : f32
+  } -> tensor<64x256x56x56xf32>
+  %square = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> (a, b, c, d)>],
+                            iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%positive : tensor<64x256x56x56xf32>) outs(%e : tensor<64x256x56x56xf32>) {
+  ^bb0(%a: f32, %old: f32):
+    %m = arith.mulf %a, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<64x256x56x56xf32>
+  %sum = linalg.generic {indexing_maps = [affine_map<(a, b, c, d) -> (a, b, c, d)>, affine_map<(a, b, c, d) -> ()>],
+                         iterator_types = ["reduction", "reduction", "reduction", "reduction"]}
+      ins(%square : tensor<64x256x56x56xf32>) outs(%fill : tensor<f32>) {
+  ^bb0(%a: f32, %old: f32):
+    %m = arith.addf %old, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<f32>
+  %half = linalg.generic {indexing_maps = [affine_map<() -> ()>, affine_map<() -> ()>], iterator_types = []}
+      ins(%sum : tensor<f32>) outs(%s : tensor<f32>) {
+  ^bb0(%a: f32, %old: f32):
+    %m = arith.addf %a, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<f32>
+  return %half, %positive : tensor<f32>, tensor<64x256x56x56xf32>
+}
