@@ -12,9 +12,14 @@
 namespace tessera::runtime::gpu {
 
 Status NcclApi::openLibrary() {
-  TESSERA_RETURN_IF_ERROR(library.open(
+  return library.open(
       {"libnccl.so.2", "libnccl.so"},
-      "collectives between GPUs need NCCL (>= 2.18), the package libnccl2 or nvidia-nccl"));
+      "collectives between GPUs need NCCL (>= 2.18), the package libnccl2 or nvidia-nccl",
+      [this] { return begin(); });
+}
+
+Status NcclApi::begin() {
+  constexpr int kOldest = 21800; // communicators are split
   library.preferLoaded("tessera_nccl_check");
 #define TESSERA_FIND(name, symbol, arguments)                                                      \
   TESSERA_RETURN_IF_ERROR(library.find(name##Fn, symbol));
@@ -28,9 +33,9 @@ Status NcclApi::openLibrary() {
   library.findOptional(memFreeFn, "ncclMemFree");
   library.findOptional(windowFn, "ncclCommWindowRegister");
   int result = getVersionFn(&found);
-  return result == kNcclSuccess
-             ? Status()
-             : Status::error("cannot get the version of NCCL: " + describe(result));
+  if (result != kNcclSuccess)
+    return Status::error("cannot get the version of NCCL: " + describe(result));
+  return found >= kOldest ? Status() : Status::error("it is NCCL " + versionText());
 }
 
 std::optional<int> ncclTypeOf(DType dtype, bool isUnsigned) {

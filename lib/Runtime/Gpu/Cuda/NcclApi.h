@@ -90,6 +90,8 @@ struct NcclApi {
   static NcclConfig config();
 
 private:
+  Status begin();
+
   SharedLibrary library;
 };
 
