@@ -70,6 +70,15 @@ class AttentionGroups(unittest.TestCase):
             text = value_and_gradients(lambda q, k, v: attention(q, k, v, causal=True)).lower([q, k, v], g).lower("normalized")
             self.assertEqual((text.count("ext.attention "), text.count("ext.attention_backward ")), (1, 1), kind)
 
+    def test_repeated_keys_are_one_operation(self):
+        """Gradients of 16 bits are rounded for each head, then summed over those that share a key."""
+        for kind in (np.float32, ml_dtypes.bfloat16):
+            q, k, v, g = arrays(1024, 1024, kind=kind)
+            text = value_and_gradients(lambda q, k, v: attention(q, *(ops.repeat(each, H // G, 2) for each in (k, v)), causal=True)) \
+                .lower([q, k, v], g).lower("normalized")
+            self.assertEqual((text.count("ext.attention "), text.count("ext.attention_backward ")), (1, 1), kind)
+            self.assertIn(f"tensor<{B}x1024x{G}x{D}x", text.split("ext.attention_backward ")[1].split("ins(")[1].split(")")[0], kind)
+
     def test_dropout_draws_for_each_head(self):
         q, k, v, _ = arrays()
         dropout = nn.Dropout(0.5, 3)

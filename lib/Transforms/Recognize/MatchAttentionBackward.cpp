@@ -368,8 +368,19 @@ bool BackwardMatcher::classify(const Reader &reader, bool &isOfShares) {
   return compared == kWanted && maybeShares != maybeProduct;
 }
 
-/// The indices of a result given the indices of an operand, for ops that only move elements or sum
-/// them over dimensions; empty for other ops.
+/// A value before it was converted to other types of floats.
+static Value beforeConversions(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<arith::TruncFOp, arith::ExtFOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// The indices of a result given the indices of an operand, for ops that only move elements, round
+/// them, or sum them over dimensions; empty for other ops. What is summed need not be rounded
+/// before: its sum has fewer roundings then.
 static std::optional<Indices> indicesBehind(const Loops &loops, Operation *op,
                                             ArrayRef<AffineExpr> indices) {
   MLIRContext *context = op->getContext();
@@ -408,10 +419,12 @@ static std::optional<Indices> indicesBehind(const Loops &loops, Operation *op,
   AffineMap to = linalgOp.getMatchingIndexingMap(linalgOp.getDpsInitOperand(0));
   Block *body = linalgOp.getBlock();
   Value yielded = body->getTerminator()->getOperand(0);
-  bool moves = yielded == body->getArgument(0) && to.isPermutation();
+  bool moves = beforeConversions(yielded) == body->getArgument(0) && to.isPermutation();
   auto sum = yielded.getDefiningOp<arith::AddFOp>();
-  bool sums = sum && llvm::is_contained(sum->getOperands(), body->getArgument(0)) &&
-              llvm::is_contained(sum->getOperands(), body->getArgument(1)) &&
+  bool adds = sum && llvm::any_of(sum->getOperands(), [&](Value value) {
+                return beforeConversions(value) == body->getArgument(0);
+              });
+  bool sums = adds && llvm::is_contained(sum->getOperands(), body->getArgument(1)) &&
               isZero(linalgOp.getDpsInits()[0]);
   if (!from.isPermutation() || (!moves && !sums))
     return std::nullopt;
