@@ -249,8 +249,8 @@ def arrays(numpy, workload, make):
             [make(shape, kind, *(bound or [None])) for shape, kind, *bound in workload.data])
 
 
-def artifact(workload, **options):
-    """The step compiled by the Python package, with the range of indices. options: of `Program.compile`."""
+def program(workload):
+    """The step as a `Program` of the Python package, with the range of indices."""
     import numpy as np
     n = Tessera()
     parameters, data = arrays(np, workload, lambda shape, kind, bound: np.zeros(shape, kinds()[kind]))
@@ -267,7 +267,7 @@ def artifact(workload, **options):
     signature = re.sub(r"(tensor<[\dx]+xi32>)( \{)?", lambda match: f"{match[1]} {{dist.range = [0, {next(bounds) - 1}]"
                        + (", " if match[2] else "}"), rest[:end])
     made.mlir = f"{head}func.func @main({signature}{rest[end:]}"
-    return made.compile(**options)
+    return made
 
 
 def torch_step(workload, compile_):
