@@ -102,7 +102,8 @@ static void printGpuKernels(llvm::ArrayRef<codegen::GpuKernelInfo> infos) {
     llvm::outs() << "kernel " << info.name << " ";
     int64_t spilled = 0, registers = 0;
     for (const codegen::GpuLaunchInfo &launch : info.launches) {
-      llvm::outs() << " " << codegen::toString(launch.scheme);
+      if (!launch.tf32) // runs in place of the others
+        llvm::outs() << " " << codegen::toString(launch.scheme);
       for (const codegen::GpuUsage &usage : launch.usage) {
         spilled += usage.spillBytes;
         registers = std::max(registers, usage.registers);

@@ -70,9 +70,9 @@ bool readsAnywhere(func::FuncOp kernel) {
 }
 
 /// Results of f32 may have the tolerance of 16-bit floats where an attention of these rounds its
-/// scores and weights to 16 bits: another order of a sum rounds to a neighbour. (In units of
-/// `compare`: 1e-4 times the root.)
-int64_t stepsFor(func::FuncOp kernel) {
+/// scores and weights to 16 bits: another order of a sum rounds to a neighbour. TF32 has the
+/// mantissa of f16. (In units of `compare`: 1e-4 times the root.)
+int64_t stepsFor(func::FuncOp kernel, bool tf32) {
   auto isNarrow = [](Value operand) {
     auto type = dyn_cast<FloatType>(getElementTypeOrSelf(operand.getType()));
     return type && type.getWidth() == 16;
@@ -85,7 +85,7 @@ int64_t stepsFor(func::FuncOp kernel) {
                                  : WalkResult::advance();
                     })
                     .wasInterrupted();
-  return rounds ? 40000 : 1;
+  return rounds || tf32 ? 40000 : 1;
 }
 
 /// Runs every kernel of a module on random inputs, compiled for the CPU and for an emulated GPU,
@@ -132,25 +132,30 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
       return signalPassFailure();
     }
     for (auto [i, kernel] : llvm::enumerate(kernels->getOps<func::FuncOp>())) {
-      std::string verdict = check(kernel, cpu.kernel(static_cast<int64_t>(i)), cpuInfos[i].tasks,
-                                  stub, gpu->kernels[i]);
-      if (!verdict.empty()) {
-        kernel.emitError("on the emulated GPU ") << verdict;
-        signalPassFailure();
-        continue;
+      bool hasTf32 = llvm::any_of(infos[i].launches, [](auto &launch) { return launch.tf32; });
+      for (bool tf32 : hasTf32 ? SmallVector<bool>{false, true} : SmallVector<bool>{false}) {
+        std::string verdict = check(kernel, cpu.kernel(static_cast<int64_t>(i)), cpuInfos[i].tasks,
+                                    stub, gpu->kernels[i], tf32);
+        if (!verdict.empty()) {
+          kernel.emitError("on the emulated GPU ") << (tf32 ? "by TF32 " : "") << verdict;
+          signalPassFailure();
+          continue;
+        }
+        if (quiet)
+          continue;
+        llvm::outs() << names[i] << (tf32 ? ", TF32:" : ":");
+        for (auto [launch, info] : llvm::zip_equal(gpu->kernels[i].launches, infos[i].launches))
+          if (launch.runs(tf32))
+            llvm::outs() << " " << toString(info.scheme);
+        llvm::outs() << " equal\n";
       }
-      if (quiet)
-        continue;
-      llvm::outs() << names[i] << ":";
-      for (const GpuLaunchInfo &launch : infos[i].launches)
-        llvm::outs() << " " << toString(launch.scheme);
-      llvm::outs() << " equal\n";
     }
   }
 
-  /// Empty when all destinations are equal.
+  /// Empty when all destinations are equal. `tf32`: of the launches that round products to TF32.
   std::string check(func::FuncOp kernel, runtime::Kernel cpu, int64_t tasks,
-                    const runtime::StubKernelLibrary &stub, const runtime::GpuKernel &gpu) {
+                    const runtime::StubKernelLibrary &stub, const runtime::GpuKernel &gpu,
+                    bool tf32) {
     std::vector<HostTensor> left;
     for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
       auto tensor = cast<RankedTensorType>(type);
@@ -178,9 +183,9 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
       kinds.insert(kinds.end(), {Kind::descending, Kind::shuffled});
     std::vector<HostTensor> first;
     for (Kind kind : kinds) {
-      runtime::LaunchOrder order{kind, static_cast<uint64_t>(seed), dropBarrier};
+      runtime::LaunchOrder order{kind, static_cast<uint64_t>(seed), dropBarrier, exchangeWords};
       std::vector<HostTensor> right = given;
-      runtime::Status status = emulate(right, stub, gpu, order);
+      runtime::Status status = emulate(right, stub, gpu, order, tf32);
       if (!status.ok())
         return status.message();
       for (size_t i = 0; i < left.size(); ++i) {
@@ -190,7 +195,7 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
           continue;
         bool isFloat = right[i].dtype == runtime::DType::f32;
         runtime::Comparison result =
-            runtime::compare(right[i], expected, isFloat ? stepsFor(kernel) : 1);
+            runtime::compare(right[i], expected, isFloat ? stepsFor(kernel, tf32) : 1);
         if (!isFirst)
           return "argument " + std::to_string(i) +
                  " depends on the order of blocks, warps and lanes, " + runtime::toString(order) +
@@ -206,12 +211,15 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
 
   /// Runs the launches of a kernel on `tensors`, in one order of blocks and threads.
   runtime::Status emulate(std::vector<HostTensor> &tensors, const runtime::StubKernelLibrary &stub,
-                          const runtime::GpuKernel &gpu, const runtime::LaunchOrder &order) {
+                          const runtime::GpuKernel &gpu, const runtime::LaunchOrder &order,
+                          bool tf32) {
     runtime::Bytes workspace(gpu.workspaceBytes, std::byte(0xff));
     if (misalign > 0) // from an address of operator new
       for (HostTensor &tensor : tensors)
         tensor.data.insert(tensor.data.begin(), static_cast<size_t>(misalign), std::byte(0));
     for (const runtime::GpuLaunch &launch : gpu.launches) {
+      if (!launch.runs(tf32))
+        continue;
       std::vector<void *> pointers;
       for (const runtime::GpuArgument &argument : launch.arguments)
         pointers.push_back(argument.slot >= 0
@@ -237,6 +245,10 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
                               llvm::cl::desc("a planted fault for tests: threads pass their n-th "
                                              "barrier without waiting"),
                               llvm::cl::init(-1)};
+  Option<bool> exchangeWords{*this, "exchange-words",
+                             llvm::cl::desc("a planted fault for tests: two words of the left "
+                                            "operand of each matrix product are exchanged"),
+                             llvm::cl::init(false)};
   Option<int64_t> misalign{*this, "misalign",
                            llvm::cl::desc("a planted fault for tests: buffers begin at this many "
                                           "bytes after an aligned address"),

@@ -81,18 +81,22 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
 
   void print(const runtime::GpuKernel &kernel, const GpuKernelInfo &info) {
     llvm::raw_ostream &os = llvm::outs();
-    int64_t moved = 0;
+    // Launches by TF32 run in place of the others, and only if asked for.
+    int64_t moved = 0, launches = 0;
     for (const GpuLaunchInfo &launch : info.launches)
-      moved += launch.readBytes + launch.writtenBytes;
-    os << info.name << ": launches " << kernel.launches.size() << ", workspace "
-       << kernel.workspaceBytes << ", bytes " << moved << " of " << info.argumentBytes;
+      if (!launch.tf32) {
+        moved += launch.readBytes + launch.writtenBytes;
+        ++launches;
+      }
+    os << info.name << ": launches " << launches << ", workspace " << kernel.workspaceBytes
+       << ", bytes " << moved << " of " << info.argumentBytes;
     if (!info.reason.empty())
       os << " (" << info.reason << ")";
     os << "\n";
     for (auto [launch, about] : llvm::zip_equal(kernel.launches, info.launches)) {
-      os << "  " << toString(about.scheme) << ": grid " << launch.grid[0] << ", block "
-         << launch.block[0] << ", shared " << launch.sharedBytes << ", reads " << about.readBytes
-         << ", writes " << about.writtenBytes;
+      os << "  " << toString(about.scheme) << (about.tf32 ? " (tf32)" : "") << ": grid "
+         << launch.grid[0] << ", block " << launch.block[0] << ", shared " << launch.sharedBytes
+         << ", reads " << about.readBytes << ", writes " << about.writtenBytes;
       for (const GpuUsage &usage : about.usage)
         os << ", " << usage.arch << ": " << usage.registers << " registers, " << usage.spillBytes
            << " spilled";

@@ -48,7 +48,7 @@ std::optional<AttentionKernel> matchAttention(func::FuncOp kernel) {
 }
 
 TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth) {
-  TileSizes sizes{4, depth <= 64 && tiles.usesMma() ? 64 : 32};
+  TileSizes sizes{4, depth <= 64 && !tiles.element().isF32() ? 64 : 32};
   while (sizes.warps > 1 && AttentionTiles::kRows * sizes.warps / 2 >= rows)
     sizes.warps /= 2;
   return sizes;
@@ -58,7 +58,7 @@ TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth
   TileSizes sizes{4, 32};
   // Long rows of f32: four tiles of 64 need more shared memory than some GPUs have, and scores of
   // 32 columns need too many registers.
-  if (depth > 64 && !tiles.usesMma())
+  if (depth > 64 && tiles.element().isF32())
     sizes = {2, 16};
   while (sizes.warps > 1 && AttentionTiles::kRows * sizes.warps / 2 >= rows)
     sizes.warps /= 2;
@@ -91,19 +91,9 @@ std::optional<KeyRange> visibleKeys(const AttentionTiles &tiles) {
   return KeyRange{band->first, band->last};
 }
 
-void emitAttention(func::FuncOp kernel, const AttentionKernel &attention, ModuleOp launches,
-                   StringRef symbol, ArrayRef<bool> mayAlias, runtime::GpuKernel &result,
-                   GpuKernelInfo &info) {
-  TileKernel tileKernel(kernel, launches, symbol, mayAlias, result, info);
-  ext::AttentionParts parts = ext::partsOf(attention.op);
-  auto launchOf = [&](function_ref<GpuShape(AttentionTiles &)> emit) {
-    tileKernel.launch(attention.op->getLoc(), GpuScheme::attention,
-                      [&](GpuLaunchBuilder &builder, GpuLaunchInfo &launchInfo) {
-                        AttentionTiles tiles(builder, parts, tileKernel.roots(attention.operands),
-                                             launchInfo);
-                        return emit(tiles);
-                      });
-  };
+/// Adds the launches of an attention or of its derivative, each by a call of `launchOf`.
+static void addLaunches(const AttentionKernel &attention, TileKernel &tileKernel,
+                        function_ref<void(function_ref<GpuShape(AttentionTiles &)>)> launchOf) {
   SmallVector<Value> results = tileKernel.roots(attention.results);
   if (isa<ext::AttentionOp>(attention.op)) {
     KeySplit split;
@@ -111,7 +101,7 @@ void emitAttention(func::FuncOp kernel, const AttentionKernel &attention, Module
     launchOf([&](AttentionTiles &tiles) {
       split = splitKeys(tiles);
       if (split.parts > 1)
-        partial = tileKernel.workspace(Float32Type::get(kernel.getContext()),
+        partial = tileKernel.workspace(Float32Type::get(attention.op->getContext()),
                                        elementsOfParts(tiles, split));
       return emitAttentionForward(tiles, results, split, partial);
     });
@@ -137,6 +127,27 @@ void emitAttention(func::FuncOp kernel, const AttentionKernel &attention, Module
   if (numParts > 0)
     return;
   launchOf([&](AttentionTiles &tiles) { return emitKeyGradients(tiles, results[1], results[2]); });
+}
+
+void emitAttention(func::FuncOp kernel, const AttentionKernel &attention, ModuleOp launches,
+                   StringRef symbol, ArrayRef<bool> mayAlias, runtime::GpuKernel &result,
+                   GpuKernelInfo &info) {
+  TileKernel tileKernel(kernel, launches, symbol, mayAlias, result, info);
+  ext::AttentionParts parts = ext::partsOf(attention.op);
+  auto launchOf = [&](function_ref<GpuShape(AttentionTiles &)> emit) {
+    tileKernel.launch(attention.op->getLoc(), GpuScheme::attention,
+                      [&](GpuLaunchBuilder &builder, GpuLaunchInfo &launchInfo) {
+                        AttentionTiles tiles(builder, parts, tileKernel.roots(attention.operands),
+                                             launchInfo);
+                        return emit(tiles);
+                      });
+  };
+  if (getElementTypeOrSelf(attention.op->getOperand(0).getType()).isF32()) {
+    tileKernel.setPrecision(runtime::GpuPrecision::highest);
+    addLaunches(attention, tileKernel, launchOf);
+    tileKernel.setPrecision(runtime::GpuPrecision::high);
+  }
+  addLaunches(attention, tileKernel, launchOf);
 }
 
 } // namespace tessera::codegen

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Attention consists of two products: rows of one tile times rows of another (scores), and weights,
-// the fragments of a product, times a tile (sums). f32 uses FMA, since the tensor cores would round
-// it to TF32.
+// the fragments of a product, times a tile (sums). f32 uses FMA unless it may be rounded to TF32
+// for tensor cores. A row of 32 bytes is one step of a product with 16-bit floats and with TF32,
+// and ldmatrix distributes it by words, so that both have the same addresses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,17 +32,25 @@ static constexpr int64_t kStep = 4;
 // Tensor cores
 //===----------------------------------------------------------------------===//
 
+SmallVector<Value> AttentionTiles::operandsOf(const SharedTile &tile, Value row, Value column) {
+  SmallVector<Value> words = matrices(tile, row, column, /*transposed=*/false);
+  if (tile.element.isF32())
+    for (Value &word : words)
+      word = toTf32(arith::BitcastOp::create(b, loc, b.getF32Type(), word));
+  return words;
+}
+
 SmallVector<Value> AttentionTiles::leftOf(const SharedTile &tile, int64_t step) {
   // The four matrices form a square of two by two, in column-major order.
   Value row = add(multiply(warp, kRows), remainder(lane, kRows));
-  Value column = multiply(divide(lane, kRows), 8);
-  return matrices(tile, row, add(column, step * kDepth), /*transposed=*/false);
+  Value column = multiply(divide(lane, kRows), stepDepth() / 2);
+  return operandsOf(tile, row, add(column, step * stepDepth()));
 }
 
 LeftFragments AttentionTiles::leftOf(const SharedTile &tile) {
   LeftFragments steps;
   if (usesMma() && tile.depth <= kMostKept)
-    for (int64_t step = 0; step * kDepth < tile.depth; ++step)
+    for (int64_t step = 0; step * stepDepth() < tile.depth; ++step)
       steps.push_back(leftOf(tile, step));
   return steps;
 }
@@ -51,12 +60,12 @@ Fragments AttentionTiles::multiplyByMma(const SharedTile &left, const LeftFragme
   Fragments sums = zeros(right.rows);
   // Rows of `right` are columns of the product: two fragments, each of two matrices side by side.
   Value row = add(remainder(lane, 8), multiply(divide(lane, 16), kColumns));
-  Value column = multiply(remainder(divide(lane, 8), 2), 8);
-  for (int64_t step = 0; step * kDepth < left.depth; ++step) {
+  Value column = multiply(remainder(divide(lane, 8), 2), stepDepth() / 2);
+  for (int64_t step = 0; step * stepDepth() < left.depth; ++step) {
     SmallVector<Value> words = kept.empty() ? leftOf(left, step) : kept[step];
     for (size_t j = 0; j < sums.size(); j += 2) {
-      SmallVector<Value> other = matrices(right, add(row, static_cast<int64_t>(j) * kColumns),
-                                          add(column, step * kDepth), /*transposed=*/false);
+      SmallVector<Value> other = operandsOf(right, add(row, static_cast<int64_t>(j) * kColumns),
+                                            add(column, step * stepDepth()));
       for (size_t i : {0, 1})
         sums[j + i] = mma(words, ArrayRef(other).slice(2 * i, 2), sums[j + i], element());
     }
@@ -93,8 +102,29 @@ void AttentionTiles::accumulateByMma(Fragments &sums, ArrayRef<Fragment> weights
   }
 }
 
+/// A fragment of a product is the left operand of the next one if the keys of the step are taken in
+/// another order: column t of the operand is key 2 t, column t + 4 key 2 t + 1. ldmatrix cannot
+/// transpose words, so each lane loads its own.
+void AttentionTiles::accumulateByTf32(Fragments &sums, ArrayRef<Fragment> weights,
+                                      const SharedTile &right) {
+  for (auto [step, weight] : llvm::enumerate(weights)) {
+    SmallVector<Value> left;
+    for (unsigned i : {0, 2, 1, 3})
+      left.push_back(toTf32(weight[i]));
+    for (auto [j, sum] : llvm::enumerate(sums)) {
+      SmallVector<Value> other;
+      for (unsigned which : {0, 1}) {
+        Value row = columnOf(step, which), column = add(group, static_cast<int64_t>(j) * kColumns);
+        Value offset = add(right.start, add(multiply(row, right.pitch), column));
+        other.push_back(toTf32(memref::LoadOp::create(b, loc, right.memory, offset)));
+      }
+      sum = mma(left, other, sum, element());
+    }
+  }
+}
+
 //===----------------------------------------------------------------------===//
-// f32
+// FMA
 //===----------------------------------------------------------------------===//
 
 Fragments AttentionTiles::multiply(const SharedTile &left, const LeftFragments &kept,
@@ -125,7 +155,8 @@ Fragments AttentionTiles::multiply(const SharedTile &left, const LeftFragments &
 void AttentionTiles::accumulate(Fragments &sums, ArrayRef<Fragment> weights,
                                 const SharedTile &right, const SharedTile &scratch) {
   if (usesMma())
-    return accumulateByMma(sums, weights, right);
+    return element().isF32() ? accumulateByTf32(sums, weights, right)
+                             : accumulateByMma(sums, weights, right);
   auto pair = VectorType::get(2, b.getF32Type());
   barrier(); // the previous weights have been read
   for (auto [number, weight] : llvm::enumerate(weights))

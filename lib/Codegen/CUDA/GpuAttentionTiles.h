@@ -20,7 +20,8 @@ using LeftFragments = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
 /// Emits the building blocks of attention launches.
 class AttentionTiles : public TileWriter {
 public:
-  /// `roots`: the kernel's arguments by operand of the op.
+  /// `roots`: the kernel's arguments by operand of the op. `info.tf32`: products of f32 round
+  /// their operands, for tensor cores.
   AttentionTiles(GpuLaunchBuilder &launch, const ext::AttentionParts &parts,
                  llvm::ArrayRef<mlir::Value> roots, GpuLaunchInfo &info);
 
@@ -68,7 +69,9 @@ public:
              mlir::AffineMap map, std::optional<unsigned> loop, mlir::Value begin);
 
   // Products.
-  bool usesMma() const { return !element().isF32(); }
+  bool usesMma() const { return info.tf32 || !element().isF32(); }
+  /// The depth of one multiplication by tensor cores.
+  int64_t stepDepth() const { return element().isF32() ? kWideDepth : kDepth; }
   mlir::Type element() const;
   /// The warp's rows of a tile, as the left operand of products with several tiles; empty if each
   /// product loads them itself.
@@ -122,7 +125,11 @@ private:
   llvm::SmallVector<mlir::Value> leftOf(const SharedTile &tile, int64_t step);
   Fragments multiplyByMma(const SharedTile &left, const LeftFragments &kept,
                           const SharedTile &right);
+  /// Matrices as operands of a product: TF32 if they are f32.
+  llvm::SmallVector<mlir::Value> operandsOf(const SharedTile &tile, mlir::Value row,
+                                            mlir::Value column);
   void accumulateByMma(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right);
+  void accumulateByTf32(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right);
 
   std::optional<unsigned> query;
   llvm::SmallVector<mlir::Value> fixed; ///< by loop

@@ -21,6 +21,7 @@ llvm::json::Object cacheEntryJson(const GpuKernelInfo &info) {
                                          {"spill", one.spillBytes},
                                          {"stack", one.stackBytes}});
     launches.push_back(llvm::json::Object{{"scheme", static_cast<int64_t>(launch.scheme)},
+                                          {"tf32", launch.tf32},
                                           {"read", launch.readBytes},
                                           {"written", launch.writtenBytes},
                                           {"serial", launch.serialIterations},
@@ -57,6 +58,7 @@ static bool readInfo(const llvm::json::Object &about, GpuKernelInfo &info) {
       return false;
     GpuLaunchInfo &read = info.launches.emplace_back();
     read.scheme = static_cast<GpuScheme>(launch->getInteger("scheme").value_or(0));
+    read.tf32 = launch->getBoolean("tf32").value_or(false);
     read.readBytes = launch->getInteger("read").value_or(0);
     read.writtenBytes = launch->getInteger("written").value_or(0);
     read.serialIterations = launch->getInteger("serial").value_or(1);

@@ -71,9 +71,7 @@ void emitContractions(func::FuncOp kernel, const ContractionKernel &contraction,
                         return emitZeros(builder, about, destination);
                       });
   const ContractionKernel::Step &first = contraction.steps.front();
-  // What an artifact says of a convolution for the library has no type of the result: f32.
-  bool isWide = cast<MemRefType>(destination.getType()).getElementType().isF32();
-  if (contraction.steps.size() == 1 && !contraction.fills && !first.accumulates && isWide)
+  if (contraction.steps.size() == 1 && !contraction.fills && !first.accumulates)
     result.convolution = convolutionOf(first.op, {first.a, first.b, contraction.result});
   for (const ContractionKernel::Step &step : contraction.steps) {
     rt::ContractionOp op = step.op;

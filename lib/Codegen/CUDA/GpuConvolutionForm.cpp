@@ -243,10 +243,14 @@ std::optional<runtime::GpuConvolution> ConvolutionMatcher::match(std::array<int6
   }
   if (!mergeGroups())
     return std::nullopt;
-  Type element = cast<RankedTensorType>(op.getA().getType()).getElementType();
-  convolution.dtype = element.isF32()    ? runtime::DType::f32
-                      : element.isBF16() ? runtime::DType::bf16
-                                         : runtime::DType::f16;
+  auto typeOf = [](Value value) {
+    Type element = cast<RankedTensorType>(value.getType()).getElementType();
+    return element.isF32()    ? runtime::DType::f32
+           : element.isBF16() ? runtime::DType::bf16
+                              : runtime::DType::f16;
+  };
+  convolution.dtype = typeOf(op.getA());
+  convolution.result = typeOf(op.getInit());
   convolution.x = operandOf(0, slots);
   convolution.w = operandOf(1, slots);
   convolution.y = operandOf(2, slots);

@@ -95,6 +95,9 @@ private:
     if (auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op);
         intrinsic && intrinsic.getIntrin() == kPackBf16Intrinsic)
       return packBf16(intrinsic);
+    if (auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op);
+        intrinsic && intrinsic.getIntrin() == kRoundTf32Intrinsic)
+      return roundToTf32(intrinsic.getArgs()[0]);
     if (auto shuffle = dyn_cast<NVVM::ShflOp>(op)) {
       Value mode = LLVM::ConstantOp::create(b, loc, b.getI32Type(),
                                             b.getI32IntegerAttr(TESSERA_STUB_SHUFFLE_XOR));
@@ -115,6 +118,16 @@ private:
     Value rounded = LLVM::AddOp::create(b, loc, bits, half);
     Value isNaN = LLVM::FCmpOp::create(b, loc, LLVM::FCmpPredicate::uno, x, x);
     return LLVM::SelectOp::create(b, loc, isNaN, constantWord(0x7fff0000), rounded);
+  }
+
+  /// Rounds a float to the nearest number of 10 bits of mantissa, ties away from zero.
+  Value roundToTf32(Value x) {
+    constexpr int32_t kHalf = 1 << 12, kKept = ~((1 << 13) - 1), kNaN = 0x7fffffff;
+    Value bits = LLVM::BitcastOp::create(b, loc, b.getI32Type(), x);
+    Value rounded = LLVM::AndOp::create(
+        b, loc, LLVM::AddOp::create(b, loc, bits, constantWord(kHalf)), constantWord(kKept));
+    Value isNaN = LLVM::FCmpOp::create(b, loc, LLVM::FCmpPredicate::uno, x, x);
+    return LLVM::SelectOp::create(b, loc, isNaN, constantWord(kNaN), rounded);
   }
 
   Value packBf16(LLVM::CallIntrinsicOp op) {
@@ -204,9 +217,12 @@ private:
     for (ValueRange operands : {op.getOperandA(), op.getOperandB(), op.getOperandC()})
       for (Value operand : operands)
         LLVM::StoreOp::create(b, loc, operand, word(next++), /*alignment=*/4);
-    bool isBf16 = op.getMultiplicandAPtxType() == NVVM::MMATypes::bf16;
+    std::optional<NVVM::MMATypes> multiplied = op.getMultiplicandAPtxType();
+    int64_t type = multiplied == NVVM::MMATypes::bf16   ? TESSERA_STUB_MATRIX_BF16
+                   : multiplied == NVVM::MMATypes::tf32 ? TESSERA_STUB_MATRIX_TF32
+                                                        : TESSERA_STUB_MATRIX_F16;
     call(offsetof(tessera_stub_api, multiply_matrices), Type(),
-         {thread, constantWord(isBf16), word(0), word(4), word(6), word(10)});
+         {thread, constantWord(type), word(0), word(4), word(6), word(10)});
     return resultOf(op, 10);
   }
 

@@ -13,9 +13,10 @@
 namespace tessera::codegen {
 
 /// GPU instructions that kernels call by name: 2^x of f32, with zeros for subnormal numbers; two
-/// f32 rounded to bf16 in a word, the first in its upper half.
+/// f32 rounded to bf16 in a word, the first in its upper half; f32 rounded to TF32 in a word.
 inline constexpr llvm::StringLiteral kExp2Intrinsic = "llvm.nvvm.ex2.approx.ftz.f";
 inline constexpr llvm::StringLiteral kPackBf16Intrinsic = "llvm.nvvm.ff2bf16x2.rn";
+inline constexpr llvm::StringLiteral kRoundTf32Intrinsic = "llvm.nvvm.f2tf32.rna";
 
 /// Turns a launch into a CPU function `void symbol(void **arguments, const tessera_stub_thread *)`,
 /// as StubKernel.h defines it. `table` holds the pointer to the emulator's functions; argument i

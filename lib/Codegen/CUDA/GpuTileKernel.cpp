@@ -49,10 +49,12 @@ void TileKernel::launch(Location loc, GpuScheme scheme,
   GpuLaunchBuilder builder(launches, name, loc);
   GpuLaunchInfo launchInfo;
   launchInfo.scheme = scheme;
+  launchInfo.tf32 = precision == runtime::GpuPrecision::high;
   GpuShape shape = emit(builder, launchInfo);
   builder.finish(shape.threads);
   runtime::GpuLaunch launch;
   launch.symbol = name;
+  launch.precision = precision;
   launch.grid = {shape.blocks, 1, 1};
   launch.block = {shape.threads, 1, 1};
   launch.sharedBytes = builder.sharedBytes;

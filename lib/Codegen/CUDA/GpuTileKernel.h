@@ -33,6 +33,8 @@ public:
   /// memory of the workspace in place of some.
   void repeat(int64_t blocks, llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> replaced,
               const GpuLaunchInfo &launchInfo);
+  /// The precision for which the launches that follow are.
+  void setPrecision(runtime::GpuPrecision which) { precision = which; }
 
 private:
   mlir::ModuleOp launches;
@@ -40,6 +42,7 @@ private:
   llvm::ArrayRef<bool> mayAlias;
   runtime::GpuKernel &result;
   GpuKernelInfo &info;
+  runtime::GpuPrecision precision = runtime::GpuPrecision::any;
   mlir::OwningOpRef<mlir::func::FuncOp> buffers; ///< its arguments represent the buffers
   llvm::DenseMap<mlir::Value, int64_t> offsets;  ///< in the workspace
   llvm::SmallVector<mlir::Value> lastRoots;      ///< the arguments of the last launch

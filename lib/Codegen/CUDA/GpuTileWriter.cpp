@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuTileWriter.h"
+#include "GpuRetarget.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -221,9 +222,10 @@ Value TileWriter::toWord(Value pair) {
 
 SmallVector<Value> TileWriter::matrices(const SharedTile &tile, Value row, Value column,
                                         bool transposed) {
-  constexpr int64_t kCount = 4;
+  constexpr int64_t kCount = 4, kWordBytes = 4;
+  int64_t perWord = kWordBytes / bytesOf(tile.element);
   Value offset = add(tile.start, add(multiply(row, tile.pitch), column));
-  Value loaded = nvgpu::LdMatrixOp::create(b, loc, VectorType::get({kCount, 2}, tile.element),
+  Value loaded = nvgpu::LdMatrixOp::create(b, loc, VectorType::get({kCount, perWord}, tile.element),
                                            tile.memory, ValueRange{offset}, transposed, kCount);
   SmallVector<Value> words;
   for (int64_t i = 0; i < kCount; ++i)
@@ -231,24 +233,32 @@ SmallVector<Value> TileWriter::matrices(const SharedTile &tile, Value row, Value
   return words;
 }
 
+Value TileWriter::toTf32(Value x) {
+  return LLVM::CallIntrinsicOp::create(b, loc, b.getI32Type(), b.getStringAttr(kRoundTf32Intrinsic),
+                                       ValueRange{x})
+      .getResult(0);
+}
+
 Fragment TileWriter::mma(ValueRange left, ValueRange right, const Fragment &sum, Type element) {
   Type f32 = b.getF32Type();
-  bool isBf16 = element.isBF16();
-  // f16 is passed as pairs, bf16 as words.
+  bool isF16 = element.isF16();
+  // f16 is passed as pairs, bf16 and TF32 as words.
   auto typed = [&](ValueRange words) {
     return llvm::map_to_vector(words, [&](Value word) -> Value {
-      if (isBf16)
+      if (!isF16)
         return word;
       Value one = vector::FromElementsOp::create(b, loc, VectorType::get(1, b.getI32Type()), word);
       return vector::BitCastOp::create(b, loc, VectorType::get(2, b.getF16Type()), one);
     });
   };
-  NVVM::MMATypes type = isBf16 ? NVVM::MMATypes::bf16 : NVVM::MMATypes::f16;
+  NVVM::MMATypes type = isF16             ? NVVM::MMATypes::f16
+                        : element.isF32() ? NVVM::MMATypes::tf32
+                                          : NVVM::MMATypes::bf16;
   auto result = LLVM::LLVMStructType::getLiteral(b.getContext(), {f32, f32, f32, f32});
   Value made = NVVM::MmaOp::create(
       b, loc, result, typed(left), typed(right), ValueRange(ArrayRef<Value>(sum)),
-      ArrayRef<int64_t>{kRows, kColumns, kDepth}, std::nullopt, std::nullopt,
-      std::array<NVVM::MMATypes, 2>{type, type},
+      ArrayRef<int64_t>{kRows, kColumns, element.isF32() ? kWideDepth : kDepth}, std::nullopt,
+      std::nullopt, std::array<NVVM::MMATypes, 2>{type, type},
       std::array<NVVM::MMALayout, 2>{NVVM::MMALayout::row, NVVM::MMALayout::col});
   Fragment next;
   for (auto [i, value] : llvm::enumerate(next))

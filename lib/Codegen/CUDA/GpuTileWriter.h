@@ -45,8 +45,9 @@ class TileWriter {
 public:
   TileWriter(GpuLaunchBuilder &launch, GpuLaunchInfo &info);
 
-  /// Of a product: rows per warp, columns of a fragment, depth of one multiplication.
-  static constexpr int64_t kRows = 16, kColumns = 8, kDepth = 16;
+  /// Of a product: rows per warp, columns of a fragment, depth of one multiplication of 16-bit
+  /// floats, which is 32 bytes of a row. That of TF32 is as many bytes.
+  static constexpr int64_t kRows = 16, kColumns = 8, kDepth = 16, kWideDepth = 8;
 
   // Arithmetic.
   mlir::Value constant(int64_t value);
@@ -100,6 +101,9 @@ public:
   /// Loads four matrices of eight rows of 16 bytes; each lane provides the address of a row.
   llvm::SmallVector<mlir::Value> matrices(const SharedTile &tile, mlir::Value row,
                                           mlir::Value column, bool transposed);
+  /// Rounds an f32 to TF32, in a word.
+  mlir::Value toTf32(mlir::Value x);
+  /// `element`: f16, bf16, or f32 for words that are TF32.
   Fragment mma(mlir::ValueRange left, mlir::ValueRange right, const Fragment &sum,
                mlir::Type element);
   Fragments zeros(int64_t columns);

@@ -21,13 +21,15 @@ namespace tessera::runtime {
 
 namespace {
 
-constexpr int64_t kGpuVersion = 1;
+constexpr int64_t kGpuVersion = 2;
 
 using Json = nlohmann::ordered_json;
 
 size_t aligned(size_t offset) {
   return (offset + kAlignment - 1) / kAlignment * kAlignment;
 }
+
+constexpr const char *kPrecisions[] = {"any", "highest", "high"};
 
 Json write(const GpuLaunch &launch) {
   Json arguments = Json::array();
@@ -37,6 +39,7 @@ Json write(const GpuLaunch &launch) {
                          {"bytes", argument.bytes},
                          {"writes", argument.writes}});
   return {{"symbol", launch.symbol},
+          {"precision", kPrecisions[static_cast<size_t>(launch.precision)]},
           {"grid", launch.grid},
           {"block", launch.block},
           {"shared_bytes", launch.sharedBytes},
@@ -55,6 +58,7 @@ constexpr const char *kConvolutionKinds[] = {"forward", "by_input", "by_weights"
 Json write(const GpuConvolution &convolution) {
   return {{"kind", kConvolutionKinds[static_cast<size_t>(convolution.kind)]},
           {"dtype", toString(convolution.dtype)},
+          {"result", toString(convolution.result)},
           {"x", write(convolution.x)},
           {"w", write(convolution.w)},
           {"y", write(convolution.y)},
@@ -90,9 +94,21 @@ std::array<int64_t, 3> readExtents(const Node &node) {
   return {extents[0], extents[1], extents[2]};
 }
 
+/// The position of a text in `list`.
+template <size_t N>
+size_t readChoice(const Node &node, const char *const (&list)[N], const char *what) {
+  std::string text = node.text();
+  const auto *known = std::find(std::begin(list), std::end(list), text);
+  if (known == std::end(list))
+    node.fail("'" + text + "' is not a valid " + what);
+  return static_cast<size_t>(known - std::begin(list));
+}
+
 GpuLaunch readLaunch(const Node &node) {
   GpuLaunch launch;
   launch.symbol = node["symbol"].text();
+  launch.precision =
+      static_cast<GpuPrecision>(readChoice(node["precision"], kPrecisions, "precision"));
   launch.grid = readExtents(node["grid"]);
   launch.block = readExtents(node["block"]);
   launch.sharedBytes = node["shared_bytes"].integer();
@@ -109,12 +125,10 @@ GpuConvolution::Operand readOperand(const Node &node) {
 
 GpuConvolution readConvolution(const Node &node) {
   GpuConvolution convolution;
-  std::string kind = node["kind"].text();
-  const auto *known = std::find(std::begin(kConvolutionKinds), std::end(kConvolutionKinds), kind);
-  if (known == std::end(kConvolutionKinds))
-    node["kind"].fail("'" + kind + "' is not a valid kind of convolution");
-  convolution.kind = static_cast<GpuConvolution::Kind>(known - std::begin(kConvolutionKinds));
+  convolution.kind = static_cast<GpuConvolution::Kind>(
+      readChoice(node["kind"], kConvolutionKinds, "kind of convolution"));
   convolution.dtype = node["dtype"].dtype();
+  convolution.result = node["result"].dtype();
   convolution.x = readOperand(node["x"]);
   convolution.w = readOperand(node["w"]);
   convolution.y = readOperand(node["y"]);

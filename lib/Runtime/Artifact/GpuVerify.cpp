@@ -63,9 +63,10 @@ Status checkConvolution(const GpuKernel &kernel) {
   const GpuConvolution &convolution = *kernel.convolution;
   using Kind = GpuConvolution::Kind;
   size_t dimensions = convolution.strides.size();
-  if (convolution.dtype != DType::f32 && !isHalf(convolution.dtype))
-    return Status::error("unsupported element type " + std::string(toString(convolution.dtype)) +
-                         "; expected f32, f16 or bf16");
+  for (DType dtype : {convolution.dtype, convolution.result})
+    if (dtype != DType::f32 && !isHalf(dtype))
+      return Status::error("unsupported element type " + std::string(toString(dtype)) +
+                           "; expected f32, f16 or bf16");
   if (dimensions < 2 || dimensions > 3 || convolution.padding.size() != dimensions ||
       convolution.dilations.size() != dimensions)
     return Status::error(
@@ -95,8 +96,7 @@ Status checkConvolution(const GpuKernel &kernel) {
       for (const GpuArgument &argument : launch.arguments)
         if (argument.slot == operand->slot && argument.slot >= 0 && (argument.writes || !isWritten))
           touched = std::max(touched, argument.bytes);
-    DType dtype = isWritten ? DType::f32 : convolution.dtype;
-    if (last >= touched / sizeOf(dtype))
+    if (last >= touched / sizeOf(convolution.typeOf(computes)))
       return Status::error("element " + text(last) + " of argument " + text(operand->slot) +
                            " lies beyond the " + text(std::max<int64_t>(touched, 0)) +
                            " bytes that the launches access");

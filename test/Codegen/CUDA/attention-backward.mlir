@@ -114,6 +114,7 @@ func.func private @groups(%q: tensor<2x3x40x32xf16>, %k: tensor<2x40x32xf16>, %v
 // In f32 one launch computes all gradients.
 // CHECK-LABEL: uneven: launches 1, workspace 0
 // EQUAL: uneven: attention equal
+// EQUAL: uneven, TF32: attention attention equal
 func.func private @uneven(%q: tensor<3x37x20xf32>, %k: tensor<3x53x20xf32>, %v: tensor<3x53x12xf32>,
     %do: tensor<3x37x12xf32>, %l: tensor<3x37xf32>, %delta: tensor<3x37xf32>, %out0: tensor<3x37x20xf32>,
     %out1: tensor<3x53x20xf32>, %out2: tensor<3x53x12xf32>)
@@ -139,6 +140,7 @@ func.func private @uneven(%q: tensor<3x37x20xf32>, %k: tensor<3x53x20xf32>, %v: 
 }
 
 // EQUAL: long_rows_f32: attention attention equal
+// EQUAL: long_rows_f32, TF32: attention attention equal
 func.func private @long_rows_f32(%q: tensor<1x40x128xf32>, %k: tensor<1x50x128xf32>, %v: tensor<1x50x128xf32>,
     %do: tensor<1x40x128xf32>, %l: tensor<1x40xf32>, %delta: tensor<1x40xf32>, %out0: tensor<1x40x128xf32>,
     %out1: tensor<1x50x128xf32>, %out2: tensor<1x50x128xf32>)
@@ -164,6 +166,7 @@ func.func private @long_rows_f32(%q: tensor<1x40x128xf32>, %k: tensor<1x50x128xf
 }
 
 // EQUAL: sequence_first: attention equal
+// EQUAL: sequence_first, TF32: attention attention equal
 func.func private @sequence_first(%q: tensor<2x40x2x32xf32>, %k: tensor<56x2x32xf32>, %v: tensor<2x56x32xf32>,
     %do: tensor<40x2x2x32xf32>, %l: tensor<2x2x40xf32>, %delta: tensor<2x2x40xf32>, %out0: tensor<2x40x2x32xf32>,
     %out1: tensor<56x2x32xf32>, %out2: tensor<2x56x32xf32>)
@@ -194,6 +197,7 @@ func.func private @sequence_first(%q: tensor<2x40x2x32xf32>, %k: tensor<56x2x32x
 // CHECK-NEXT: attention: grid 528, block 128
 // CHECK-NEXT: attention: grid 62, block 256
 // EQUAL: parts: attention attention equal
+// EQUAL: parts, TF32: attention attention equal
 func.func private @parts(%q: tensor<264x40x6xf32>, %k: tensor<264x130x6xf32>, %v: tensor<264x130x4xf32>,
     %g: tensor<264x40x4xf32>, %l: tensor<264x40xf32>, %d: tensor<264x40xf32>,
     %out0: tensor<264x40x6xf32>, %out1: tensor<264x130x6xf32>, %out2: tensor<264x130x4xf32>)

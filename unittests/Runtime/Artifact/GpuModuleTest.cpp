@@ -129,6 +129,7 @@ TEST(GpuModule, ConvolutionsRoundTrip) {
   Artifact artifact = convolutionArtifact();
   artifact.gpu.kernels[0].convolution->kind = GpuConvolution::Kind::byWeights;
   artifact.gpu.kernels[0].convolution->dtype = DType::bf16;
+  artifact.gpu.kernels[0].convolution->result = DType::f16;
   Bytes bytes = serialize(artifact.gpu);
   auto read = parseGpuModule(bytes.data(), bytes.size());
   ASSERT_TRUE(read) << read.message();
@@ -136,6 +137,8 @@ TEST(GpuModule, ConvolutionsRoundTrip) {
   const std::optional<GpuConvolution> &convolution = read->kernels[0].convolution;
   ASSERT_TRUE(convolution);
   EXPECT_EQ(convolution->kind, GpuConvolution::Kind::byWeights);
+  EXPECT_EQ(convolution->typeOf(GpuConvolution::Kind::byWeights), DType::f16);
+  EXPECT_EQ(convolution->typeOf(GpuConvolution::Kind::forward), DType::bf16);
   EXPECT_EQ(convolution->w.offset, 32);
   EXPECT_EQ(convolution->x.strides, (std::vector<int64_t>{32, 16, 4, 1}));
 }
@@ -158,6 +161,7 @@ TEST(GpuModule, ConvolutionsStayWithinTheirArguments) {
       {"at least 1", [](GpuConvolution &c) { c.dilations[0] = 0; }},
       {"must begin within", [](GpuConvolution &c) { c.x.offset = -1; }},
       {"unsupported element type i32", [](GpuConvolution &c) { c.dtype = DType::i32; }},
+      {"unsupported element type f64", [](GpuConvolution &c) { c.result = DType::f64; }},
   };
   for (auto &row : table) {
     Artifact artifact = convolutionArtifact();

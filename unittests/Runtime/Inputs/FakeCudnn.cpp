@@ -54,6 +54,16 @@ size_t sizeOf(int type) {
              : 4;
 }
 
+void store(int64_t type, void *data, int64_t at, double value) {
+  auto rounded = static_cast<float>(value);
+  if (type == kDataFloat)
+    static_cast<float *>(data)[at] = rounded;
+  else if (type == kDataHalf)
+    static_cast<Half *>(data)[at].store(rounded);
+  else
+    static_cast<Bfloat16 *>(data)[at].store(rounded);
+}
+
 double load(int64_t type, const void *data, int64_t at) {
   if (type == kDataFloat)
     return static_cast<const float *>(data)[at];
@@ -124,7 +134,7 @@ void run(const Work &work) {
     sums[work.kind == kForward ? y : work.kind == kBackwardData ? x : w] += left * right;
   });
   for (auto [at, sum] : sums)
-    reinterpret_cast<float *>(made.data)[at] = static_cast<float>(sum);
+    store(made.type, made.data, at, sum);
 }
 
 bool hasEngines() {

@@ -76,6 +76,29 @@ EXPORT void product(void *const *args, const tessera_stub_thread *t) {
     ((float *)args[3])[(group + (i / 2) * 8) * 8 + quad * 2 + i % 2] = ds[i];
 }
 
+// d = a b + c of 16x8, 8x8 and 16x8 matrices of tf32 by one warp. args: a, b, c, d (float), how:
+// fault. Faults: 1 exchanges words 1 and 2 of a, 2 the words of b, 3 takes column t of a for column
+// t ^ 1.
+EXPORT void product_tf32(void *const *args, const tessera_stub_thread *t) {
+  const uint32_t *a = args[0], *b = args[1];
+  const float *c = args[2];
+  uint32_t lane = t->thread[0], group = lane / 4, quad = lane % 4,
+           fault = *(const uint32_t *)args[4];
+  uint32_t aWords[4], bWords[2];
+  float cs[4], ds[4];
+  for (uint32_t i = 0; i < 4; ++i) {
+    uint32_t from = fault == 1 && (i == 1 || i == 2) ? 3 - i : i;
+    uint32_t column = fault == 3 ? quad ^ 1 : quad;
+    aWords[i] = a[(group + from % 2 * 8) * 8 + column + from / 2 * 4];
+    cs[i] = c[(group + i / 2 * 8) * 8 + quad * 2 + i % 2];
+  }
+  for (uint32_t i = 0; i < 2; ++i)
+    bWords[i] = b[(quad + (fault == 2 ? 1 - i : i) * 4) * 8 + group];
+  api->multiply_matrices(t, TESSERA_STUB_MATRIX_TF32, aWords, bWords, cs, ds);
+  for (uint32_t i = 0; i < 4; ++i)
+    ((float *)args[3])[(group + i / 2 * 8) * 8 + quad * 2 + i % 2] = ds[i];
+}
+
 // Loads four 8x8 matrices, consecutive in shared memory, into the lanes; args: x (32x8 halves),
 // words (4 per lane), how: transposed.
 EXPORT void matrices(void *const *args, const tessera_stub_thread *t) {
@@ -144,8 +167,9 @@ EXPORT void beyond(void *const *args, const tessera_stub_thread *t) {
     api->out_of_bounds(t, 0, 64, 4);
 }
 
-// y[i] = x[i - 1] within a block, y[0] = x[0], through shared memory; args: x, y, how: fault. Faults: 1
-// leaves out the barrier between write and read; 2 reads the value of the previous block from y.
+// y[i] = x[i - 1] within a block, y[0] = x[0], through shared memory; args: x, y, how: fault.
+// Faults: 1 leaves out the barrier between write and read; 2 reads the value of the previous block
+// from y.
 EXPORT void shift(void *const *args, const tessera_stub_thread *t) {
   uint32_t self = t->thread[0], fault = *(const uint32_t *)args[2];
   uint32_t i = t->block[0] * t->threads[0] + self;

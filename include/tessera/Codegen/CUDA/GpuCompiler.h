@@ -71,6 +71,8 @@ struct GpuUsage {
 
 struct GpuLaunchInfo {
   GpuScheme scheme = GpuScheme::serial;
+  /// Whether the launch runs in place of others where TF32 is enabled.
+  bool tf32 = false;
   /// Bytes of kernel arguments and workspace that the launch must move: each accessed element once
   /// per pass over it.
   int64_t readBytes = 0, writtenBytes = 0;

@@ -30,16 +30,26 @@ struct GpuArgument {
   bool writes = false; ///< whether it may write there; otherwise it only reads
 };
 
+/// The precision of f32 products for which a launch is. A kernel may have two lists of launches,
+/// one that rounds operands to TF32 (`high`) and one that does not.
+enum class GpuPrecision { any, highest, high };
+
 /// One grid launch.
 struct GpuLaunch {
   std::string symbol;
   std::array<int64_t, 3> grid = {1, 1, 1}, block = {1, 1, 1};
   int64_t sharedBytes = 0; ///< dynamic shared memory of a block
   std::vector<GpuArgument> arguments;
+  GpuPrecision precision = GpuPrecision::any;
+
+  /// Whether the launch is a part of its kernel if TF32 is enabled or not.
+  bool runs(bool tf32) const {
+    return precision != (tf32 ? GpuPrecision::highest : GpuPrecision::high);
+  }
 };
 
 /// A kernel that a library can replace: the convolution y = x * w over windows, or one of its
-/// derivatives. Sums are f32; the result (y, dx or dw) is f32 in memory.
+/// derivatives. Sums are f32.
 struct GpuConvolution {
   enum class Kind { forward, byInput, byWeights };
   /// Dimensions are images, channels and positions; for weights output channels, channels of a
@@ -49,9 +59,14 @@ struct GpuConvolution {
     std::vector<int64_t> shape, strides;
   };
   Kind kind = Kind::forward;
-  DType dtype = DType::f32; ///< of the multiplied operands
+  DType dtype = DType::f32;  ///< of the multiplied operands
+  DType result = DType::f32; ///< of what is computed (y, dx or dw)
   Operand x, w, y;
   std::vector<int64_t> padding, strides, dilations; ///< by dimension of the positions
+
+  /// The type of x (byInput), w (byWeights) or y (forward), each named by the kind that computes
+  /// it.
+  DType typeOf(Kind computes) const { return kind == computes ? result : dtype; }
 };
 
 /// A kernel of Program::kernels on a GPU: launches that run in order on one stream, over a

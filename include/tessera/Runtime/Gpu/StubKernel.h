@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* The version of this file: the object exports `uint32_t tessera_stub_version`. */
-#define TESSERA_STUB_VERSION 4
+#define TESSERA_STUB_VERSION 5
 
 /* The indices and memory of one thread. The kernel only reads them. */
 typedef struct tessera_stub_thread {
@@ -42,6 +42,13 @@ typedef enum tessera_stub_shuffle_mode {
   TESSERA_STUB_SHUFFLE_INDEX = 3
 } tessera_stub_shuffle_mode;
 
+/* The type of the elements that a matrix product multiplies. */
+typedef enum tessera_stub_matrix_type {
+  TESSERA_STUB_MATRIX_F16 = 0,
+  TESSERA_STUB_MATRIX_BF16 = 1,
+  TESSERA_STUB_MATRIX_TF32 = 2
+} tessera_stub_matrix_type;
+
 /* The functions of the emulator. `thread` is the kernel's argument. */
 typedef struct tessera_stub_api {
   uint32_t version;
@@ -55,10 +62,10 @@ typedef struct tessera_stub_api {
      lane gets `count` words. Called by whole warps. */
   void (*load_matrices)(const tessera_stub_thread *thread, uint32_t count, uint32_t transposed,
                         const void *row, uint32_t *result);
-  /* mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32, where T is bf16 or f16: d = a b + c, in the
-     fragments that the PTX manual defines: 4 words of a, 2 of b, 4 floats of c and d. Called by
-     whole warps. */
-  void (*multiply_matrices)(const tessera_stub_thread *thread, uint32_t is_bf16, const uint32_t *a,
+  /* mma.sync.aligned.m16n8k16.row.col.f32.T.T.f32, where T is bf16 or f16, or m16n8k8 of tf32
+     (tessera_stub_matrix_type): d = a b + c, in the fragments that the PTX manual defines: 4 words
+     of a, 2 of b, 4 floats of c and d. Called by whole warps. */
+  void (*multiply_matrices)(const tessera_stub_thread *thread, uint32_t type, const uint32_t *a,
                             const uint32_t *b, const float *c, float *d);
   /* ex2.approx.f32, with .ftz if `flush` is not 0, and tanh.approx.f32, with errors as large as
      those of a GPU may be. */

@@ -247,6 +247,8 @@ Status CudaDriver::launch(Issue issue, const LaunchStep &step, std::vector<void 
   }
   for (size_t i = 0; i < kernel.launches.size(); ++i) {
     const GpuLaunch &each = kernel.launches[i];
+    if (!each.runs(tf32))
+      continue;
     std::vector<void *> pointers, parameters;
     for (const GpuArgument &argument : each.arguments)
       pointers.push_back(

@@ -97,6 +97,7 @@ public:
   int capability() const { return major * 10 + minor; }
   /// Like CublasLt::useTf32. All GPUs that load the kernels have TF32.
   void useTf32() {
+    tf32 = true;
     blas.useTf32();
     dnn.useTf32();
   }
@@ -121,6 +122,7 @@ private:
 
   CudaApi api;
   CublasLt blas;
+  bool tf32 = false;
   Cudnn dnn;
   Cublas batched;
   bool triedBatched = false, saidMisaligned = false;

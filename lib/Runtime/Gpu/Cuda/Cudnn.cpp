@@ -133,13 +133,9 @@ struct Cudnn::Builder {
 
 Cudnn::Descriptor Cudnn::Builder::graph(const GpuConvolution &convolution) {
   using Kind = GpuConvolution::Kind;
-  // The result is f32.
-  auto typeOf = [&](Kind computes) {
-    return convolution.kind == computes ? DType::f32 : convolution.dtype;
-  };
-  Descriptor x = tensor(convolution.x, kIds[0], typeOf(Kind::byInput));
-  Descriptor w = tensor(convolution.w, kIds[1], typeOf(Kind::byWeights));
-  Descriptor y = tensor(convolution.y, kIds[2], typeOf(Kind::forward));
+  Descriptor x = tensor(convolution.x, kIds[0], convolution.typeOf(Kind::byInput));
+  Descriptor w = tensor(convolution.w, kIds[1], convolution.typeOf(Kind::byWeights));
+  Descriptor y = tensor(convolution.y, kIds[2], convolution.typeOf(Kind::forward));
   Descriptor form = make(kConvolution);
   auto dimensions = static_cast<int64_t>(convolution.strides.size());
   set(form, kConvolutionComputeType, kTypeDataType, kDataFloat);
@@ -262,9 +258,8 @@ Expected<bool> Cudnn::convolve(const GpuConvolution &convolution, const std::vec
   for (auto [operand, computes] :
        {std::pair(&convolution.x, Kind::byInput), std::pair(&convolution.w, Kind::byWeights),
         std::pair(&convolution.y, Kind::forward)}) {
-    DType dtype = convolution.kind == computes ? DType::f32 : convolution.dtype;
     pointers.push_back(static_cast<std::byte *>(slots[operand->slot]) +
-                       operand->offset * sizeOf(dtype));
+                       operand->offset * sizeOf(convolution.typeOf(computes)));
   }
   Builder builder(*this);
   Descriptor pack = builder.make(kVariantPack);

@@ -171,7 +171,8 @@ public:
     }
   }
 
-  int64_t dropBarrier = -1; ///< LaunchOrder::dropBarrier
+  int64_t dropBarrier = -1;   ///< LaunchOrder::dropBarrier
+  bool exchangeWords = false; ///< LaunchOrder::exchangeWords
 
   void wait(Thread &thread, Thread::State state) {
     thread.state = state;
@@ -377,11 +378,14 @@ void loadMatrices(const tessera_stub_thread *seen, uint32_t count, uint32_t tran
   thread.block->wait(thread, Thread::State::matrices);
 }
 
-void multiplyMatrices(const tessera_stub_thread *seen, uint32_t isBf16, const uint32_t *a,
+void multiplyMatrices(const tessera_stub_thread *seen, uint32_t type, const uint32_t *a,
                       const uint32_t *b, const float *c, float *d) {
   Thread &thread = threadOf(seen);
-  thread.matrices = {isBf16 ? MatrixInstruction::multiplyBf16 : MatrixInstruction::multiplyF16};
-  thread.matrices.a = a;
+  thread.matrices = {type == TESSERA_STUB_MATRIX_TF32   ? MatrixInstruction::multiplyTf32
+                     : type == TESSERA_STUB_MATRIX_BF16 ? MatrixInstruction::multiplyBf16
+                                                        : MatrixInstruction::multiplyF16};
+  const uint32_t exchanged[] = {a[0], a[2], a[1], a[3]}; // until all lanes are here
+  thread.matrices.a = thread.block->exchangeWords ? exchanged : a;
   thread.matrices.b = b;
   thread.matrices.c = c;
   thread.matrices.d = d;
@@ -488,6 +492,7 @@ Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *c
   Orders orders(order);
   Block block(kernel, launch, pointers, orders);
   block.dropBarrier = order.dropBarrier;
+  block.exchangeWords = order.exchangeWords;
   std::vector<uint32_t> places;
   orders.fill(places, static_cast<size_t>(launch.grid[0] * launch.grid[1] * launch.grid[2]));
   for (int64_t place : places) {

@@ -46,6 +46,9 @@ struct LaunchOrder {
   Kind kind = Kind::ascending;
   uint64_t seed = 0;        ///< of `shuffled`; each launch and seed has one order
   int64_t dropBarrier = -1; ///< a planted fault: threads pass their n-th barrier without waiting
+  /// A planted fault: words 1 and 2 of the left operands of matrix products are exchanged, as if
+  /// the kernel had another layout of fragments.
+  bool exchangeWords = false;
 };
 std::string toString(const LaunchOrder &order);
 

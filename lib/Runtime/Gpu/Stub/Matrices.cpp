@@ -48,6 +48,41 @@ void load(MatrixOperands *const *lanes) {
     }
 }
 
+/// d = a b + c of elements that have been taken from the words of a and b.
+template <uint32_t depth>
+void multiply(MatrixOperands *const *lanes, const float (&a)[kRows][depth],
+              const float (&b)[depth][kColumns]) {
+  for (uint32_t lane = 0; lane < kLanes; ++lane)
+    for (uint32_t i = 0; i < 4; ++i) {
+      uint32_t row = lane / 4 + 8 * (i / 2), column = lane % 4 * 2 + i % 2;
+      float sum = lanes[lane]->c[i];
+      for (uint32_t k = 0; k < depth; ++k)
+        sum += a[row][k] * b[k][column];
+      lanes[lane]->d[i] = sum;
+    }
+}
+
+/// A tf32 in a word, of which the 13 lowest bits are not read.
+float fromTf32(uint32_t bits) {
+  bits &= ~0x1fffu;
+  float result;
+  std::memcpy(&result, &bits, sizeof(result));
+  return result;
+}
+
+void multiplyTf32(MatrixOperands *const *lanes) {
+  constexpr uint32_t kWordDepth = 8;
+  float a[kRows][kWordDepth], b[kWordDepth][kColumns];
+  for (uint32_t lane = 0; lane < kLanes; ++lane) {
+    uint32_t group = lane / 4, quad = lane % 4;
+    for (uint32_t word = 0; word < 4; ++word)
+      a[group + 8 * (word % 2)][quad + 4 * (word / 2)] = fromTf32(lanes[lane]->a[word]);
+    for (uint32_t word = 0; word < 2; ++word)
+      b[quad + 4 * word][group] = fromTf32(lanes[lane]->b[word]);
+  }
+  multiply(lanes, a, b);
+}
+
 void multiply(MatrixOperands *const *lanes, float (*widen)(uint16_t)) {
   float a[kRows][kDepth], b[kDepth][kColumns];
   for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -61,14 +96,7 @@ void multiply(MatrixOperands *const *lanes, float (*widen)(uint16_t)) {
             widen(static_cast<uint16_t>(lanes[lane]->b[word] >> (16 * half)));
     }
   }
-  for (uint32_t lane = 0; lane < kLanes; ++lane)
-    for (uint32_t i = 0; i < 4; ++i) {
-      uint32_t row = lane / 4 + 8 * (i / 2), column = lane % 4 * 2 + i % 2;
-      float sum = lanes[lane]->c[i];
-      for (uint32_t k = 0; k < kDepth; ++k)
-        sum += a[row][k] * b[k][column];
-      lanes[lane]->d[i] = sum;
-    }
+  multiply(lanes, a, b);
 }
 
 } // namespace
@@ -81,6 +109,8 @@ void execute(MatrixOperands *const *lanes) {
     return multiply(lanes, fromBf16);
   case MatrixInstruction::multiplyF16:
     return multiply(lanes, fromF16);
+  case MatrixInstruction::multiplyTf32:
+    return multiplyTf32(lanes);
   }
 }
 

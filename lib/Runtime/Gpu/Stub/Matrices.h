@@ -5,13 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// ldmatrix and mma.sync.m16n8k16 on the fragments that the PTX ISA defines ("Matrix Fragments for
-// mma.m16n8k16 with floating point type", "Warp-level matrix instructions: ldmatrix"). With lane l,
-// g = l / 4, t = l % 4, a word of two halves h:
+// ldmatrix, mma.sync.m16n8k16 and, of tf32, mma.sync.m16n8k8 on the fragments that the PTX ISA
+// defines ("Matrix Fragments for mma.m16n8k16 with floating point type", "Warp-level matrix
+// instructions: ldmatrix"). With lane l, g = l / 4, t = l % 4, a word of two halves h:
 //
 //   a   word 0 (g, 2t + h)   1 (g + 8, 2t + h)   2 (g, 2t + 8 + h)   3 (g + 8, 2t + 8 + h)
 //   b   word 0 (2t + h, g)   1 (2t + 8 + h, g)
 //   c, d     0 (g, 2t)       1 (g, 2t + 1)       2 (g + 8, 2t)       3 (g + 8, 2t + 1)
+//   tf32, a   word 0 (g, t)   1 (g + 8, t)   2 (g, t + 4)   3 (g + 8, t + 4)
+//         b   word 0 (t, g)   1 (t + 4, g)
 //   ldmatrix word m: of matrix m, (g, 2t + h); with .trans (2t + h, g)
 //
 //===----------------------------------------------------------------------===//
@@ -23,7 +25,7 @@
 
 namespace tessera::runtime {
 
-enum class MatrixInstruction { load, multiplyBf16, multiplyF16 };
+enum class MatrixInstruction { load, multiplyBf16, multiplyF16, multiplyTf32 };
 
 /// Operands and results of a lane.
 struct MatrixOperands {

@@ -38,6 +38,8 @@ Expected<std::unique_ptr<GpuExecutor>> makeStub(std::shared_ptr<const Artifact> 
                                                 const PlanOptions &plan) {
   auto driver = std::make_unique<StubDriver>(options.scheduleSeed);
   StubDriver &stub = *driver;
+  if (options.precision == "high")
+    stub.useTf32();
   ExecutorOptions made;
   made.driver = std::move(driver);
   if (!inProcess)

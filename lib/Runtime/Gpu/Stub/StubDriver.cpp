@@ -73,7 +73,7 @@ Status StubDriver::load(int64_t, const Artifact &artifact) {
   if (kernels)
     return {}; // all devices share one host
   kernels = std::make_unique<StubKernels>();
-  return kernels->open(artifact, seed);
+  return kernels->open(artifact, seed, tf32);
 }
 
 Status StubDriver::copy(Issue issue, std::byte *to, const std::byte *from, int64_t bytes) {

@@ -100,6 +100,8 @@ public:
   Status gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
               const void *bias, std::byte *workspace) override;
   bool runsContractions() const override { return true; }
+  /// Runs the launches that round operands to TF32; call it before `load`.
+  void useTf32() { tf32 = true; }
   Status contract(Issue issue, const ContractStep &step, const void *a, const void *b,
                   void *c) override;
   Status beginCapture(Stream origin) override;
@@ -132,6 +134,7 @@ private:
   Status execute(const StubNodePtr &node);
   void complete(const StubNodePtr &node);
 
+  bool tf32 = false;
   std::mt19937_64 random;
   uint64_t seed; ///< of `random`, and of the orders within kernels
   Status checkCapacity(int64_t bytes) const;

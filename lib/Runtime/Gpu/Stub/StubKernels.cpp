@@ -17,8 +17,9 @@ static LaunchOrder orderOf(uint64_t seed) {
   return {seed == 0 ? Kind::ascending : seed % 2 ? Kind::descending : Kind::shuffled, seed};
 }
 
-Status StubKernels::open(const Artifact &loaded, uint64_t seed) {
+Status StubKernels::open(const Artifact &loaded, uint64_t seed, bool precisionIsHigh) {
   artifact = &loaded;
+  tf32 = precisionIsHigh;
   order = orderOf(seed);
   if (!loaded.gpu.empty())
     return emulated.open(loaded.gpu);
@@ -46,6 +47,8 @@ std::vector<StubKernels::Operation> StubKernels::operations(const LaunchStep &st
     return result;
   }
   for (const GpuLaunch &each : artifact->gpu.kernels[step.kernel].launches) {
+    if (!each.runs(tf32))
+      continue;
     Operation operation;
     std::vector<void *> pointers;
     for (const GpuArgument &argument : each.arguments) {

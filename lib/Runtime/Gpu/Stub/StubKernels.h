@@ -19,8 +19,9 @@ namespace tessera::runtime::gpu {
 /// emulator, or, for an artifact compiled for the CPU, the CPU kernel as one operation.
 class StubKernels {
 public:
-  /// `seed` chooses the order in which blocks and threads run.
-  Status open(const Artifact &artifact, uint64_t seed);
+  /// `seed` chooses the order in which blocks and threads run, `precisionIsHigh` which launches
+  /// of a kernel do.
+  Status open(const Artifact &artifact, uint64_t seed, bool precisionIsHigh);
   int64_t workspaceBytes() const;
 
   struct Operation {
@@ -36,6 +37,7 @@ private:
   KernelLibrary host;
   StubKernelLibrary emulated;
   LaunchOrder order;
+  bool tf32 = false;
 };
 
 } // namespace tessera::runtime::gpu

@@ -27,11 +27,11 @@ protected:
     auto code = readFile(TEST_STUB_KERNELS);
     ASSERT_TRUE(code) << code.message();
     GpuModule module;
-    module.images.push_back(
-        {"stub",
-         {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond", "product", "matrices",
-          "alone", "copies", "approximate", "shift", "reuse", "askew", "askew_copies"},
-         *code});
+    module.images.push_back({"stub",
+                             {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond",
+                              "product", "product_tf32", "matrices", "alone", "copies",
+                              "approximate", "shift", "reuse", "askew", "askew_copies"},
+                             *code});
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
   }
@@ -159,6 +159,32 @@ TEST_F(Emulator, AWrongFragmentLayoutIsFound) {
             {product.a.data(), product.b.data(), product.c.data(), product.d.data(), how.data()}),
         "");
     EXPECT_NE(product.d, product.expected) << "fault " << fault;
+  }
+}
+
+TEST_F(Emulator, ProductsOfTf32UseTheFragmentsOfThePtxManual) {
+  for (uint32_t fault : {0, 1, 2, 3}) {
+    std::vector<float> a(16 * 8), b(8 * 8), c(16 * 8), d(16 * 8), expected(16 * 8);
+    for (size_t i = 0; i < a.size(); ++i)
+      a[i] = static_cast<float>((7 * i + i / 8) % 13) - 6;
+    for (size_t i = 0; i < b.size(); ++i)
+      b[i] = static_cast<float>((5 * i + i / 8) % 11) - 5;
+    for (size_t i = 0; i < 16; ++i)
+      for (size_t j = 0; j < 8; ++j) {
+        c[i * 8 + j] = expected[i * 8 + j] = static_cast<float>(3 * i + j);
+        for (size_t k = 0; k < 8; ++k)
+          expected[i * 8 + j] += a[i * 8 + k] * b[k * 8 + j];
+      }
+    for (float &each : a) // the hardware does not read the 13 lowest bits
+      each *= 1 + 0x1p-13f;
+    std::vector<uint32_t> how{fault};
+    EXPECT_EQ(run(launchOf("product_tf32", {1, 1, 1}, {32, 1, 1}),
+                  {a.data(), b.data(), c.data(), d.data(), how.data()}),
+              "");
+    if (fault == 0)
+      EXPECT_EQ(d, expected);
+    else
+      EXPECT_NE(d, expected) << "fault " << fault;
   }
 }
 
