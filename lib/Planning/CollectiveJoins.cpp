@@ -7,7 +7,9 @@
 //
 // Buckets are filled in program order. The level of an op in a group is the number of
 // the first bucket that it may join: one beyond the newest bucket that it depends on.
-// Buckets of several groups can still form a dependence cycle,
+// It joins the newest bucket, but a small one that others of its group depend on (the
+// mean of a second norm) the oldest, so that these join old ones, too. Buckets of several groups
+// can still form a dependence cycle,
 //
 //   a1 -> b1, b2 -> a2     with buckets {a1, a2} and {b1, b2}
 //
@@ -61,8 +63,8 @@ private:
 
   void fillBuckets() {
     bucketOf.assign(items.size(), kNone);
-    std::vector<size_t> newest(groups, kNone); ///< bucket
-    std::vector<int64_t> count(groups, 0);
+    std::vector<SmallVector<size_t>> ofGroup(groups); ///< buckets, oldest first
+    findLeading();
     std::vector<int64_t> levels(items.size() * groups, 0);
     for (size_t i = 0; i < items.size(); ++i) {
       int64_t *own = &levels[i * groups];
@@ -73,20 +75,41 @@ private:
         continue;
       const JoinCandidate &candidate = *items[i].candidate;
       auto [group, bytes, limit] = std::tie(candidate.group, candidate.bytes, candidate.limit);
-      size_t into = newest[group];
-      bool fits = into != kNone && own[group] < count[group] && bytes <= limit &&
-                  buckets[into].bytes <= limit - bytes && reserve(buckets[into], candidate);
-      if (!fits) {
-        into = newest[group] = buckets.size();
-        buckets.emplace_back().first = candidate.time;
-        ++count[group];
+      SmallVector<size_t> &existing = ofGroup[group];
+      auto count = static_cast<int64_t>(existing.size()), at = count;
+      int64_t oldest = leads[i] && bytes <= kSmallBytes ? own[group] : count - 1;
+      for (int64_t number = std::max(own[group], oldest); number < count && at == count; ++number) {
+        Bucket &bucket = buckets[existing[number]];
+        if (bytes <= limit && bucket.bytes <= limit - bytes && reserve(bucket, candidate))
+          at = number;
       }
+      if (at == count) {
+        existing.push_back(buckets.size());
+        buckets.emplace_back().first = candidate.time;
+      }
+      size_t into = existing[at];
       buckets[into].members.push_back(i);
       buckets[into].bytes += bytes;
       buckets[into].last = candidate.time;
       buckets[into].freed += candidate.freed;
       bucketOf[i] = into;
-      own[group] = count[group];
+      own[group] = at + 1;
+    }
+  }
+
+  /// Finds the collectives that others of their group depend on.
+  void findLeading() {
+    leads.assign(items.size(), false);
+    std::vector<bool> reached(items.size() * groups); ///< whether a candidate of a group follows
+    for (size_t i = items.size(); i-- > 0;) {
+      if (items[i].candidate) {
+        leads[i] = reached[i * groups + items[i].candidate->group];
+        reached[i * groups + items[i].candidate->group] = true;
+      }
+      for (size_t producer : items[i].producers)
+        for (int64_t g = 0; g < groups; ++g)
+          if (reached[i * groups + g])
+            reached[producer * groups + g] = true;
     }
   }
 
@@ -169,6 +192,8 @@ private:
     }
   }
 
+  /// Operands up to this size are sent in about the latency of a message.
+  static constexpr int64_t kSmallBytes = int64_t(256) << 10;
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
 
   std::vector<JoinItem> items;
@@ -177,6 +202,7 @@ private:
   std::vector<SmallVector<size_t, 4>> consumers; ///< by position
   std::vector<Bucket> buckets;
   std::vector<size_t> bucketOf;
+  std::vector<bool> leads; ///< by position: whether another of its group depends on it
   std::vector<SmallVector<size_t>> units; ///< ready ones, by the position of their last member
   std::priority_queue<size_t, std::vector<size_t>, std::greater<>> queue;
   std::vector<SmallVector<size_t>> order;

@@ -52,7 +52,8 @@ struct JoinItem {
 
 /// Returns the new order of a block's ops in units: one op, or several collectives that become one.
 /// Without any join there are no units. A collective joins the newest unit of its group unless it
-/// depends on that unit or exceeds the limit. A unit runs at the position of its last member, and
+/// depends on that unit or exceeds the limit; a small one that others of the group depend on joins
+/// the oldest one. A unit runs at the position of its last member, and
 /// users of the other members wait for it; all other ops keep their order. With a budget, joins
 /// that would exceed it are skipped: the operands of a collective are freed when its unit runs, and
 /// the results are live from the unit's first member on. Time: linear in producers times groups,
