@@ -5,6 +5,7 @@
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.sharding import AbstractMesh, PartitionSpec as P
 
 ROW = 64 * 4  # bytes of a row of a grid
 C = 32        # channels of norms
@@ -83,6 +84,12 @@ def with_gradients(fn):
     return together
 
 
+def by_device(body, of, to):
+    """A function of a tensor that is written for each device, by its blocks."""
+    mesh = AbstractMesh((8,), ("s",))
+    return lambda x: jax.shard_map(body, mesh=mesh, in_specs=of, out_specs=to)(x)
+
+
 def program_cases(Case):
     shape = lambda *extents: jax.ShapeDtypeStruct(extents, jnp.float32)
     grid, images, rows = shape(64, 64), shape(2, 64, 16, 8), (None, "s")
@@ -96,6 +103,15 @@ def program_cases(Case):
         outs = (cut, cut, None, None)
         return Case(with_gradients(norm(axes, variance)), [x, shape(C), shape(C), x], hand, why, cut=[cut, None, None, cut], out=outs)
     return {
+        "shard_map: ppermute": Case(
+            by_device(lambda x: lax.ppermute(x, "s", list(enumerate((3, 7, 5, 1, 0, 6, 2, 4)))), P("s"), P("s")), [grid], 64 * 64 * 4 // 8,
+            "a part, to another device"),
+        "shard_map: psum_scatter": Case(
+            by_device(lambda x: lax.psum_scatter(x, "s", tiled=True), P(None, "s"), P("s")), [grid], 64 * 8 * 4 * 7 // 8,
+            "the blocks of the others", cut=[rows]),
+        "shard_map: all_to_all": Case(
+            by_device(lambda x: lax.all_to_all(x, "s", 1, 0, tiled=True), P("s"), P(None, "s")), [grid], 64 * 64 * 4 // 8 * 7 // 8,
+            "the blocks of the others", out=rows),
         "grid: padded": Case(padded, [grid], 2 * ROW, "a row from each neighbour"),
         "grid: padded, gradient": Case(lambda u, g: jax.vjp(padded, u)[1](g)[0], [grid, grid], 2 * ROW, "the same"),
         "grid: red and black": Case(red_black, [grid, grid], 4 * ROW, "a row from each neighbour, twice"),
