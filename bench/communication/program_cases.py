@@ -5,7 +5,7 @@
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jax.sharding import AbstractMesh, PartitionSpec as P
+from jax.sharding import Mesh, PartitionSpec as P
 
 ROW = 64 * 4  # bytes of a row of a grid
 C = 32        # channels of norms
@@ -86,7 +86,7 @@ def with_gradients(fn):
 
 def by_device(body, of, to):
     """A function of a tensor that is written for each device, by its blocks."""
-    mesh = AbstractMesh((8,), ("s",))
+    mesh = Mesh(jax.devices()[:8], ("s",))
     return lambda x: jax.shard_map(body, mesh=mesh, in_specs=of, out_specs=to)(x)
 
 
