@@ -63,7 +63,8 @@ bool dist::mayReplace(Value source, Value result, llvm::function_ref<bool(Operat
     Value value = values.pop_back_val();
     for (Operation *user : value.getUsers()) {
       if (!producers.contains(user)) {
-        if (value == source && isInside(user))
+        // Another loop may compute a value between source and result again, after the write.
+        if (isInside(user))
           return false;
         continue;
       }
