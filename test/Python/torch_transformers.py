@@ -112,6 +112,23 @@ class Models(unittest.TestCase):
             self.forward(transformers.MixtralForCausalLM, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, hidden_size=16,
                          intermediate_size=24, max_position_embeddings=12, num_local_experts=experts, num_experts_per_tok=2)
 
+    def test_tokens_stay_where_they_are(self):
+        """With the batch cut, only the choices of experts are sent; sorted rows are those of the device."""
+        model = transformers.MixtralModel(transformers.MixtralConfig(
+            vocab_size=SYMBOLS, num_hidden_layers=1, num_attention_heads=4, num_key_value_heads=2, hidden_size=16, intermediate_size=24,
+            max_position_embeddings=12, num_local_experts=4, num_experts_per_tok=2, use_cache=False)).eval()
+
+        class Last(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+
+            def forward(self, tokens):
+                return self.model(tokens).last_hidden_state
+        tokens = shard_tensor(self.tokens.numpy(), ProcessMesh(np.arange(4), ["dp"]), [Shard(0)])
+        report = ts.jit(lambda m, t: m(t)).explain(ts.from_torch(Last(), (self.tokens,)), tokens)
+        self.assertEqual([c for c in report["collectives"] if not c["dtype"].startswith("i")], [])
+
     def test_transforms(self):
         """A Fourier transform in place of attention."""
         self.forward(transformers.FNetForMaskedLM, num_hidden_layers=1, hidden_size=16, intermediate_size=24, max_position_embeddings=12)
