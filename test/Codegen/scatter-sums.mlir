@@ -7,7 +7,7 @@
 // RUN: sed 's/f32/bf16/g' %s > %t.mlir
 // RUN: tessera run %t.mlir --no-cache --check=interpreter | FileCheck %s
 
-// GPU: kernel {{.*}}(a loop of 'scf.for')
+// GPU: kernel {{.*}}scatter
 // CHECK: check  result0  ok
 dist.process_mesh @line(shape = [2], dim_names = ["d"])
 func.func @main(%numbers: tensor<40xi32>, %g: tensor<40x6xf32> {dist.sharding = #dist.sharding<@line, [shard(1)]>}) -> tensor<30x6xf32> {

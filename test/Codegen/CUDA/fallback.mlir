@@ -25,7 +25,7 @@ func.func private @guarded_division(%x: tensor<130x7xi32>, %o: tensor<130x7xi32>
 }
 
 // Rows are sorted, with their elements beside each other.
-// CHECK: scatter: pointwise loops pointwise equal
+// CHECK: scatter: pointwise scatter pointwise equal
 // ONE: scatter: serial equal
 func.func private @scatter(%s: tensor<3x4xf32>, %i: tensor<3x1xindex>, %d: tensor<5x4xf32>, %o: tensor<5x4xf32>)
     -> tensor<5x4xf32> attributes {kernel.reads = 3 : i64} {
@@ -56,7 +56,7 @@ func.func private @branch(%x: tensor<130x7xf32>, %o: tensor<130x7xf32>) -> tenso
   return %0 : tensor<130x7xf32>
 }
 
-// CHECK: scatter_scalars: {{.*}}serial{{.*}} equal
+// CHECK: scatter_scalars: pointwise scatter pointwise equal
 func.func private @scatter_scalars(%s: tensor<3xf32>, %i: tensor<3x1xindex>, %d: tensor<5xf32>, %o: tensor<5xf32>)
     -> tensor<5xf32> attributes {kernel.reads = 3 : i64} {
   %0 = tensor.scatter %s into %d[%i] scatter_dims([0]) unique
@@ -64,8 +64,8 @@ func.func private @scatter_scalars(%s: tensor<3xf32>, %i: tensor<3x1xindex>, %d:
   return %0 : tensor<5xf32>
 }
 
-// The index applies to a dimension between two others: both are threads.
-// CHECK: scatter_between: {{.*}}loops{{.*}} equal
+// The index applies to a dimension between two others: both are columns.
+// CHECK: scatter_between: {{.*}}scatter{{.*}} equal
 func.func private @scatter_between(%s: tensor<3x2x6xf32>, %i: tensor<3x1xi32>, %d: tensor<2x2x6xf32>, %o: tensor<2x2x6xf32>)
     -> tensor<2x2x6xf32> attributes {kernel.reads = 3 : i64} {
   %0 = tensor.scatter %s into %d[%i] scatter_dims([1]) unique
