@@ -23,6 +23,8 @@
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
+#include <cmath>
+
 using namespace mlir;
 
 namespace tessera::codegen {
@@ -32,6 +34,13 @@ namespace tessera::codegen {
 static constexpr int64_t kShortestPart = 40;
 /// The same for parts that share a launch over rows; and the most parts, since more do not help.
 static constexpr int64_t kShortestShared = 32, kMostParts = 2048;
+/// More parts of a column than this are not added up by one thread in order.
+static constexpr int64_t kMostInOrder = 128;
+/// Columns of more elements than this in all have more parts.
+static constexpr int64_t kManyElements = 4 << 20, kMoreParts = 4;
+/// The parts of rows whose length has no other divisor: two blocks for a multiprocessor of an H100
+/// even for one row.
+static constexpr int64_t kTailParts = 256;
 /// Smaller reductions do not justify a second launch.
 static constexpr int64_t kWorthIt = 32 << 10;
 /// With enough contiguous rows (kBusyTeams), shorter ones are not split.
@@ -100,7 +109,9 @@ static int64_t partsOf(linalg::GenericOp op, int64_t shortestShared) {
   for (OpOperand *input : op.getDpsInputOperands())
     widest = std::max(widest, bytesOf(getElementTypeOrSelf(input->get())));
   int64_t shortest = kShortestPart * std::max<int64_t>(1, sum / widest);
-  return divisorBelow(reduced, std::min(reduced / shortest, kBusyElements / results));
+  bool isLarge = !isContiguous(op) && reduced * results >= kManyElements;
+  int64_t most = kBusyElements * (isLarge ? kMoreParts : 1) / results;
+  return divisorBelow(reduced, std::min(reduced / shortest, most));
 }
 
 /// Replaces inputs that are read at index 0 of a unit dimension by views without it: then the op
@@ -166,6 +177,55 @@ static linalg::GenericOp collapseReduced(linalg::GenericOp op, IRRewriter &rewri
   return cast<linalg::GenericOp>(collapsed->collapsedOp);
 }
 
+/// If the reduced extent has no suitable divisor (a prime, say), reduces a multiple of many parts,
+/// and continues from there with the elements that remain. Returns the op to split.
+static linalg::GenericOp cutTail(linalg::GenericOp op, IRRewriter &rewriter) {
+  SmallVector<unsigned> reduced;
+  op.getReductionDims(reduced);
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  bool plain = llvm::all_of(maps, [](AffineMap map) { return map.isProjectedPermutation(); });
+  if (reduced.size() != 1 || !plain || !isContiguous(op) || op.hasIndexSemantics() ||
+      op.getNumResults() != 1)
+    return op;
+  int64_t extent = op.getStaticLoopRanges()[reduced[0]];
+  int64_t head = extent / kTailParts * kTailParts;
+  int64_t elements = 1;
+  for (int64_t range : op.getStaticLoopRanges())
+    elements *= range;
+  // Rows are long (partsOf), and their best divisor leaves most of a GPU idle.
+  if (head == extent || elements / extent >= kBusyTeams || extent < kLongRow ||
+      elements < kManyElements ||
+      divisorBelow(extent, std::min(extent / kShortestPart, kBusyElements)) >= kTailParts)
+    return op;
+  auto reduce = [&](int64_t begin, int64_t size, Value init) {
+    SmallVector<Value> inputs;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      AffineMap map = op.getMatchingIndexingMap(input);
+      auto type = cast<RankedTensorType>(input->get().getType());
+      SmallVector<int64_t> shape(type.getShape()), from(shape.size(), 0);
+      for (auto [dim, expr] : llvm::enumerate(map.getResults()))
+        if (cast<AffineDimExpr>(expr).getPosition() == reduced[0]) {
+          shape[dim] = size;
+          from[dim] = begin;
+        }
+      SmallVector<int64_t> steps(shape.size(), 1);
+      MLIRContext *context = op.getContext();
+      inputs.push_back(tensor::ExtractSliceOp::create(
+          rewriter, op.getLoc(), type.clone(shape), input->get(),
+          getAsIndexOpFoldResult(context, from), getAsIndexOpFoldResult(context, shape),
+          getAsIndexOpFoldResult(context, steps)));
+    }
+    inputs.push_back(init);
+    return cast<linalg::GenericOp>(
+        clone(rewriter, op.getOperation(), op->getResultTypes(), inputs));
+  };
+  rewriter.setInsertionPoint(op);
+  linalg::GenericOp first = reduce(0, head, op.getDpsInits()[0]);
+  linalg::GenericOp rest = reduce(head, extent - head, first.getResult(0));
+  rewriter.replaceOp(op, rest->getResults());
+  return first;
+}
+
 void splitReductions(func::FuncOp kernel) {
   separateSums(kernel);
   SmallVector<linalg::GenericOp> ops;
@@ -177,15 +237,28 @@ void splitReductions(func::FuncOp kernel) {
     int64_t shortest = shortestShared(whole);
     if (whole.getNumReductionLoops() > 0)
       dropUnitDims(whole, rewriter);
-    linalg::GenericOp op = collapseReduced(whole, rewriter);
+    linalg::GenericOp op = cutTail(collapseReduced(whole, rewriter), rewriter);
     int64_t parts = partsOf(op, shortest);
     if (parts <= 1)
       continue;
     rewriter.setInsertionPoint(op);
-    auto control = [&](linalg::LinalgOp) {
-      return linalg::SplitReductionOptions{parts, /*index=*/0, /*innerParallel=*/false};
+    // The parts of a row are contiguous, so that a team of threads adds them up. Those of a column
+    // are a column again: if they are many, they are added up in two stages as well.
+    bool isRow = isContiguous(op);
+    unsigned last = op.getMatchingIndexingMap(op.getDpsInitOperand(0)).getNumResults();
+    auto split = [&](linalg::LinalgOp sum, int64_t into, unsigned place) {
+      return linalg::splitReduction(rewriter, sum, [&](linalg::LinalgOp) {
+        return linalg::SplitReductionOptions{into, place, /*innerParallel=*/false};
+      });
     };
-    (void)linalg::splitReduction(rewriter, op, control);
+    FailureOr<linalg::SplitReductionResult> stages = split(op, parts, isRow ? last : 0);
+    if (failed(stages) || isRow || parts <= kMostInOrder)
+      continue;
+    auto root = static_cast<int64_t>(std::sqrt(static_cast<double>(parts)));
+    if (int64_t inner = divisorBelow(parts, root); inner > 1) {
+      rewriter.setInsertionPoint(stages->resultCombiningLinalgOp);
+      (void)split(stages->resultCombiningLinalgOp, inner, 0);
+    }
   }
 }
 
