@@ -21,10 +21,23 @@ bool dist::isAnnotated(Operation *op) {
   });
 }
 
+/// Whether every result is another loop, or 0, where the extent is 1.
+static bool readsLoops(AffineMap map) {
+  llvm::SmallBitVector seen(map.getNumDims());
+  return llvm::all_of(map.getResults(), [&](AffineExpr expr) {
+    if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+      return constant.getValue() == 0;
+    auto loop = dyn_cast<AffineDimExpr>(expr);
+    if (!loop || seen.test(loop.getPosition()))
+      return false;
+    seen.set(loop.getPosition());
+    return true;
+  });
+}
+
 bool dist::canSplitLoop(linalg::LinalgOp op, int64_t loop) {
   if (isAnnotated(op) || !op.hasPureTensorSemantics() ||
-      !llvm::all_of(op.getIndexingMapsArray(),
-                    [](AffineMap map) { return map.isProjectedPermutation(); }))
+      !llvm::all_of(op.getIndexingMapsArray(), readsLoops))
     return false;
   WalkResult reads = op.getBlock()->walk([&](linalg::IndexOp index) {
     return static_cast<int64_t>(index.getDim()) == loop ? WalkResult::interrupt()
@@ -47,6 +60,10 @@ Operation *dist::splitLoops(linalg::LinalgOp op, llvm::function_ref<bool(int64_t
   for (AffineMap map : op.getIndexingMapsArray()) {
     SmallVector<AffineExpr> exprs;
     for (AffineExpr expr : map.getResults()) {
+      if (isa<AffineConstantExpr>(expr)) {
+        exprs.push_back(expr);
+        continue;
+      }
       int64_t loop = cast<AffineDimExpr>(expr).getPosition();
       for (size_t part = 0; part < partsOf(loop); ++part)
         exprs.push_back(getAffineDimExpr(first[loop] + part, context));
