@@ -12,6 +12,10 @@
 // arguments, which need a new reshape. The region is rewritten if more reshapes
 // disappear than are inserted.
 //
+// A dimension that is a batch to all ops of the region is also followed through slices,
+// pads and moves along other dimensions: windows of images whose batch is merged with
+// them are computed where the images are, also if the devices do not divide the batch.
+//
 //===----------------------------------------------------------------------===//
 
 #include "SplitMergedDims.h"
@@ -22,6 +26,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -72,12 +77,32 @@ std::optional<Reshape> reshapeOf(Operation *op) {
   return std::nullopt;
 }
 
+/// Whether an op moves elements along other dimensions only, and has this one in all its tensors.
+bool movesAlongOthers(Operation *op, int64_t dim) {
+  if (!op || isAnnotated(op))
+    return false;
+  auto isFull = [&](ArrayRef<int64_t> widths) { return widths[dim] == 0; };
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return !slice.getDroppedDims().any() && slice.getOffsets().empty() &&
+           slice.getSizes().empty() && slice.getStrides().empty() &&
+           slice.getStaticSizes()[dim] == slice.getSourceType().getDimSize(dim);
+  if (auto pad = dyn_cast<tensor::PadOp>(op))
+    return pad.getLow().empty() && pad.getHigh().empty() && pad.getConstantPaddingValue() &&
+           isFull(pad.getStaticLow()) && isFull(pad.getStaticHigh());
+  if (auto concat = dyn_cast<tensor::ConcatOp>(op))
+    return static_cast<int64_t>(concat.getDim()) != dim;
+  if (auto rearrange = dyn_cast<RearrangeOp>(op))
+    return static_cast<int64_t>(rearrange.getDim()) != dim;
+  return false;
+}
+
 /// A merged dimension in all values that have it.
 class MergedDim {
 public:
   using Dim = std::pair<Value, int64_t>;
 
-  MergedDim(const Reshape &seed, int64_t group) {
+  /// throughMoves: whether moves along other dimensions belong to the region.
+  MergedDim(const Reshape &seed, int64_t group, bool throughMoves) : throughMoves(throughMoves) {
     follow({seed.small, group});
     while (!work.empty()) {
       Dim dim = work.pop_back_val();
@@ -101,6 +126,8 @@ public:
       for (OpOperand *use : uses)
         isMixed = isMixed || followed.contains(use->getOwner());
     auto removed = llvm::count(merges, factors); // the others become finer
+    if (throughMoves && !(isBatch && passesMoves))
+      return false;
     return !isMixed && removed > static_cast<int64_t>(entries.size() + leaving.size());
   }
 
@@ -151,6 +178,10 @@ private:
     if (!canSplitLoop(op, loop))
       return false;
     followed.insert(op);
+    isBatch = isBatch && llvm::all_of(op.getDpsInputOperands(), [&](OpOperand *input) {
+                return op.getNumReductionLoops() == 0 || op.getNumDpsInputs() == 1 ||
+                       op.getMatchingIndexingMap(input).isFunctionOfDim(loop);
+              });
     auto &loops = loopsOf[op];
     if (!llvm::is_contained(loops, loop))
       loops.push_back(loop);
@@ -207,9 +238,24 @@ private:
     }
   }
 
+  /// Follows a dimension through an op that moves elements along others.
+  bool followMove(Operation *op, int64_t dim) {
+    if (!throughMoves || !movesAlongOthers(op, dim))
+      return false;
+    passesMoves = true;
+    followed.insert(op);
+    follow({op->getResult(0), dim});
+    for (Value operand : op->getOperands())
+      if (isa<RankedTensorType>(operand.getType()))
+        follow({operand, dim});
+    return true;
+  }
+
   void visitProducer(Dim dim) {
     auto [value, index] = dim;
     Operation *op = value.getDefiningOp();
+    if (followMove(op, index))
+      return;
     if (auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(op)) {
       OpResult result = cast<OpResult>(value);
       if (followMap(linalgOp, linalgOp.getIndexingMapMatchingResult(result), index))
@@ -224,6 +270,8 @@ private:
   void visitUse(OpOperand &use, Dim dim) {
     auto [value, index] = dim;
     Operation *op = use.getOwner();
+    if (followMove(op, index))
+      return;
     if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
       if (followMap(linalgOp, linalgOp.getMatchingIndexingMap(&use), index))
         return;
@@ -334,6 +382,8 @@ private:
   void rewrite(Operation *op) {
     if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
       return replace(op, rewriteLinalg(linalgOp)->getResults());
+    if (!isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op))
+      return replace(op, rewriteMove(op));
     Reshape reshape = *reshapeOf(op);
     replace(op, rewriteReshape(reshape));
   }
@@ -435,10 +485,53 @@ private:
         op, [&](int64_t loop) { return isSplitLoop(op, loop); }, factors, inputs, inits);
   }
 
+  /// A move with the split dimensions in its tensors.
+  Value rewriteMove(Operation *op) {
+    OpBuilder b(op);
+    Location loc = op->getLoc();
+    Value result = op->getResult(0);
+    RankedTensorType type = splitType(result);
+    // By new dimension: what the move has for the old one; for parts of a split one `whole`.
+    auto spread = [&](ArrayRef<int64_t> old, ArrayRef<int64_t> whole) {
+      SmallVector<int64_t> spreadOut;
+      for (auto [d, entry] : llvm::enumerate(old))
+        if (isSplit(result, static_cast<int64_t>(d)))
+          spreadOut.append(whole.begin(), whole.end());
+        else
+          spreadOut.push_back(entry);
+      return getAsIndexOpFoldResult(b.getContext(), spreadOut);
+    };
+    SmallVector<int64_t> zeros(factors.size(), 0), ones(factors.size(), 1);
+    auto newDim = [&](int64_t dim) { return splitGroups(result)[dim].front(); };
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+      return tensor::ExtractSliceOp::create(
+          b, loc, type, replacementOf(slice.getSource()), spread(slice.getStaticOffsets(), zeros),
+          spread(slice.getStaticSizes(), factors), spread(slice.getStaticStrides(), ones));
+    if (auto pad = dyn_cast<tensor::PadOp>(op)) {
+      Attribute fill;
+      Value padding = pad.getConstantPaddingValue();
+      if (matchPattern(padding, m_Constant(&fill)))
+        padding = arith::ConstantOp::create(b, loc, cast<TypedAttr>(fill));
+      return tensor::PadOp::create(b, loc, type, replacementOf(pad.getSource()),
+                                   spread(pad.getStaticLow(), zeros),
+                                   spread(pad.getStaticHigh(), zeros), padding);
+    }
+    auto operands = llvm::map_to_vector(op->getOperands(),
+                                        [&](Value operand) { return replacementOf(operand); });
+    if (auto concat = dyn_cast<tensor::ConcatOp>(op))
+      return tensor::ConcatOp::create(b, loc, type, newDim(concat.getDim()), operands);
+    auto rearrange = cast<RearrangeOp>(op);
+    return RearrangeOp::create(b, loc, type, operands, newDim(rearrange.getDim()),
+                               rearrange.getSegments(), rearrange.getFillAttr());
+  }
+
   bool isSplitLoop(linalg::LinalgOp op, int64_t loop) const {
     return llvm::is_contained(loopsOf.find(op)->second, loop);
   }
 
+  bool throughMoves;
+  bool passesMoves = false;
+  bool isBatch = true;                      ///< whether products have the dimension in all operands
   SmallVector<SmallVector<int64_t>> merges; ///< extents, of each reshape that merges or splits it
   SmallVector<int64_t> factors;             ///< extents after the split
   llvm::SetVector<Dim> seen;
@@ -459,21 +552,25 @@ private:
 /// Tries every merge of a function once; whether any is split.
 static bool splitEach(func::FuncOp function) {
   llvm::SetVector<Operation *> collapses;
-  llvm::DenseSet<MergedDim::Dim> kept; // looked up only
+  llvm::DenseSet<MergedDim::Dim> kept[2]; // by whether through moves; looked up only
   function.walk([&](tensor::CollapseShapeOp op) { collapses.insert(op); });
   bool changed = false;
   auto split = [&](Operation *op) {
     std::optional<Reshape> reshape = reshapeOf(op);
     for (int64_t group = 0; reshape && group < std::ssize(reshape->groups); ++group) {
-      if (reshape->longDims(group).size() < 2 || kept.contains({reshape->small, group}))
+      if (reshape->longDims(group).size() < 2)
         continue;
-      MergedDim merged(*reshape, group);
-      if (merged.isWorthSplitting()) {
-        merged.split([&](Operation *gone) { collapses.remove(gone); });
-        changed = true;
-        return;
+      for (bool throughMoves : {false, true}) {
+        if (kept[throughMoves].contains({reshape->small, group}))
+          continue;
+        MergedDim merged(*reshape, group, throughMoves);
+        if (merged.isWorthSplitting()) {
+          merged.split([&](Operation *gone) { collapses.remove(gone); });
+          changed = true;
+          return;
+        }
+        kept[throughMoves].insert(merged.members().begin(), merged.members().end());
       }
-      kept.insert(merged.members().begin(), merged.members().end());
     }
   };
   while (!collapses.empty()) {
