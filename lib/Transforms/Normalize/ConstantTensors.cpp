@@ -122,6 +122,16 @@ static Function functionOf(Operation *op) {
       .Case([](arith::RemSIOp) {
         return [](const double *in) { return in[1] == 0 ? kNothing : std::fmod(in[0], in[1]); };
       })
+      .Case([](arith::DivUIOp) { // of numbers that are not negative
+        return [](const double *in) {
+          return in[0] < 0 || in[1] <= 0 ? kNothing : std::trunc(in[0] / in[1]);
+        };
+      })
+      .Case([](arith::RemUIOp) {
+        return [](const double *in) {
+          return in[0] < 0 || in[1] <= 0 ? kNothing : std::fmod(in[0], in[1]);
+        };
+      })
       .Case<arith::MaximumFOp, arith::MaxSIOp>([](auto) {
         return [](const double *in) { return std::isnan(in[0]) ? in[0] : std::max(in[0], in[1]); };
       })
@@ -178,7 +188,10 @@ static std::optional<double> numberOf(Attribute attribute) {
   if (auto number = dyn_cast<FloatAttr>(attribute))
     return number.getValueAsDouble();
   auto number = dyn_cast<IntegerAttr>(attribute);
-  if (!number || number.getValue().getSignificantBits() > 53)
+  if (!number || number.getValue().getSignificantBits() > 64)
+    return std::nullopt;
+  // The least integer of a width is a power of two, which doubles represent.
+  if (number.getValue().getSignificantBits() > 53 && !number.getValue().isMinSignedValue())
     return std::nullopt;
   return number.getType().isInteger(1) ? static_cast<double>(!number.getValue().isZero())
                                        : static_cast<double>(number.getValue().getSExtValue());

@@ -18,6 +18,7 @@
 
 #include "FormRearrangements.h"
 
+#include "MovesByDim.h"
 #include "Pieces.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
@@ -70,19 +71,32 @@ static bool isPlain(Operation *op) {
   return op->getDiscardableAttrDictionary().empty(); // else the user refers to this op
 }
 
-/// The value that all segments read; null if there are several.
-static Value onlySource(const Pieces &pieces) {
-  if (pieces.segments.empty())
-    return {};
-  Value source = pieces.segments.front().first;
-  return llvm::all_of(pieces.segments, [&](auto &each) { return each.first == source; }) ? source
-                                                                                         : Value();
+/// Removes copies, as reversals of one element are.
+static void dropCopies(func::FuncOp function) {
+  function.walk([](linalg::GenericOp op) {
+    if (isPlain(op) && op->getNumResults() == 1 && op.getNumDpsInputs() == 1 &&
+        op.getInputs()[0].getType() == op->getResult(0).getType() &&
+        llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }) &&
+        op.getBody()->getTerminator()->getOperand(0) == op.getBody()->getArgument(0)) {
+      op->getResult(0).replaceAllUsesWith(op.getInputs()[0]);
+      op.erase();
+    }
+  });
+}
+
+/// Whether only `reader` reads a value, possibly through other moves.
+static bool isReadOnlyBy(Operation *reader, Value value, int steps = 4) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    return user == reader || (steps > 0 && user->getNumResults() == 1 && isPlain(user) &&
+                              !readPieces(user).segments.empty() &&
+                              isReadOnlyBy(reader, user->getResult(0), steps - 1));
+  });
 }
 
 /// The segments by which a value, without other readers, moves one other value.
-static Pieces readMove(Value value) {
+static Pieces readMove(Value value, Operation *reader) {
   Operation *op = value.getDefiningOp();
-  if (!op || !value.hasOneUse() || !isPlain(op))
+  if (!op || !isPlain(op) || !isReadOnlyBy(reader, value))
     return {};
   Pieces pieces = readPieces(op);
   return onlySource(pieces) ? pieces : Pieces();
@@ -92,10 +106,12 @@ static Pieces readMove(Value value) {
 static bool isPadOfMoves(tensor::PadOp pad) {
   constexpr int kMostSteps = 8;
   Value value = pad.getSource();
+  Operation *reader = pad;
   for (int step = 0; step < kMostSteps; ++step) {
-    Pieces pieces = readMove(value);
+    Pieces pieces = readMove(value, reader);
     if (pieces.segments.empty())
       return false;
+    reader = value.getDefiningOp();
     if (pad.getStaticLow()[pieces.dim] != 0 || pad.getStaticHigh()[pieces.dim] != 0)
       return true;
     value = onlySource(pieces);
@@ -138,7 +154,7 @@ static void splitPad(tensor::PadOp pad) {
 /// joined with the operation before that. Returns whether it did.
 static bool moveInFront(Operation *op, Pieces pieces) {
   Value source = onlySource(pieces);
-  Pieces between = source ? readMove(source) : Pieces();
+  Pieces between = source ? readMove(source, op) : Pieces();
   if (between.segments.empty() || between.dim == pieces.dim)
     return false;
   if (between.fill && pieces.fill && between.fill != pieces.fill)
@@ -162,24 +178,84 @@ static bool moveInFront(Operation *op, Pieces pieces) {
   return true;
 }
 
+namespace {
+
+/// Writes slices of values that were moved along several dimensions as one move for each of them.
+/// Slices that move rows in the same way share that move.
+class SliceSplitter {
+public:
+  bool split(tensor::ExtractSliceOp slice) {
+    // What only moves read becomes a part of these.
+    bool isRead = llvm::any_of(slice->getUsers(), [](Operation *user) {
+      return !isPlain(user) || readPieces(user).segments.empty();
+    });
+    MovesByDim read = isRead ? readMovesByDim(slice) : MovesByDim();
+    if (!read.source)
+      return false;
+    Value value = read.source;
+    for (Pieces &pieces : read.moves) {
+      for (auto &[source, segment] : pieces.segments)
+        source = value;
+      auto *known = llvm::find_if(made, [&](auto &other) {
+        return other.second.getParentBlock() == slice->getBlock() && areEqual(other.first, pieces);
+      });
+      if (known == made.end()) {
+        SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());
+        shape[pieces.dim] = slice.getType().getDimSize(pieces.dim);
+        OpBuilder b(slice);
+        made.push_back({pieces, ::write(b, slice.getLoc(), slice.getType().clone(shape), pieces)});
+        known = &made.back();
+      }
+      value = known->second;
+    }
+    slice.replaceAllUsesWith(value);
+    return true;
+  }
+
+private:
+  static bool areEqual(const Pieces &a, const Pieces &b) {
+    return a.dim == b.dim && a.fill == b.fill &&
+           llvm::equal(a.segments, b.segments, [](const auto &x, const auto &y) {
+             auto fields = [](const Segment &s) {
+               return std::tuple(s.from, s.fromStep, s.to, s.toStep, s.count);
+             };
+             return x.first == y.first && fields(x.second) == fields(y.second);
+           });
+  }
+
+  SmallVector<std::pair<Pieces, Value>> made;
+};
+
+} // namespace
+
 void dist::formRearrangements(func::FuncOp function) {
+  dropCopies(function);
   SmallVector<tensor::PadOp> pads;
   function.walk([&](tensor::PadOp pad) { pads.push_back(pad); });
   for (tensor::PadOp pad : pads)
     splitPad(pad);
   SmallVector<Operation *> moves;
   function.walk([&](Operation *op) {
-    if (isPlain(op) && !readPieces(op).segments.empty())
+    if (isPlain(op) && (isa<tensor::ExtractSliceOp>(op) || !readPieces(op).segments.empty()))
       moves.push_back(op);
   });
+  SliceSplitter slices;
+  auto isRepetition = [](Operation *op, const Pieces &pieces) { // a broadcast stays one
+    return isa<linalg::GenericOp, tensor::CollapseShapeOp>(op) && pieces.segments.size() > 1 &&
+           pieces.segments[0].second.from == pieces.segments[1].second.from;
+  };
   for (Operation *op : moves) {
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op); slice && slices.split(slice))
+      continue;
     Pieces pieces = readPieces(op);
-    if (pieces.segments.empty()) // of a sum whose operands are no longer moves
-      continue;
-    if (moveInFront(op, pieces))
-      continue;
+    if (pieces.segments.empty() || isRepetition(op, pieces))
+      continue; // a sum whose operands are no longer moves, or a broadcast
     auto type = cast<RankedTensorType>(op->getResult(0).getType());
-    bool isComposed = compose(pieces, type.getDimSize(pieces.dim));
+    Pieces composed = pieces;
+    bool isComposed = compose(composed, type.getDimSize(pieces.dim));
+    if (moveInFront(op, composed) || moveInFront(op, pieces))
+      continue;
+    pieces = std::move(composed);
     if (!isComposed && !isa<linalg::GenericOp>(op))
       continue;
     join(pieces);

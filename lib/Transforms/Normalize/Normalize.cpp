@@ -133,6 +133,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       sinkPads(function);
       growInteriors(function);
       formRearrangements(function);
+      sinkRearrangements(function);
       refineReshapes(function);
       splitMergedDims(function);
       refineReshapes(function);

@@ -37,6 +37,8 @@ static int64_t extentOf(Value value, int64_t dim) {
 /// The value of every element of a constant tensor; null for others.
 static TypedAttr splatOf(Value value) {
   DenseElementsAttr elements;
+  while (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
+    value = slice.getSource();
   if (matchPattern(value, m_Constant(&elements)) && elements.isSplat())
     return dyn_cast<TypedAttr>(elements.getSplatValue<Attribute>());
   return {};
@@ -47,6 +49,14 @@ bool dist::coversResult(const Pieces &pieces, int64_t extent) {
   for (auto &[value, segment] : pieces.segments)
     covered += segment.count;
   return covered == extent;
+}
+
+Value dist::onlySource(const Pieces &pieces) {
+  if (pieces.segments.empty())
+    return {};
+  Value source = pieces.segments.front().first;
+  return llvm::all_of(pieces.segments, [&](auto &each) { return each.first == source; }) ? source
+                                                                                         : Value();
 }
 
 /// The only dimension for which `isMoved`; -1 if there is none or more than one.
@@ -115,10 +125,53 @@ static bool inserts(tensor::ExpandShapeOp op, int64_t dim) {
   return op.getSrcType().getShape() == ArrayRef<int64_t>(shape);
 }
 
+/// Repetitions along a new dimension, which is then merged with its neighbour:
+///   1x32 -> 1x3x32 -> 3x32
+static Pieces piecesOfRepetition(tensor::CollapseShapeOp op) {
+  Pieces pieces;
+  auto generic = op.getSrc().getDefiningOp<linalg::GenericOp>();
+  if (!generic || generic->getNumResults() != 1 || generic.getNumDpsInputs() != 1 ||
+      generic.getNumReductionLoops() > 0 ||
+      generic.getBody()->getTerminator()->getOperand(0) != generic.getBody()->getArgument(0))
+    return pieces;
+  AffineMap read = generic.getIndexingMapsArray()[0], written = generic.getIndexingMapsArray()[1];
+  int64_t rank = written.getNumDims();
+  if (!written.isIdentity() || read.getNumResults() != rank - 1 || !read.isProjectedPermutation())
+    return pieces;
+  int64_t own = onlyDim(rank, [&](int64_t d) { return !read.isFunctionOfDim(d); });
+  SmallVector<AffineExpr> others;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != own)
+      others.push_back(getAffineDimExpr(d, op.getContext()));
+  if (own < 0 || ArrayRef<AffineExpr>(others) != read.getResults())
+    return pieces;
+  int64_t joined = -1;
+  bool isInner = false;
+  for (auto [dim, group] : llvm::enumerate(op.getReassociationIndices()))
+    if (group.size() == 2 && llvm::is_contained(group, own)) {
+      joined = static_cast<int64_t>(dim);
+      isInner = group[1] == own;
+    } else if (group.size() != 1) {
+      return pieces;
+    }
+  int64_t times = op.getSrcType().getDimSize(own);
+  if (joined < 0 || times > static_cast<int64_t>(kMostSegments))
+    return pieces;
+  pieces.dim = joined;
+  int64_t extent = extentOf(op.getResult(), joined) / times;
+  for (int64_t i = 0; i < times; ++i)
+    pieces.segments.push_back(
+        {generic.getInputs()[0], isInner ? Segment{0, 1, i, extent == 1 ? 1 : times, extent}
+                                         : Segment{0, 1, i * extent, 1, extent}});
+  return pieces;
+}
+
 /// Elements with gaps between them: a separate dimension is padded, which is then merged with the
 /// original dimension.
 static Pieces piecesOf(tensor::CollapseShapeOp op) {
-  Pieces pieces;
+  Pieces pieces = piecesOfRepetition(op);
+  if (!pieces.segments.empty())
+    return pieces;
   Attribute fill;
   auto pad = op.getSrc().getDefiningOp<tensor::PadOp>();
   auto expand = pad ? pad.getSource().getDefiningOp<tensor::ExpandShapeOp>() : nullptr;
@@ -162,7 +215,8 @@ static Pieces piecesOf(tensor::InsertSliceOp op) {
   return pieces;
 }
 
-/// A copy from c + a * i to i: a reversal, for example.
+/// A copy from c + a * i to i: a reversal, for example; a repeated element is a segment for each
+/// repetition.
 static Pieces piecesOf(linalg::GenericOp op) {
   Pieces pieces;
   if (op->getNumResults() != 1 || op.getNumDpsInputs() != 1 || op.getNumReductionLoops() > 0)
@@ -189,6 +243,11 @@ static Pieces piecesOf(linalg::GenericOp op) {
     return constant ? std::optional(constant.getValue()) : std::nullopt;
   };
   std::optional<int64_t> first = valueAt(0), second = valueAt(1);
+  if (first && dyn_cast<AffineConstantExpr>(expr) && size <= int64_t(kMostSegments)) {
+    for (int64_t i = 0; i < size; ++i)
+      pieces.segments.push_back({op.getInputs()[0], {*first, 1, i, 1, 1}});
+    return pieces;
+  }
   if (!first || !second || *first == *second || !expr.isPureAffine() ||
       simplifyAffineExpr(expr - (loop * (*second - *first) + *first), rank, 0) !=
           getAffineConstantExpr(0, op.getContext()))
@@ -283,9 +342,7 @@ Pieces dist::readPieces(Operation *op) {
 // Composition
 //===----------------------------------------------------------------------===//
 
-/// The composition of two segments: the elements that `inner` writes among those that `outer`
-/// reads. Empty if there are none.
-static Segment through(const Segment &outer, const Segment &inner) {
+Segment dist::through(const Segment &outer, const Segment &inner) {
   // outer.from + i * outer.fromStep = inner.to + k * inner.toStep, solved for the least i.
   int64_t a = outer.fromStep, b = inner.toStep, g = std::gcd(a, std::abs(b));
   Segment none{0, 1, 0, 1, 0};

@@ -31,6 +31,11 @@ struct Pieces {
 Pieces readPieces(mlir::Operation *op);
 /// Whether segments write each of the `extent` elements of a result.
 bool coversResult(const Pieces &pieces, int64_t extent);
+/// The value that all segments read; null if there are several.
+mlir::Value onlySource(const Pieces &pieces);
+/// The elements that `inner` writes among those that `outer` reads, as a segment from what `inner`
+/// reads to what `outer` writes. Empty if there are none.
+sharding::Segment through(const sharding::Segment &outer, const sharding::Segment &inner);
 /// Replaces segments of values that consist of segments themselves. Returns whether any was
 /// replaced.
 bool compose(Pieces &pieces, int64_t extent);

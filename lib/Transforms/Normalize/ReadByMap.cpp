@@ -14,6 +14,7 @@
 
 #include "AffineValues.h"
 #include "ConstantIndices.h"
+#include "ConstantTensors.h"
 #include "ElementRanges.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
@@ -35,9 +36,31 @@ static constexpr int64_t kMostIndices = 4096;
 // Look-ups
 //===----------------------------------------------------------------------===//
 
+/// Whether all elements of a tensor are known to be zero: also those of copies of known tensors.
+static bool isZeroTensor(Value value, ConstantTensors &constants) {
+  constexpr int kMostSteps = 8;
+  for (int step = 0; step < kMostSteps; ++step) {
+    if (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()))
+      return true;
+    if (auto fill = value.getDefiningOp<linalg::FillOp>()) {
+      value = fill.getInputs()[0];
+      continue;
+    }
+    auto copy = value.getDefiningOp<linalg::GenericOp>();
+    if (!copy || copy.getNumDpsInputs() != 1 || copy->getNumResults() != 1 ||
+        copy.getBody()->getTerminator()->getOperand(0) != copy.getBody()->getArgument(0))
+      break;
+    value = copy.getInputs()[0];
+  }
+  if (!isa<RankedTensorType>(value.getType()))
+    return false;
+  const ConstantTensors::Elements *elements = constants.of(value);
+  return elements && llvm::all_of(*elements, [](double element) { return element == 0; });
+}
+
 /// The input from which the op selects an element: the op sums one of its elements and zeros,
 /// starting from zero. Null for other ops.
-static BlockArgument lookedUp(linalg::GenericOp op) {
+static BlockArgument lookedUp(linalg::GenericOp op, ConstantTensors &constants) {
   Operation *sum = op.getBody()->getTerminator()->getOperand(0).getDefiningOp();
   if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(sum) || op.getNumDpsInits() != 1)
     return {};
@@ -51,11 +74,8 @@ static BlockArgument lookedUp(linalg::GenericOp op) {
   auto isZero = [](Value value) {
     return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
   };
-  bool fromZero = isZero(op.getDpsInits()[0]);
-  if (auto fill = op.getDpsInits()[0].getDefiningOp<linalg::FillOp>())
-    fromZero = isZero(fill.getInputs()[0]);
-  return element && element.getOwner() == op.getBody() && element != accumulator && fromZero &&
-                 isZero(select.getFalseValue())
+  return element && element.getOwner() == op.getBody() && element != accumulator &&
+                 isZero(select.getFalseValue()) && isZeroTensor(op.getDpsInits()[0], constants)
              ? element
              : BlockArgument();
 }
@@ -159,8 +179,8 @@ static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index,
   }
 }
 
-static void readByMap(linalg::GenericOp op) {
-  BlockArgument element = lookedUp(op);
+static void readByMap(linalg::GenericOp op, ConstantTensors &constants) {
+  BlockArgument element = lookedUp(op, constants);
   if (!element)
     return;
   SmallVector<SelectedLoop, 2> selected = selectedLoops(op);
@@ -220,6 +240,7 @@ static void readByMap(linalg::GenericOp op) {
 void dist::readByMap(func::FuncOp function) {
   SmallVector<linalg::GenericOp> ops;
   function.walk([&](linalg::GenericOp op) { ops.push_back(op); });
+  ConstantTensors constants;
   for (linalg::GenericOp op : ops)
-    ::readByMap(op);
+    ::readByMap(op, constants);
 }

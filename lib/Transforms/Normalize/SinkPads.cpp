@@ -14,6 +14,8 @@
 
 #include "SinkPads.h"
 
+#include "tessera/Dialect/Dist/IR/Dist.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -307,4 +309,65 @@ void dist::sinkPads(func::FuncOp function) {
   for (Operation *pad : llvm::reverse(pads))
     if (pad->use_empty())
       pad->erase();
+}
+
+/// Rewrites a reshape of a rearrangement as the rearrangement of reshaped operands, if it leaves
+/// the rearranged dimension as it is. Returns the new reshapes.
+template <typename Reshape> static SmallVector<Operation *> reshapeOperands(Reshape reshape) {
+  constexpr bool isExpanded = std::is_same_v<Reshape, tensor::ExpandShapeOp>;
+  auto rearrange = reshape.getSrc().template getDefiningOp<RearrangeOp>();
+  if (!rearrange || !rearrange->hasOneUse() || !isPlain(rearrange) || !isPlain(reshape))
+    return {};
+  SmallVector<ReassociationIndices> groups = reshape.getReassociationIndices();
+  ArrayRef<int64_t> fine =
+      isExpanded ? reshape.getResultType().getShape() : rearrange.getType().getShape();
+  auto dim = static_cast<int64_t>(rearrange.getDim());
+  int64_t before = -1, after = -1; // the dimension with both shapes
+  for (auto [coarse, group] : llvm::enumerate(groups)) {
+    int64_t own = ownDim(group, fine);
+    if (isExpanded ? static_cast<int64_t>(coarse) == dim : own == dim) {
+      before = dim;
+      after = isExpanded ? own : static_cast<int64_t>(coarse);
+    }
+  }
+  if (before < 0 || after < 0)
+    return {};
+  OpBuilder b(reshape);
+  SmallVector<Operation *> made;
+  llvm::DenseMap<Value, Value> reshaped; // looked up only
+  SmallVector<Value> operands;
+  for (Value operand : rearrange.getInputs()) {
+    Value &known = reshaped[operand];
+    if (!known) {
+      SmallVector<int64_t> shape(reshape.getResultType().getShape());
+      shape[after] = cast<RankedTensorType>(operand.getType()).getDimSize(before);
+      auto type = RankedTensorType::get(shape, reshape.getResultType().getElementType());
+      known = Reshape::create(b, reshape.getLoc(), type, operand, groups);
+      made.push_back(known.getDefiningOp());
+    }
+    operands.push_back(known);
+  }
+  reshape.replaceAllUsesWith(RearrangeOp::create(b, rearrange.getLoc(), reshape.getResultType(),
+                                                 operands, after, rearrange.getSegments(),
+                                                 rearrange.getFillAttr())
+                                 .getResult());
+  reshape.erase();
+  rearrange.erase();
+  return made;
+}
+
+void dist::sinkRearrangements(func::FuncOp function) {
+  SmallVector<Operation *> reshapes;
+  function.walk([&](Operation *op) {
+    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+      reshapes.push_back(op);
+  });
+  std::reverse(reshapes.begin(), reshapes.end());
+  while (!reshapes.empty()) {
+    Operation *op = reshapes.pop_back_val();
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+      llvm::append_range(reshapes, reshapeOperands(expand));
+    else
+      llvm::append_range(reshapes, reshapeOperands(cast<tensor::CollapseShapeOp>(op)));
+  }
 }

@@ -16,6 +16,8 @@ namespace tessera::dist {
 /// `formRearrangements` joins. Moves pads behind reshapes that do not change the padded dimensions,
 /// so that a pad is directly before the op that reads windows of these dimensions.
 void sinkPads(mlir::func::FuncOp function);
+/// Moves rearrangements behind reshapes that do not touch the rearranged dimension.
+void sinkRearrangements(mlir::func::FuncOp function);
 
 } // namespace tessera::dist
 
