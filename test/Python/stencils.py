@@ -44,6 +44,24 @@ def ends(x):
     return jnp.concatenate([x[:1], x[1:] - 0.9 * x[:-1]]), jnp.gradient(x, axis=0)
 
 
+def continued(mode):
+    """Nine points of a grid that continues beyond its ends."""
+    def fn(u):
+        p = jnp.pad(u, 1, mode=mode)
+        return sum(p[i:i + u.shape[0], j:j + u.shape[1]] * (1 + i + 3 * j) for i in range(3) for j in range(3))
+    return fn
+
+
+def convolved(mode):
+    def fn(u):
+        p = jnp.pad(u, ((2, 2), (1, 1)), mode=mode)
+        return lax.conv_general_dilated(p[None, None], jnp.arange(15, dtype=u.dtype).reshape(1, 1, 5, 3), (1, 1), "VALID")[0, 0]
+    return fn
+
+
+MODES = ("wrap", "reflect", "symmetric", "edge")
+
+
 class Stencils(JaxCase):
     grid = array(17, 19)
 
@@ -72,6 +90,19 @@ class Stencils(JaxCase):
                                  u.at[8:20, 5:].add(1.0), u.at[-1, -3:].add(v[1])), u, v)
         self.check(lambda u, v: lax.dynamic_update_slice(u, v, (8, 6)), u, v)
 
+    def test_continued_grids(self):
+        for mode in MODES:
+            self.check(continued(mode), self.grid)
+            self.check(convolved(mode), self.grid)
+            self.check(self.gradient(continued(mode), 0), self.grid)
+            self.check(lambda u, mode=mode: jnp.pad(u, ((3, 2), (0, 4)), mode=mode), self.grid)
+
+    def test_parts_meet(self):
+        u = array(18, 5)
+        self.check(lambda u: u[:9] + u[9:], u)
+        self.check(lambda u: (u[:6] * jnp.tanh(u[6:12]), u[12:] - u[:6]), u)
+        self.check(self.gradient(lambda u: u[:9] * u[9:], 0), u)
+
     def test_borders_alone_are_sent(self):
         mesh, rows = mesh_of(s=8), PartitionSpec("s")
         row = 24 * 4
@@ -87,6 +118,10 @@ class Stencils(JaxCase):
         self.assertEqual(sent(fields, grid, grid), 2 * row)
         self.assertEqual(sent(lambda x: ends(x)[0], grid), row)
         self.assertEqual(sent(lambda u, g: jax.vjp(padded, u)[1](g)[0], grid, grid), 2 * row)
+        for mode in MODES:
+            self.assertEqual(sent(continued(mode), grid), 2 * row, mode)
+            self.assertEqual(sent(convolved(mode), grid), 4 * row, mode)
+        self.assertEqual(sent(lambda u: u[:32] + u[32:], grid), 8 * row)
 
 
 if __name__ == "__main__":

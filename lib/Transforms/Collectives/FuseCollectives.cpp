@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTFUSECOLLECTIVES
@@ -115,11 +116,152 @@ SmallVector<ExchangeOp> exchangesReadBy(Operation *op) {
   return result;
 }
 
+/// A halo exchange as an exchange, which can be joined with others.
+ExchangeOp exchangeOf(HaloExchangeOp halo) {
+  OpBuilder b(halo);
+  auto made = ExchangeOp::create(
+      b, halo.getLoc(), halo->getResultTypes(), halo->getOperands(),
+      cast<ShardingAttr>(halo.getSourcesAttr()[0]), cast<ShardingAttr>(halo.getTargetsAttr()[0]),
+      halo.getFillAttr(), halo.getSourcesAttr(), halo.getTargetsAttr(), halo.getGlobalTypesAttr());
+  made->setDiscardableAttrs(halo->getDiscardableAttrDictionary());
+  return made;
+}
+
+/// Whether an op moves one tensor, and says between which layouts.
+template <typename Op> bool movesOne(Op op) {
+  return op && op->getNumOperands() == 1 && op.getSourcesAttr() && op.getTargetsAttr();
+}
+
+/// Whether two exchanges may be one.
+bool canJoin(ExchangeOp a, ExchangeOp b) {
+  auto elementOf = [](ExchangeOp each) {
+    return cast<RankedTensorType>(each->getResult(0).getType()).getElementType();
+  };
+  return elementOf(a) == elementOf(b) && a.getFillAttr() == b.getFillAttr() &&
+         a.getFrom().getMesh() == b.getFrom().getMesh() &&
+         a.getTo().getMesh() == b.getTo().getMesh();
+}
+
+/// Makes exchanges of halos that an op reads beside one.
+void exchangeHalos(Operation *reader) {
+  SmallVector<ExchangeOp> exchanges = exchangesReadBy(reader);
+  llvm::SmallSetVector<Operation *, 4> halos;
+  for (Value operand : reader->getOperands())
+    if (auto halo = operand.getDefiningOp<HaloExchangeOp>();
+        movesOne(halo) && halo->getBlock() == reader->getBlock())
+      halos.insert(halo);
+  for (Operation *op : halos) {
+    auto halo = cast<HaloExchangeOp>(op);
+    ExchangeOp made = exchangeOf(halo);
+    if (llvm::none_of(exchanges, [&](ExchangeOp other) { return canJoin(made, other); })) {
+      made.erase();
+      continue;
+    }
+    halo->replaceAllUsesWith(made);
+    halo.erase();
+  }
+}
+
+/// One exchange for several, at the place of `at`. The others must be replaced by it.
+ExchangeOp exchangeTogether(ArrayRef<ExchangeOp> joined, ExchangeOp at) {
+  SmallVector<Type> types;
+  SmallVector<Value> operands;
+  SmallVector<Attribute> sources, targets, globals;
+  SmallVector<Location> locs;
+  for (ExchangeOp op : joined) {
+    llvm::append_range(types, op->getResultTypes());
+    llvm::append_range(operands, op->getOperands());
+    llvm::append_range(sources, op.getSourcesAttr());
+    llvm::append_range(targets, op.getTargetsAttr());
+    llvm::append_range(globals, op.getGlobalTypesAttr());
+    if (!llvm::is_contained(locs, op.getLoc()))
+      locs.push_back(op.getLoc());
+  }
+  OpBuilder b(at);
+  ExchangeOp first = joined.front();
+  auto made = ExchangeOp::create(b, b.getFusedLoc(locs), types, operands, first.getFrom(),
+                                 first.getTo(), at.getFillAttr(), b.getArrayAttr(sources),
+                                 b.getArrayAttr(targets), b.getArrayAttr(globals));
+  if (Attribute reason = first->getAttr(DistDialect::kReason))
+    made->setAttr(DistDialect::kReason, reason);
+  return made;
+}
+
+void replaceWith(ExchangeOp made, ArrayRef<ExchangeOp> joined) {
+  unsigned next = 0;
+  for (ExchangeOp op : joined)
+    for (Value old : op->getResults()) {
+      Value result = made->getResult(next++);
+      if (ShardingAttr sharding = getSharding(old)) {
+        setSharding(result, sharding);
+        setGlobalType(result, getGlobalType(old));
+      }
+      old.replaceAllUsesWith(result);
+    }
+  for (ExchangeOp op : joined)
+    op.erase();
+}
+
+/// Joins the exchanges of the value that an exchange moves where that sends less: different devices
+/// may be the busiest. Returns the exchange in its place.
+ExchangeOp joinExchangesLike(ExchangeOp first, const MeshTable &meshes) {
+  SmallVector<Operation *> moves; // halos among them
+  for (Operation *user : first->getOperand(0).getUsers())
+    if (user->getBlock() == first->getBlock() &&
+        (movesOne(dyn_cast<ExchangeOp>(user)) || movesOne(dyn_cast<HaloExchangeOp>(user))))
+      moves.push_back(user);
+  llvm::sort(moves, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  auto bytesOf = [&](Operation *op) {
+    auto collective = cast<CollectiveOpInterface>(op);
+    FailureOr<sharding::Traffic> traffic =
+        collective.getTraffic(meshes.get(collective.getMeshAttr()));
+    return succeeded(traffic) ? traffic->wireBytes : 0;
+  };
+  SmallVector<ExchangeOp> all;
+  SmallVector<std::pair<HaloExchangeOp, ExchangeOp>> halos;
+  int64_t apart = 0;
+  for (Operation *op : moves) {
+    auto halo = dyn_cast<HaloExchangeOp>(op);
+    ExchangeOp exchange = halo ? exchangeOf(halo) : cast<ExchangeOp>(op);
+    if (!canJoin(exchange, first)) {
+      if (halo)
+        exchange.erase();
+      continue;
+    }
+    if (halo)
+      halos.push_back({halo, exchange});
+    all.push_back(exchange);
+    apart += bytesOf(op);
+  }
+  ExchangeOp made = all.size() > 1 ? exchangeTogether(all, all.front()) : nullptr;
+  if (made && bytesOf(made) < apart) {
+    for (auto [halo, exchange] : halos) {
+      halo->replaceAllUsesWith(exchange);
+      halo.erase();
+    }
+    replaceWith(made, all);
+    return made;
+  }
+  if (made)
+    made.erase();
+  for (auto [halo, exchange] : halos)
+    exchange.erase();
+  return first;
+}
+
+/// Joins the exchanges of each value of a block.
+void joinExchangesOfValues(Block &block, const MeshTable &meshes) {
+  for (Operation *op = block.empty() ? nullptr : &block.front(); op; op = op->getNextNode())
+    if (auto exchange = dyn_cast<ExchangeOp>(op); movesOne(exchange))
+      op = joinExchangesLike(exchange, meshes);
+}
+
 /// Joins the exchanges that one op reads: together they cost the busiest device less than one by
 /// one.
 void joinExchanges(Operation *reader) {
   if (!isa<linalg::LinalgOp, tensor::ConcatOp, tensor::InsertSliceOp>(reader))
     return;
+  exchangeHalos(reader);
   SmallVector<ExchangeOp> all = exchangesReadBy(reader);
   if (all.size() < 2)
     return;
@@ -130,45 +272,13 @@ void joinExchanges(Operation *reader) {
       Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
       return here && last->isBeforeInBlock(here);
     });
-    auto elementOf = [](ExchangeOp each) {
-      return cast<RankedTensorType>(each->getResult(0).getType()).getElementType();
-    };
-    return op == last ||
-           (isFree && elementOf(op) == elementOf(last) && op.getFillAttr() == last.getFillAttr() &&
-            op.getFrom().getMesh() == last.getFrom().getMesh() &&
-            op.getTo().getMesh() == last.getTo().getMesh());
+    return op == last || (isFree && canJoin(op, last));
   };
   SmallVector<ExchangeOp> joined = llvm::filter_to_vector(all, isOne);
   if (joined.size() < 2)
     return;
-  SmallVector<Type> types;
-  SmallVector<Value> operands;
-  SmallVector<Attribute> sources, targets, globals;
-  SmallVector<Location> locs;
-  for (ExchangeOp op : joined) {
-    types.push_back(op->getResult(0).getType());
-    operands.push_back(op->getOperand(0));
-    llvm::append_range(sources, op.getSourcesAttr());
-    llvm::append_range(targets, op.getTargetsAttr());
-    llvm::append_range(globals, op.getGlobalTypesAttr());
-    if (!llvm::is_contained(locs, op.getLoc()))
-      locs.push_back(op.getLoc());
-  }
-  OpBuilder b(last);
-  auto made = ExchangeOp::create(b, b.getFusedLoc(locs), types, operands, joined[0].getFrom(),
-                                 joined[0].getTo(), last.getFillAttr(), b.getArrayAttr(sources),
-                                 b.getArrayAttr(targets), b.getArrayAttr(globals));
-  if (Attribute reason = joined[0]->getAttr(DistDialect::kReason))
-    made->setAttr(DistDialect::kReason, reason);
-  for (auto [op, result] : llvm::zip_equal(joined, made->getResults())) {
-    if (ShardingAttr sharding = getSharding(op->getResult(0))) {
-      setSharding(result, sharding);
-      setGlobalType(result, getGlobalType(op->getResult(0)));
-    }
-    op->getResult(0).replaceAllUsesWith(result);
-  }
-  for (ExchangeOp op : joined)
-    op.erase();
+  ExchangeOp made = exchangeTogether(joined, last);
+  replaceWith(made, joined);
 }
 
 struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollectives> {
@@ -190,6 +300,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (isLocalView(function)) {
         function.walk([](Operation *op) { joinExchanges(op); });
+        function.walk([&](Block *block) { joinExchangesOfValues(*block, *meshes); });
         fuse(function, *plans, *budget);
       }
   }

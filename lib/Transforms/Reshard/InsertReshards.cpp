@@ -245,10 +245,21 @@ private:
     if (!current.windows.empty() || current.isPartial() || bySharding.size() < 2)
       return cutFrom;
     std::vector<int64_t> shape = shapeOf(type);
+    sharding::Layout has = sharding::makeLayout(current, shape);
     auto bytesTo = [&](const TensorSharding &target) {
       return sharding::trafficOf(sharding::CollectiveKind::exchange, mesh.numDevices(), 1, mesh,
-                                 sharding::makeLayout(current, shape), mesh,
-                                 sharding::makeLayout(target, shape))
+                                 has, mesh, sharding::makeLayout(target, shape))
+          .wireBytes;
+    };
+    // Exchanges of one value are joined later.
+    auto bytesOfAll = [&](ArrayRef<ShardingAttr> targets) {
+      std::vector<sharding::MovedTensor> moved;
+      for (ShardingAttr target : targets) {
+        sharding::Layout wants = sharding::makeLayout(resolveVerified(target, meshes, type), shape);
+        moved.push_back({1, sharding::selectLike(has, wants), wants});
+      }
+      return sharding::trafficOf(sharding::CollectiveKind::exchange, mesh.numDevices(), mesh, mesh,
+                                 moved)
           .wireBytes;
     };
     struct WindowGroup {
@@ -289,7 +300,8 @@ private:
       }
     }
     for (const WindowGroup &group : groups) {
-      if (group.members.size() < 2 || bytesTo(group.hull) >= bytesApart(group.members))
+      if (group.members.size() < 2 || bytesTo(group.hull) >= bytesApart(group.members) ||
+          bytesTo(group.hull) > bytesOfAll(group.members))
         continue;
       Value hull = reshard(
           base, ShardingAttr::get(own.getMesh(), mesh, group.hull, function.getContext()),

@@ -23,6 +23,7 @@
 #include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
 #include "tessera/Dialect/Dist/Rules/Windows.h"
 #include "tessera/Sharding/Collective.h"
+#include "tessera/Sharding/Selections.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -148,7 +149,28 @@ private:
     unsigned index;
     Value source;
     TensorSharding sharding;
+    std::optional<TensorSharding> base; ///< what is moved, of which this is a local selection
   };
+
+  /// Lets operands that select elements of one value along dimensions that are not cut move what
+  /// they select from once, if that sends no more.
+  void shareBases(MutableArrayRef<Need> needs, const sharding::Mesh &mesh) {
+    for (Need &need : needs) {
+      TensorSharding whole = sharding::withoutSelections(need.sharding);
+      if (need.base || whole.windows.empty())
+        continue;
+      SmallVector<Need *> group;
+      int64_t apart = 0;
+      for (Need &other : needs)
+        if (other.source == need.source && sharding::withoutSelections(other.sharding) == whole) {
+          group.push_back(&other);
+          apart += exchangedBytes(other.source, other.sharding, mesh);
+        }
+      if (group.size() > 1 && exchangedBytes(need.source, whole, mesh) <= apart)
+        for (Need *member : group)
+          member->base = whole;
+    }
+  }
 
   /// Whether windows of the operands of a rearrangement, moved from where the operands are, send
   /// less than its result, and operands that are moved for it alone.
@@ -156,11 +178,16 @@ private:
                  ArrayRef<Need> needs, const sharding::Mesh &mesh) {
     int64_t through = 0, direct = exchangedBytes(op.getResult(), target, mesh);
     bool isForReader = isReadOnlyBy(reader, op.getResult());
-    for (const Need &need : needs) {
+    for (auto [index, need] : llvm::enumerate(needs)) {
       TensorSharding has = shardingOf(need.source);
       if (has.isPartial() || !has.windows.empty())
         return false;
-      through += exchangedBytes(need.source, need.sharding, mesh);
+      if (!need.base)
+        through += exchangedBytes(need.source, need.sharding, mesh);
+      else if (llvm::none_of(needs.take_front(index), [&](const Need &other) {
+                 return other.source == need.source && other.base == need.base;
+               }))
+        through += exchangedBytes(need.source, *need.base, mesh);
       Value operand = op->getOperand(need.index);
       if (isForReader && need.source != operand)
         direct += exchangedBytes(need.source, shardingOf(operand), mesh);
@@ -197,8 +224,9 @@ private:
       if (!source)
         return;
       needs.push_back(
-          {static_cast<unsigned>(index), source, sharding::operandSharding(rule, index, *own)});
+          {static_cast<unsigned>(index), source, sharding::operandSharding(rule, index, *own), {}});
     }
+    shareBases(needs, mesh);
     if (auto rearrange = dyn_cast<RearrangeOp>(made);
         rearrange && !sendsLess(rearrange, op, target, needs, mesh))
       return;
@@ -210,6 +238,7 @@ private:
     setOpSharding(copy, meshName, mesh, *own);
     setSharding(copy->getResult(0), op.getSharding());
     SmallVector<ReshardOp> inner;
+    SmallVector<std::pair<Value, Value>> bases; // by source
     for (const Need &need : needs) {
       Attribute fill = cast<ShardingRuleOpInterface>(made).getWindowFill(need.index);
       // Along dimensions that it does not rearrange, a rearrangement is filled where its operand
@@ -217,6 +246,18 @@ private:
       if (!fill && !need.sharding.windows.empty())
         fill = op.getFillAttr();
       Value operand = need.source;
+      if (need.base && need.base != shardingOf(operand)) {
+        auto *known = llvm::find_if(bases, [&](auto &base) {
+          return base.first == need.source && shardingOf(base.second) == *need.base;
+        });
+        if (known == bases.end()) {
+          inner.push_back(reshard(copy, op.getLoc(), operand, meshName, *need.base, fill,
+                                  op->getDiscardableAttrDictionary()));
+          bases.push_back({need.source, inner.back()});
+          known = &bases.back();
+        }
+        operand = known->second;
+      }
       if (need.sharding != shardingOf(operand) || (fill && fillOf(operand) != fill)) {
         inner.push_back(reshard(copy, op.getLoc(), operand, meshName, need.sharding,
                                 need.sharding.windows.empty() ? Attribute() : fill,
