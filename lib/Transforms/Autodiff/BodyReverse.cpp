@@ -160,8 +160,29 @@ static std::optional<AffineMap> plainMap(const LoopNest &nest, const BodyTarget 
   return AffineMap::get(nest.extents.size(), 0, exprs, nest.b.getContext());
 }
 
+/// The source of a padded target instead, if it is read by windows: its cotangent has the extents
+/// of the source, so that both can be cut into the same parts.
+static BodyTarget withoutPadding(const LoopNest &nest, const BodyTarget &target) {
+  auto pad = target.value.getDefiningOp<tensor::PadOp>();
+  Value fill = pad ? pad.getConstantPaddingValue() : Value();
+  auto isNatural = [](int64_t width) { return width >= 0; };
+  if (!fill || !matchPattern(fill, m_Constant()) || !llvm::all_of(pad.getStaticLow(), isNatural) ||
+      !llvm::all_of(pad.getStaticHigh(), isNatural))
+    return target;
+  BodyTarget source = target;
+  source.value = pad.getSource();
+  for (auto [place, low, high] :
+       llvm::zip_equal(source.places, pad.getStaticLow(), pad.getStaticHigh())) {
+    place.shift = low;
+    place.isPadded = low > 0 || high > 0;
+  }
+  return skipsPadding(nest, source) ? source : target;
+}
+
 LogicalResult BodyReverse::emitTargets(bool withInits) {
   SmallVector<BodyTarget> all = targets(withInits);
+  for (BodyTarget &target : all)
+    target = withoutPadding(nest, target);
   auto isFull = [&](const BodyTarget &target) {
     std::optional<AffineMap> map = plainMap(nest, target);
     if (!map)

@@ -20,6 +20,8 @@ namespace tessera::dist {
 struct Place {
   mlir::AffineExpr expr; ///< null if `index` is set
   mlir::Value index;
+  int64_t shift = 0;     ///< elements of padding before the tensor; `expr` counts them
+  bool isPadded = false; ///< whether the reader sees padding before or behind the tensor
 };
 
 /// A value outside of an op's body on which the body depends, and its cotangent in each iteration.
@@ -79,6 +81,8 @@ struct Unwound {
   /// Converts the tensor with the dimensions above to the target's cotangent.
   std::function<mlir::Value(mlir::Value)> finish;
 };
+/// Whether windows of a padded tensor can be unwound as those of its source.
+bool skipsPadding(const LoopNest &nest, const BodyTarget &target);
 /// Replaces loops so that every place of the form `stride * o + dilation * k + c` becomes one or
 /// two loops that enumerate the target's elements.
 mlir::FailureOr<Unwound> unwindWindows(LoopNest &nest, mlir::Value &scalar,

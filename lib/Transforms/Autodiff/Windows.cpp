@@ -16,6 +16,10 @@
 //           with the zeros of a dilated tensor, and no gaps between windows if K =
 //           s.
 //
+// A window of a padded tensor reads its source with c < 0. For s > 1, zeros in front of the kernel
+// then make c a multiple of s, by which o is shifted: the phases are those of the source's
+// elements.
+//
 // If s and t are both above 1 the kernel is dilated first. Terms beyond the ends are zero because a
 // factor is padded with zeros; otherwise they are masked by their indices.
 //
@@ -43,8 +47,10 @@ struct Window {
   int64_t s = 1, t = 1, c = 0;
   int64_t target = 0;         ///< extent of the target's dimension
   int64_t numO = 0, numK = 1; ///< extents of the loops o and k
+  int64_t shift = 0;          ///< elements of padding before the target, where others are read
   int64_t kernel = 1,
           spread = 1;         ///< the dilated kernel's extent, and its step
+  int64_t front = 0;          ///< zeros in front of it, counted in its extent
   int64_t numQ = 0, numJ = 1; ///< extents of the new loops
   int64_t low = 0, high = 0;  ///< padding along o
   unsigned r = 0;             ///< the loop over phases if s > 1
@@ -56,13 +62,18 @@ struct Window {
       kernel = t * (numK - 1) + 1;
       t = 1;
     }
+    int64_t before = s > 1 && c < 0 ? (-c + s - 1) / s : 0; // of o
+    front = s > 1 && c < 0 ? c + s * before : 0;
+    kernel += front;
     numJ = (kernel + s - 1) / s;
-    numQ = s > 1 ? (target - c + s - 1) / s : target;
-    low = t * (numJ - 1) + (s > 1 ? 0 : c);
+    numQ = s > 1 ? (target - begin() + s - 1) / s : target;
+    low = t * (numJ - 1) + (s > 1 ? -before : c);
     high = numQ + t * (numJ - 1) - low - numO;
   }
+  /// The first element of the target that is in a phase.
+  int64_t begin() const { return std::max<int64_t>(c, 0); }
   bool padsO() const { return low || high; }
-  bool padsK() const { return spread > 1 || numJ * s > kernel; }
+  bool padsK() const { return spread > 1 || front > 0 || numJ * s > kernel; }
 };
 
 } // namespace
@@ -76,10 +87,12 @@ static LogicalResult noRule(const BodyTarget &target, unsigned d) {
             "c' with two loops that no other dimension has";
 }
 
-/// Matches `s o + t k + c`; fails for other expressions.
-static FailureOr<Window> matchWindow(const LoopNest &nest, const BodyTarget &target, unsigned d) {
+/// Matches `s o + t k + c`; nothing for other expressions.
+static std::optional<Window> findWindow(const LoopNest &nest, const BodyTarget &target,
+                                        unsigned d) {
   Window window;
   window.expr = target.places[d].expr;
+  window.shift = target.places[d].shift;
   SmallVector<int64_t> coefficients(nest.extents.size());
   bool linear = true;
   std::function<void(AffineExpr, int64_t)> add = [&](AffineExpr expr, int64_t scale) {
@@ -108,7 +121,8 @@ static FailureOr<Window> matchWindow(const LoopNest &nest, const BodyTarget &tar
     for (unsigned loop : loops)
       linear &= other == d || !place.expr || !place.expr.isFunctionOfDim(loop);
   if (!linear || loops.empty() || loops.size() > 2 || window.c < 0)
-    return noRule(target, d);
+    return std::nullopt;
+  window.c -= window.shift;
   // The loop that moves the window is the one in the results.
   if (loops.size() == 2 && !nest.resultLoops.test(loops[0]) && nest.resultLoops.test(loops[1]))
     std::swap(loops[0], loops[1]);
@@ -123,6 +137,19 @@ static FailureOr<Window> matchWindow(const LoopNest &nest, const BodyTarget &tar
   window.target = cast<RankedTensorType>(target.value.getType()).getDimSize(d);
   window.plan();
   return window;
+}
+
+bool dist::skipsPadding(const LoopNest &nest, const BodyTarget &target) {
+  return nest.block->getOps<tensor::ExtractOp>().empty() &&
+         llvm::all_of(llvm::enumerate(target.places), [&](const auto &entry) {
+           const auto &[d, place] = entry;
+           if (place.shift == 0 && !place.isPadded)
+             return true;
+           std::optional<Window> window;
+           if (place.expr && loopOf(place.expr) < 0)
+             window = findWindow(nest, target, d);
+           return window && window->low >= 0 && window->high >= 0;
+         });
 }
 
 /// Whether a scalar is zero, and not NaN, if the inputs in `zero` are.
@@ -181,7 +208,9 @@ static Value rewriteIndices(LoopNest &nest, const Window &w, bool askO, bool ask
   Value tap = times(arith::SubIOp::create(b, loc, number(w.numJ - 1), j), w.s);
   if (w.s > 1)
     tap = plus(tap, linalg::IndexOp::create(b, loc, w.r));
-  Value k = w.spread == 1 ? tap : arith::DivUIOp::create(b, loc, tap, number(w.spread)).getResult();
+  if (w.front > 0)
+    tap = plus(tap, number(-w.front));
+  Value k = w.spread == 1 ? tap : arith::DivSIOp::create(b, loc, tap, number(w.spread)).getResult();
   Value inside;
   auto ask = [&](Value condition) {
     inside = inside ? arith::AndIOp::create(b, loc, inside, condition).getResult() : condition;
@@ -191,9 +220,11 @@ static Value rewriteIndices(LoopNest &nest, const Window &w, bool askO, bool ask
     ask(test(arith::CmpIPredicate::slt, o, w.numO));
   }
   if (askK) {
-    ask(test(arith::CmpIPredicate::slt, tap, w.kernel));
+    ask(test(arith::CmpIPredicate::slt, tap, w.kernel - w.front));
+    if (w.front > 0)
+      ask(test(arith::CmpIPredicate::sge, tap, 0));
     if (w.spread > 1) {
-      Value beside = arith::RemUIOp::create(b, loc, tap, number(w.spread));
+      Value beside = arith::RemSIOp::create(b, loc, tap, number(w.spread));
       ask(test(arith::CmpIPredicate::eq, beside, 0));
     }
   }
@@ -225,9 +256,10 @@ static LogicalResult unwindDim(LoopNest &nest, LoopNest::Input &input, unsigned 
   }
   if (exprs[d] == w.expr) {
     read = {q};
+    // The elements of the target, or of its phases.
+    int64_t from = w.s > 1 ? w.begin() : 0, length = std::min(w.target - from, w.s * w.numQ);
+    tensor = sliceDim(b, nest.loc, tensor, d, w.shift + from, length);
     if (w.s > 1) {
-      int64_t length = std::min(w.target - w.c, w.s * w.numQ);
-      tensor = sliceDim(b, nest.loc, tensor, d, w.c, length);
       tensor = padDim(b, nest.loc, tensor, d, 0, w.s * w.numQ - length);
       tensor = splitDim(b, nest.loc, tensor, d, w.s);
       read.push_back(r);
@@ -237,7 +269,7 @@ static LogicalResult unwindDim(LoopNest &nest, LoopNest::Input &input, unsigned 
     read = {q + j * w.t};
   } else if (w.k && loopOf(exprs[d]) == static_cast<int64_t>(*w.k)) {
     tensor = spreadDim(b, nest.loc, tensor, d, w.spread);
-    tensor = padDim(b, nest.loc, tensor, d, 0, w.numJ * w.s - w.kernel);
+    tensor = padDim(b, nest.loc, tensor, d, w.front, w.numJ * w.s - w.kernel);
     read = {j};
     if (w.s > 1 && w.numJ == 1) {
       read = {r};
@@ -299,10 +331,8 @@ FailureOr<Unwound> dist::unwindWindows(LoopNest &nest, Value &scalar, const Body
     Unwound::Dim &dim = result.dims.emplace_back();
     if (!place.expr || loopOf(place.expr) >= 0 || isa<AffineConstantExpr>(place.expr))
       continue;
-    FailureOr<Window> window = matchWindow(nest, target, d);
-    if (failed(window))
-      return failure();
-    if (failed(unwind(nest, scalar, *window)))
+    std::optional<Window> window = findWindow(nest, target, d);
+    if (!window || failed(unwind(nest, scalar, *window)))
       return noRule(target, d);
     dim.loops = {nest.b.getAffineDimExpr(window->o)};
     dim.extents = {window->numQ};
@@ -331,8 +361,8 @@ FailureOr<Unwound> dist::unwindWindows(LoopNest &nest, Value &scalar, const Body
       tensor = tensor::CollapseShapeOp::create(b, loc, tensor, groups);
     for (auto [d, w] : llvm::zip_equal(at, windows))
       if (w.s > 1) {
-        tensor = sliceDim(b, loc, tensor, d, 0, w.target - w.c);
-        tensor = padDim(b, loc, tensor, d, w.c, 0);
+        tensor = sliceDim(b, loc, tensor, d, 0, w.target - w.begin());
+        tensor = padDim(b, loc, tensor, d, w.begin(), 0);
       }
     return tensor;
   };

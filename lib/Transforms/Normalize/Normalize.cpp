@@ -19,6 +19,7 @@
 #include "RefineReshapes.h"
 #include "SinkPads.h"
 #include "SinkUpdates.h"
+#include "SliceWindows.h"
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
 #include "SplitRepeats.h"
@@ -130,6 +131,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       splitRepeats(function);
       writeByMap(function);
       narrowBands(function);
+      sliceWindows(function);
       sinkPads(function);
       growInteriors(function);
       formRearrangements(function);
