@@ -70,6 +70,37 @@ def recurrence(xs, w):
     return lax.scan(lambda h, x: (jnp.tanh(h @ w + x), h), jnp.zeros(64), xs)[1]
 
 
+def nine_points(mode):
+    """A sum over neighbours in rows and columns, of a grid that is continued beyond its ends."""
+    def fn(u):
+        p = jnp.pad(u, 1, mode=mode)
+        return sum(p[i:i + 64, j:j + 64] * (1 + i + 3 * j) for i in range(3) for j in range(3))
+    return fn
+
+
+def group_norm(x, groups=2):
+    """Of images NCHW, by a reshape that merges channels of a group, rows and columns."""
+    y = x.reshape(len(x), groups, -1)
+    centred = y - y.mean(2, keepdims=True)
+    return (centred * lax.rsqrt((centred ** 2).mean(2, keepdims=True) + 1e-5)).reshape(x.shape)
+
+
+def windows(x, w):
+    """Attention within windows of 4 x 4 elements, whose number is merged with that of the images."""
+    y = (x @ w).reshape(-1, 2, 4, 2, 4, 12).transpose(0, 1, 3, 2, 4, 5).reshape(-1, 16, 12)
+    q, k, v = jnp.split(y, 3, -1)
+    return ((jax.nn.softmax(q @ k.swapaxes(1, 2)) @ v) ** 2).mean()
+
+
+def u_net(x, down, up, out):
+    """A level of a U-Net: a convolution with stride 2 and back, joined with its input."""
+    dims = ("NCHW", "OIHW", "NCHW")
+    down, up, out = 0.1 * down, 0.1 * up, 0.1 * out
+    small = jax.nn.silu(group_norm(lax.conv_general_dilated(x, down, (2, 2), ((1, 1), (1, 1)), dimension_numbers=dims)))
+    large = lax.conv_transpose(small, up, (2, 2), "VALID", dimension_numbers=dims)
+    return lax.conv_general_dilated(jnp.concatenate([x, large], 1), out, (1, 1), "SAME", dimension_numbers=dims)
+
+
 def norm(axes, variance):
     def fn(x, scale, offset):
         centred = x - x.mean(axes, keepdims=True)
@@ -98,6 +129,8 @@ def program_cases(Case):
     var = lambda x, centred, axes: jnp.var(x, axes, keepdims=True)
     border = 16 * 8 * 4 * 2  # bytes of a row of both images
     i32 = lambda *extents: jax.ShapeDtypeStruct(extents, jnp.int32)
+    planes, down_rows = shape(2, 8, 64, 16), (None, None, "s")
+    weights = [shape(8, 8, 3, 3), shape(8, 8, 2, 2), shape(8, 16, 3, 3)]
 
     def normed(axes, variance, x, cut, hand, why):
         outs = (cut, cut, None, None)
@@ -119,6 +152,32 @@ def program_cases(Case):
         "grid: leapfrog": Case(leapfrog, [grid, grid], 2 * ROW, "a row of each field", out=("s", "s")),
         "grid: gradient by differences": Case(lambda x: jnp.gradient(x, axis=0), [grid], 2 * ROW, "a row from each neighbour"),
         "grid: Poisson by cosines": Case(poisson, [grid], 4 * 8 * ROW * 7 // 8, "four products along rows and columns in turn: all to all"),
+        "grid: wrapped around": Case(nine_points("wrap"), [grid], 2 * ROW, "a row from each neighbour, of the first and last the other"),
+        "grid: reflected": Case(nine_points("reflect"), [grid], 2 * ROW, "a row from each neighbour"),
+        "grid: with repeated edges": Case(nine_points("edge"), [grid], 2 * ROW, "the same"),
+        "convolution, wrapped around": Case(
+            lambda x, w: lax.conv_general_dilated(jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="wrap"), w, (1, 1), "VALID",
+                                                  dimension_numbers=("NHWC", "HWIO", "NHWC")),
+            [images, shape(3, 3, 8, 8)], 2 * border, "the same", cut=[rows, None], out=rows),
+        "halves added": Case(lambda u: u[:32] + u[32:], [grid], 8 * ROW, "device 1 sends its rows to devices 2 and 3"),
+        "halves, gated": Case(lambda u: u[:32] * jax.nn.sigmoid(u[32:]), [grid], 8 * ROW, "the same"),
+        "thirds added": Case(lambda u: u[:21] + u[21:42] + u[42:63], [grid], 9 * ROW, "device 1 lacks nine rows"),
+        "Fourier transform of rows and columns": Case(lambda u: jnp.abs(jnp.fft.fft2(u)), [grid], 2 * 64 * ROW // 8 * 7 // 8,
+                                                      "rows are transformed, then two parts all to all", out="?"),
+        "windows of 10 images": Case(jax.value_and_grad(windows, 1), [shape(10, 8, 8, 4), shape(4, 12)], reduced(1 + 48),
+                                     "the loss and its gradient; images stay where they are", cut=["s", None], out=None),
+        "group norm, rows merged with channels": Case(group_norm, [planes], reduced(2 * 4), "a mean and a variance of each group",
+                                                      cut=[down_rows], out=down_rows),
+        "U-Net, rows": Case(u_net, [planes, *weights], border + reduced(2 * 4) + 4 * border,
+                            "a row from before, statistics, a row of both inputs from each neighbour",
+                            cut=[down_rows, None, None, None], out=down_rows),
+        "U-Net, rows, gradients": Case(
+            with_gradients(u_net), [planes, *weights, planes], border + 4 * reduced(4) + 4 * border + 2 * border + border // 2
+            + reduced(8 * 8 * 9 + 8 * 8 * 4 + 8 * 16 * 9), "the same; a row of dy from each neighbour, one of dy of half as many columns",
+            cut=[down_rows, None, None, None, down_rows], out=(down_rows, down_rows, None, None, None)),
+        "resize, nearest, convolved": Case(
+            lambda x, w: convolution()(jax.image.resize(x, (2, 128, 32, 8), "nearest"), w), [images, shape(3, 3, 8, 8)], 2 * border,
+            "a row of the small images from each neighbour", cut=[rows, None], out=rows),
         "convolution by groups": Case(convolution(feature_group_count=4), [images, shape(3, 3, 2, 16)], 2 * border,
                                       "a row from each neighbour", cut=[rows, None], out=rows),
         "convolution by channels": Case(convolution(feature_group_count=8), [images, shape(5, 5, 1, 8)], 4 * border,

@@ -237,16 +237,22 @@ def _line(axis, start, end):
 
 
 def transform(xp, z: Complex, axes, sign: int) -> Complex:
-    """The discrete Fourier transform along non-negative axes, of exp(sign 2 pi i j k / n), without a factor."""
-    for axis in axes:
+    """The discrete Fourier transform along non-negative axes, of exp(sign 2 pi i j k / n), without a factor.
+
+    Last axis first: rows that devices share are sent once, where columns are transformed already.
+    """
+    for axis in reversed(axes):
         z = _transformed(xp, z, axis, sign)
     return z
 
 
 def of_real(xp, x, axes, onesided=True) -> Complex:
     """The transform of a real tensor; onesided: only frequencies 0 to n / 2 of the last of `axes`."""
-    z = transform(xp, Complex(x, xp.zeros_like(x)), axes, -1)
-    return z.each(lambda part: part[_line(axes[-1], 0, x.shape[axes[-1]] // 2 + 1)]) if onesided else z
+    *others, axis = axes
+    z = transform(xp, Complex(x, xp.zeros_like(x)), [axis], -1)
+    if onesided:
+        z = z.each(lambda part: part[_line(axis, 0, x.shape[axis] // 2 + 1)])
+    return transform(xp, z, others, -1)
 
 
 def to_real(xp, z: Complex, axes, size: int):

@@ -39,6 +39,8 @@ static constexpr double kSecondsOfAReshard = 1e-9;
 
 /// The share of a plan's time in gathers above which other cuts are tried.
 static constexpr double kWorthRecutting = 0.01;
+/// How often other cuts are tried for the gathers of the plan that the last ones led to.
+static constexpr int kMostRecuts = 3;
 
 static Topology withoutLatencies(Topology topology) {
   for (LinkClass &link : topology.links)
@@ -79,7 +81,9 @@ public:
           placed[t] = &place.shardings->under(solved[place.node]);
     }
     Decision decision = decided();
-    if (recut(alternativesTo(decision), /*spreads=*/true))
+    // A region that is cut otherwise may gather something else at its border.
+    for (int round = 0; round < kMostRecuts && recut(alternativesTo(decision), /*spreads=*/true);
+         ++round)
       decision = decided();
     if (recut(otherCarries(decision), /*spreads=*/true))
       decision = decided();

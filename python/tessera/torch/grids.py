@@ -14,14 +14,25 @@ import math
 import numpy as np
 
 from .. import ops
+from ..constants import constant
+from ..trace import current
 from .registry import rule
+
+_MOST_KNOWN = 1 << 20  # elements of a matrix that the program contains
+
+
+def _known(matrix, dtype):
+    """A constant of the program, so that the compiler sees that most elements are zero; an argument if it is large."""
+    trace = current()
+    if trace is None or matrix.size > _MOST_KNOWN:
+        return ops.base.tensor_of(matrix.astype(np.float32), "a resize").astype(dtype)
+    return trace.tensor(constant(trace.builder, matrix.astype(np.float32), "f32")).astype(dtype)
 
 
 def along(x, axis, matrix):
     """The product of each line along `axis` with a constant matrix (results, extent)."""
     moved = ops.moveaxis(x, axis, x.ndim - 1)
-    weight = ops.base.tensor_of(matrix.astype(np.float32), "a resize").astype(x.dtype)
-    return ops.moveaxis(ops.matmul(moved, weight.T), x.ndim - 1, axis)
+    return ops.moveaxis(ops.matmul(moved, _known(matrix.T, x.dtype)), x.ndim - 1, axis)
 
 
 def _cubic(distance, a):
