@@ -68,22 +68,27 @@ static bool isUpdate(linalg::GenericOp op) {
          });
 }
 
-/// Whether a value comes from the arguments of the function or of a loop element by element, or is
-/// such a value with updates.
-static bool isOfArguments(Value value, int depth = 8) {
-  if (isa<BlockArgument>(value) || matchPattern(value, m_Constant()))
+/// Whether a value comes from the arguments of the function or of a loop, and from constants,
+/// element by element, or is such a value with updates. `isState` is set if an argument is among
+/// them.
+static bool isOfArguments(Value value, bool &isState, int depth = 8) {
+  if (isa<BlockArgument>(value)) {
+    isState = true;
     return true;
+  }
   Operation *made = value.getDefiningOp();
-  if (isa<tensor::EmptyOp, tensor::SplatOp, linalg::FillOp>(made) ||
-      !isa<TensorType>(value.getType()))
-    return true;
-  if (auto type = dyn_cast<RankedTensorType>(value.getType()); type && type.getNumElements() == 1)
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getNumElements() == 1 || matchPattern(value, m_Constant()) ||
+      isa<tensor::EmptyOp, tensor::SplatOp, linalg::FillOp>(made))
     return true;
   auto op = dyn_cast<linalg::GenericOp>(made);
-  if (depth > 0 && isUpdate(op))
-    return isOfArguments(op.getDpsInits()[0], depth - 1);
-  return depth > 0 && isElementwise(op) &&
-         llvm::all_of(op.getInputs(), [&](Value input) { return isOfArguments(input, depth - 1); });
+  if (depth == 0 || !op)
+    return false;
+  if (isUpdate(op))
+    return isOfArguments(op.getDpsInits()[0], isState, depth - 1);
+  return isElementwise(op) && llvm::all_of(op.getInputs(), [&](Value input) {
+           return isOfArguments(input, isState, depth - 1);
+         });
 }
 
 /// Whether a value of a body is the same in all iterations: from outside, constant, or an element
@@ -251,11 +256,12 @@ static linalg::GenericOp sink(linalg::GenericOp op) {
       user->getResult(0).getType() != op->getResult(0).getType())
     return nullptr;
   unsigned g = use.getOperandNumber();
+  bool isState = false;
   for (auto [n, input] : llvm::enumerate(user.getInputs()))
-    if (n != g && !isOfArguments(input))
+    if (n != g && !isOfArguments(input, isState))
       return nullptr;
   std::optional<Linear> linear = matchLinear(user, user.getBody()->getArgument(g));
-  if (!linear)
+  if (!linear || (linear->sum && !isState))
     return nullptr;
   OpBuilder b(user);
   Value init = linear->sum ? withoutSum(b, user, *linear, g) : op.getDpsInits()[0];
