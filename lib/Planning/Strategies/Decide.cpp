@@ -203,9 +203,10 @@ private:
     return true;
   }
 
-  /// Candidates to replace gathers that take longer than the op that needs them: its other cuts
-  /// over the gathered axes, and its operand replicated; likewise for gathered results. The
-  /// surrounding region follows where that is cheaper: resharded at the border, or computed whole.
+  /// Candidates to replace gathers that take longer than the op that needs them, or a share of the
+  /// plan: its other cuts over the gathered axes, and its operand replicated; likewise for gathered
+  /// results. The surrounding region follows where that is cheaper: resharded at the border, or
+  /// computed whole.
   std::vector<Strategies::Seed> alternativesTo(const Decision &decision) {
     std::vector<Strategies::Seed> seeds;
     double atStake = 0; // seconds of the gathers
@@ -475,7 +476,8 @@ private:
     atStake += gather;
     if (!graph.tensors[tensor].isFixed && !graph.nodesOf[tensor].empty())
       seeds.push_back({-1, {}, tensor, *need});
-    if (gather > tripsOf(node.op) * posed.secondsOf(n, strategies.listOf(n))[choice[n]])
+    double computing = tripsOf(node.op) * posed.secondsOf(n, strategies.listOf(n))[choice[n]];
+    if (gather > std::min(computing, kWorthRecutting * planned))
       addOtherCuts(n, gathered, seeds);
   }
 

@@ -5,7 +5,7 @@
 // the residual sum is reduced once over "t", and never over "d".
 // CHECK: collectives
 // CHECK-NOT: @mesh [d] of 2
-// CHECK: total: 4 collectives, 1707520 bytes
+// CHECK: total: 4 collectives, 1379840 bytes
 dist.process_mesh @mesh(shape = [2, 4], dim_names = ["d", "t"])
 
 #map = affine_map<(d0, d1, d2) -> (d0, d1, d2)>
