@@ -14,7 +14,7 @@ using namespace tessera::sharding;
 
 Contributors::Contributors(const PropagationGraph &graph,
                            ArrayRef<const TensorSharding *> shardings, Forwards forwards)
-    : held(graph.tensors.size()), meets(graph.nodes.size()) {
+    : held(graph.tensors.size()), meets(graph.nodes.size()), returned(graph.nodes.size()) {
   for (auto [n, node] : llvm::enumerate(graph.nodes)) {
     if (!node.op)
       continue; // control flow, or a result of the function
@@ -40,9 +40,8 @@ Contributors::Contributors(const PropagationGraph &graph,
   }
   // What a loop yields is computed behind the node that ties it to the carry.
   for (const RuleNode &node : graph.nodes)
-    if (int64_t from = node.tensors.front();
-        !node.op && held[from].maker >= 0 && graph.tensors[node.tensors.back()].loop)
-      meets[held[from].maker] = true;
+    if (int64_t from = node.tensors.front(); !node.op && held[from].maker >= 0)
+      (graph.tensors[node.tensors.back()].loop ? meets : returned)[held[from].maker] = true;
 }
 
 void Contributors::add(Held &held, const Held &other) {

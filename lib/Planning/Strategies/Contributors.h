@@ -26,6 +26,8 @@ public:
                llvm::ArrayRef<const sharding::TensorSharding *> shardings, Forwards forwards);
 
   bool isReducedAlone(int64_t node) const { return !meets[node]; }
+  /// Whether the contributions become a result of the function, as gradients do.
+  bool isReturned(int64_t node) const { return returned[node]; }
 
 private:
   /// Contributions that a tensor holds if all that may forward them do.
@@ -37,8 +39,9 @@ private:
 
   void add(Held &held, const Held &other);
 
-  std::vector<Held> held;  ///< by tensor
-  std::vector<bool> meets; ///< by node
+  std::vector<Held> held;     ///< by tensor
+  std::vector<bool> meets;    ///< by node
+  std::vector<bool> returned; ///< by node
 };
 
 } // namespace tessera::dist

@@ -37,6 +37,10 @@ using namespace tessera::sharding;
 /// collectives are fused later.
 static constexpr double kSecondsOfAReshard = 1e-9;
 
+/// A product whose contributions take so many times longer than its operands, gathered, may be
+/// computed otherwise.
+static constexpr double kMuchSmaller = 4;
+
 /// The share of a plan's time in gathers above which other cuts are tried.
 static constexpr double kWorthRecutting = 0.01;
 /// How often other cuts are tried for the gathers of the plan that the last ones led to.
@@ -303,9 +307,9 @@ private:
   /// Candidates to replace reductions of what look-ups and updates contribute that take longer than
   /// the op itself: its other cuts, such as its columns, or none, with its operands moved there.
   ///
-  /// Not for sums and products, nor where contributions may be added to others before one reduction
-  /// (SinkPartials.cpp), which the costs here do not show. For the same reason the neighbours keep
-  /// their cuts.
+  /// Also of products whose operands are much smaller, as those with a vocabulary. Not where
+  /// contributions may be added to others before one reduction (SinkPartials.cpp), which the costs
+  /// here do not show. For the same reason the neighbours keep their cuts.
   std::vector<Strategies::Seed> otherUpdates(const Decision &decision) {
     std::vector<Strategies::Seed> seeds;
     Contributors contributors(
@@ -324,7 +328,7 @@ private:
         const TensorSharding *from = decision.tensors[tensor];
         const TensorSharding *need = node.op ? chosen(n, i) : decision.tensors[node.tensors.back()];
         if (from && need && from->isPartial() && maker >= 0 && contributors.isReducedAlone(maker))
-          addUnreduced(tensor, from, need, seeds);
+          addUnreduced(tensor, from, need, contributors.isReturned(maker), seeds);
       }
     }
     return seeds;
@@ -498,11 +502,24 @@ private:
     return generic && !selectedLoops(generic).empty();
   }
 
+  /// Seconds to gather all operands of a node that are cut.
+  double gatherSeconds(size_t n) {
+    const RuleNode &node = graph.nodes[n];
+    double seconds = 0;
+    for (size_t i = 0; i < node.rule.operands.size(); ++i)
+      if (int64_t tensor = node.tensors[i]; tensor >= 0 && !follows(node, i)) {
+        const TensorSharding *from = chosen(n, i);
+        auto whole = TensorSharding::replicated(static_cast<int64_t>(from->dims.size()));
+        seconds += tripsOf(node.op) * posed.reshardSeconds(tensor, from, graph.keep(whole));
+      }
+    return seconds;
+  }
+
   void addUnreduced(int64_t tensor, const TensorSharding *from, const TensorSharding *need,
-                    std::vector<Strategies::Seed> &seeds) {
+                    bool isReturned, std::vector<Strategies::Seed> &seeds) {
     int64_t maker = posed.makerOf(tensor);
     if (need->isPartial() || maker < 0 || strategies.of(maker).empty() ||
-        !isIndexed(graph.nodes[maker].op))
+        !isa<linalg::LinalgOp>(graph.nodes[maker].op))
       return;
     AxisList reduced;
     for (const PartialAxis &partial : from->partial)
@@ -514,8 +531,10 @@ private:
     if (reduced.empty())
       return;
     double seconds = posed.tripsOfTensor(tensor) * posed.reshardSeconds(tensor, from, need);
-    if (seconds <= tripsOf(graph.nodes[maker].op) *
-                       posed.secondsOf(maker, strategies.listOf(maker))[choice[maker]])
+    if (isIndexed(graph.nodes[maker].op)
+            ? seconds <= tripsOf(graph.nodes[maker].op) *
+                             posed.secondsOf(maker, strategies.listOf(maker))[choice[maker]]
+            : isReturned || seconds <= kMuchSmaller * gatherSeconds(maker))
       return;
     addOtherCuts(maker, reduced, seeds);
     seeds.push_back({maker, without(reduced, maker)});

@@ -23,11 +23,11 @@ dist.process_mesh @m(shape = [4], dim_names = ["x"])
 #left = affine_map<(i, j, k) -> (i, k)>
 #right = affine_map<(i, j, k) -> (k, j)>
 #product = affine_map<(i, j, k) -> (i, j)>
-func.func @main(%a: tensor<64x32xbf16> {dist.sharding = #dist.sharding<@m, [shard(1)]>},
-                %b: tensor<32x256xbf16> {dist.sharding = #dist.sharding<@m, [shard(0)]>})
+func.func @main(%a: tensor<64x512xbf16> {dist.sharding = #dist.sharding<@m, [shard(1)]>},
+                %b: tensor<512x256xbf16> {dist.sharding = #dist.sharding<@m, [shard(0)]>})
     -> (tensor<64x256xbf16> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
   %zero = arith.constant dense<0.0> : tensor<64x256xf32>
-  %p = linalg.contract indexing_maps = [#left, #right, #product] ins(%a, %b : tensor<64x32xbf16>, tensor<32x256xbf16>)
+  %p = linalg.contract indexing_maps = [#left, #right, #product] ins(%a, %b : tensor<64x512xbf16>, tensor<512x256xbf16>)
       outs(%zero : tensor<64x256xf32>) -> tensor<64x256xf32>
   %t = arith.truncf %p : tensor<64x256xf32> to tensor<64x256xbf16>
   return %t : tensor<64x256xbf16>
