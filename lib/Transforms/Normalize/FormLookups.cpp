@@ -484,8 +484,8 @@ static void rewriteElement(tensor::InsertOp op) {
 // Slices
 //===----------------------------------------------------------------------===//
 
-/// Where a window is as long as its dimension, each offset is clamped to 0: it need not be computed,
-/// and the dimension may be cut.
+/// Where a window is as long as its dimension, each offset is clamped to 0: it need not be
+/// computed, and the dimension may be cut.
 template <typename Slice> static void placeWholeDims(Slice op, Value windowed) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(windowed.getType()).getShape();
   SmallVector<OpFoldResult> offsets = op.getMixedOffsets();
