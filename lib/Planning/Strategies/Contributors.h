@@ -26,7 +26,7 @@ public:
                llvm::ArrayRef<const sharding::TensorSharding *> shardings, Forwards forwards);
 
   bool isReducedAlone(int64_t node) const { return !meets[node]; }
-  /// Whether the contributions become a result of the function, as gradients do.
+  /// Whether the contributions become a result of the function, as gradients do, or of a branch.
   bool isReturned(int64_t node) const { return returned[node]; }
 
 private:

@@ -37,8 +37,8 @@ using namespace tessera::sharding;
 /// collectives are fused later.
 static constexpr double kSecondsOfAReshard = 1e-9;
 
-/// A product whose contributions take so many times longer than its operands, gathered, may be
-/// computed otherwise.
+/// Other cuts of a product are tried if reducing its contributions takes this many times longer
+/// than gathering its operands.
 static constexpr double kMuchSmaller = 4;
 
 /// The share of a plan's time in gathers above which other cuts are tried.

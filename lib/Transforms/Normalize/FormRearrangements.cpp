@@ -18,6 +18,8 @@
 
 #include "FormRearrangements.h"
 
+#include "PlainOps.h"
+
 #include "MovesByDim.h"
 #include "Pieces.h"
 
@@ -66,10 +68,6 @@ static Value write(OpBuilder &b, Location loc, RankedTensorType type, const Piec
 //===----------------------------------------------------------------------===//
 // Moves along several dimensions
 //===----------------------------------------------------------------------===//
-
-static bool isPlain(Operation *op) {
-  return op->getDiscardableAttrDictionary().empty(); // else the user refers to this op
-}
 
 /// Removes copies, as reversals of one element are.
 static void dropCopies(func::FuncOp function) {

@@ -23,6 +23,8 @@
 
 #include "GrowInteriors.h"
 
+#include "PlainOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -103,10 +105,6 @@ private:
 
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
-}
-
-static bool isPlain(Operation *op) {
-  return op->getDiscardableAttrDictionary().empty(); // else the user refers to this op
 }
 
 static bool isSplat(Value value) {

@@ -7,6 +7,8 @@
 
 #include "MovesByDim.h"
 
+#include "PlainOps.h"
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
@@ -96,15 +98,8 @@ private:
 
 } // namespace
 
-static bool isStatic(tensor::ExtractSliceOp slice) {
-  return slice && !slice.getDroppedDims().any() && slice.getOffsets().empty() &&
-         slice.getSizes().empty() && slice.getStrides().empty() &&
-         slice->getDiscardableAttrDictionary().empty() &&
-         llvm::all_of(slice.getStaticStrides(), [](int64_t stride) { return stride >= 1; });
-}
-
 MovesByDim dist::readMovesByDim(tensor::ExtractSliceOp slice) {
-  if (!isStatic(slice))
+  if (!slice || !isPlainSlice(slice))
     return {};
   Composition composition(slice);
   composition.add(slice);
@@ -114,7 +109,7 @@ MovesByDim dist::readMovesByDim(tensor::ExtractSliceOp slice) {
     Operation *op = source.getDefiningOp();
     if (!op || !op->getDiscardableAttrDictionary().empty())
       break;
-    if (auto inner = dyn_cast<tensor::ExtractSliceOp>(op); isStatic(inner)) {
+    if (auto inner = dyn_cast<tensor::ExtractSliceOp>(op); inner && isPlainSlice(inner)) {
       composition.add(inner);
       source = inner.getSource();
       continue;

@@ -14,6 +14,8 @@
 
 #include "SinkPads.h"
 
+#include "PlainOps.h"
+
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -43,10 +45,6 @@ struct Bordered {
 
 } // namespace
 
-static bool isPlain(Operation *op) {
-  return op->getDiscardableAttrDictionary().empty(); // else the user refers to this op
-}
-
 /// The fill value of a pad if it and the widths are constant; else null.
 static TypedAttr fillOf(tensor::PadOp pad) {
   Attribute fill;
@@ -56,12 +54,6 @@ static TypedAttr fillOf(tensor::PadOp pad) {
   bool widens = llvm::all_of(pad.getStaticLow(), [](int64_t n) { return n >= 0; }) &&
                 llvm::all_of(pad.getStaticHigh(), [](int64_t n) { return n >= 0; });
   return isConstant && isStatic && widens && isPlain(pad) ? dyn_cast<TypedAttr>(fill) : TypedAttr();
-}
-
-static bool isStatic(tensor::ExtractSliceOp slice) {
-  return !slice.getDroppedDims().any() && slice.getOffsets().empty() && slice.getSizes().empty() &&
-         slice.getStrides().empty() && isPlain(slice) &&
-         llvm::all_of(slice.getStaticStrides(), [](int64_t stride) { return stride >= 1; });
 }
 
 /// The number of i with 0 <= i < count and from + i * step < end.
@@ -101,7 +93,7 @@ static bool readThrough(tensor::PadOp pad, Bordered &part) {
 /// A slice of a pad, possibly through further slices and pads, as a border and a part of the
 /// innermost source.
 static std::optional<Bordered> readSlice(tensor::ExtractSliceOp slice) {
-  if (!isStatic(slice))
+  if (!isPlainSlice(slice))
     return std::nullopt;
   Bordered part{slice.getSource(), {}, {}};
   for (auto [offset, size, stride] :
@@ -114,7 +106,7 @@ static std::optional<Bordered> readSlice(tensor::ExtractSliceOp slice) {
       continue;
     }
     auto inner = dyn_cast<tensor::ExtractSliceOp>(op);
-    if (!inner || !isStatic(inner))
+    if (!inner || !isPlainSlice(inner))
       break;
     for (auto [d, reach] : llvm::enumerate(part.dims)) {
       reach.from = inner.getStaticOffsets()[d] + reach.from * inner.getStaticStrides()[d];
@@ -296,7 +288,7 @@ void dist::sinkPads(func::FuncOp function) {
   });
   for (Operation *op : behind) {
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-      if (isStatic(slice) && isMadeOfPads(slice.getSource(), 0))
+      if (isPlainSlice(slice) && isMadeOfPads(slice.getSource(), 0))
         for (tensor::ExtractSliceOp inner : sliceOperands(slice))
           sinkBehind(inner);
       else

@@ -17,6 +17,8 @@
 
 #include "SliceWindows.h"
 
+#include "PlainOps.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -27,18 +29,12 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-static bool isPlain(Operation *op) {
-  return op->getDiscardableAttrDictionary().empty(); // else the user refers to this op
-}
-
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
 static bool isStatic(tensor::ExtractSliceOp slice) {
-  return !slice.getDroppedDims().any() && slice.getOffsets().empty() && slice.getSizes().empty() &&
-         slice.getStrides().empty() && isPlain(slice) && slice.getSourceType().hasStaticShape() &&
-         llvm::all_of(slice.getStaticStrides(), [](int64_t stride) { return stride >= 1; });
+  return isPlainSlice(slice) && slice.getSourceType().hasStaticShape();
 }
 
 namespace {
