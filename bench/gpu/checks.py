@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The parts of the command: each prints its findings, adds its lines to the table, and returns whether all passed."""
 
+import concurrent.futures
 import ctypes
 import json
+import math
 import os
 import shutil
 import statistics
@@ -24,26 +26,45 @@ def results(artifact, folder, names, backend):
     return {name: read_npy(file) for name, file in files.items()}
 
 
+def difference(found, expected, kind):
+    """Where values differ, in words; empty if they do not."""
+    if close(found, expected, kind):
+        return ""
+    if len(found) != len(expected):
+        return f"{len(found)} for {len(expected)} values"
+    wrong = [at for at, (a, b) in enumerate(zip(found, expected)) if not close([a], [b], kind)] or [0]
+    worst = max(wrong, key=lambda at: abs(found[at] - expected[at]) if math.isfinite(found[at]) else math.inf)
+    return f"{len(wrong)} of {len(found)} values, at {worst} {found[worst]:g} for {expected[worst]:g}"
+
+
+def compared(program, folder, backend):
+    """What is wrong with a program on the backend, against `threads`; empty if nothing is."""
+    with tempfile.TemporaryDirectory() as values:
+        try:
+            cpu, gpu = folder / program["cpu"], folder / program["gpu"]
+            names = [each["name"] for each in json.loads(run("tessera-exec", cpu, "--json", "-"))["results"]]
+            expected, found = results(cpu, values, names, "threads"), results(gpu, values, names, backend)
+            differ = {name: difference(found[name][0], *expected[name]) for name in names}
+            return "; ".join(f"{name}: {text}" for name, text in differ.items() if text)
+        except RuntimeError as error:
+            return str(error)
+
+
+def at_once(work, items):
+    """(item, work(item)) of each in order, several at a time: processes mostly wait for the driver."""
+    with concurrent.futures.ThreadPoolExecutor(max(1, min(8, (os.cpu_count() or 1) // 2))) as pool:
+        yield from zip(items, pool.map(work, items))
+
+
 def correctness(folder, manifest, backend, lines):
     """Every program on the backend against `threads`."""
     wrong, right, late = [], 0, 0
-    with tempfile.TemporaryDirectory() as values:
-        for program in manifest["programs"]:
-            if clock.left() < 10:
-                late += 1
-                continue
-            try:
-                cpu, gpu = folder / program["cpu"], folder / program["gpu"]
-                names = [each["name"] for each in json.loads(run("tessera-exec", cpu, "--json", "-"))["results"]]
-                expected, found = results(cpu, values, names, "threads"), results(gpu, values, names, backend)
-                differ = [name for name in names if not close(found[name][0], *expected[name])]
-                state = f"differs in {', '.join(differ)}" if differ else ""
-            except RuntimeError as error:
-                state = str(error)
-            if state:
-                wrong.append((program["name"], state))
-                say(f"  {program['name']}: WRONG: {state}")
-            right += not state
+    for program, state in at_once(lambda each: compared(each, folder, backend) if clock.left() > 10 else None, manifest["programs"]):
+        if state:
+            wrong.append((program["name"], state))
+            say(f"  {program['name']}: WRONG: {state}")
+        right += state == ""
+        late += state is None
     lines.add(f"programs on `{backend}` against `threads`: {right} of {right + len(wrong)} right", "")
     if wrong:
         lines.add("| program | |", "|---|---|", *(f"| {name} | {state} |" for name, state in wrong), "")
@@ -62,16 +83,19 @@ def sanitizer(folder, manifest, backend, lines):
         lines.add("compute-sanitizer: not installed", "")
         say("  not installed")
         return True
-    sound, checks, rows = True, ("memcheck", "racecheck", "synccheck", "initcheck"), []
-    runs = [(program, check) for check in checks for program in manifest["sanitized"]]
-    for number, (program, check) in enumerate(runs):
-        seconds = min(240, clock.left() / (len(runs) - number))
+    sound, rows = True, []
+
+    def state_of(each):
+        program, check = each
         command = [tool, "--tool", check, "--error-exitcode", "9", "tessera-exec", folder / program["gpu"], "--backend", backend]
+        seconds = min(240, clock.left())
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=max(seconds, 1))
-            state = "ok" if done.returncode == 0 else f"FAILED ({(done.stdout or done.stderr).strip().splitlines()[-1:]})"
+            return "ok" if done.returncode == 0 else f"FAILED ({(done.stdout or done.stderr).strip().splitlines()[-1:]})"
         except subprocess.TimeoutExpired:
-            state = f"not done within {seconds:.0f} s"
+            return f"not done within {seconds:.0f} s"
+    runs = [(program, check) for check in ("memcheck", "racecheck", "synccheck", "initcheck") for program in manifest["sanitized"]]
+    for (program, check), state in at_once(state_of, runs):
         # Copies read whole blocks of memory, with unused parts: initcheck findings are informative only.
         sound &= not state.startswith("FAILED") or check == "initcheck"
         rows.append(f"| {program['name']} | {check} | {state} |")

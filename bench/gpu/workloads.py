@@ -260,8 +260,12 @@ def program(workload):
             return workload.function(n, p, *rest)
         return n.ts.value_and_grad(lambda q, *r: workload.function(n, q, *r))(p, *rest)
 
-    made = n.ts.jit(step).lower(parameters, *data)
-    bounds = iter([bound[0] for _, _, *bound in workload.data if bound])
+    return with_bounds(n.ts.jit(step).lower(parameters, *data), [bound[0] for _, _, *bound in workload.data if bound])
+
+
+def with_bounds(made, bounds):
+    """A `Program` whose arguments of i32 are indices below these bounds, for random values."""
+    bounds = iter(bounds)
     head, rest = made.mlir.split("func.func @main(", 1)
     end = rest.index("->")
     signature = re.sub(r"(tensor<[\dx]+xi32>)( \{)?", lambda match: f"{match[1]} {{dist.range = [0, {next(bounds) - 1}]"
