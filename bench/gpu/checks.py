@@ -215,6 +215,7 @@ def jax_events():
 def peer_times(name, steps, missing):
     """Seconds per step of torch eager, torch.compile and jax.jit, if installed. `missing` gets the reasons why one is not."""
     times = {}
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the others need memory, too
     workload = next((each for each in workloads.workloads() if each.name == name), None)
 
     def attempt(peer, work):

@@ -95,6 +95,26 @@ def extras():
         yield f"product of {kind}", dense(kind, "  %y = arith.addi %s, %zeros : TYPE"), []
 
 
+def convolutions():
+    """A convolution with the layouts of images and weights that frameworks have, of few and more channels."""
+    forms = {"nhwc_hwcf": ("nhwc", "hwcf"), "nhwc_fhwc": ("nhwc", "fhwc"), "nchw_fchw": ("nchw", "fchw")}
+    for kind in ("f32", "bf16"):
+        for c, f, size, taps in ((3, 16, 34, 3), (16, 32, 18, 3), (64, 64, 16, 3), (64, 32, 9, 1)):
+            for form, (images, weights) in forms.items():
+                extents = {"n": 4, "c": c, "f": f, "h": size, "w": size}
+                x = "x".join(str(extents[each]) for each in images)
+                w = "x".join(str({**extents, "h": taps, "w": taps}[each]) for each in weights)
+                out = {**extents, "c": f, "h": size - taps + 1, "w": size - taps + 1}
+                y = f"tensor<{'x'.join(str(out[each]) for each in images)}x{kind}>"
+                yield f"convolution {form} of {c} to {f} channels, {taps}x{taps} {kind}", f"""func.func @main(%x: tensor<{x}x{kind}>, %w: tensor<{w}x{kind}>) -> {y} {{
+  %zero = arith.constant 0.0 : {kind}
+  %e = tensor.empty() : {y}
+  %z = linalg.fill ins(%zero : {kind}) outs(%e : {y}) -> {y}
+  %y = linalg.conv_2d_{form} ins(%x, %w : tensor<{x}x{kind}>, tensor<{w}x{kind}>) outs(%z : {y}) -> {y}
+  return %y : {y}
+}}""", []
+
+
 def benchmarks(small=False):
     """Name, work of a step, its unit, text; `small`: for a rehearsal."""
     n, rows, m = (2**14, 64, 64) if small else (2**26, 8192, 4096)

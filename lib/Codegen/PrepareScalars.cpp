@@ -199,8 +199,10 @@ void codegen::prepareScalars(func::FuncOp function) {
   prepareCoordinates(function);
   // Outer loops first: their carries are wrapped before inner loops are visited.
   function.walk<WalkOrder::PreOrder>([](Operation *op) {
-    if (isa<rt::GroupOp>(op))
-      return WalkResult::skip(); // its loops are not steps
+    // Loops and branches of a group, and of the body of an op, are not steps.
+    if (isa<rt::GroupOp, linalg::LinalgOp>(op) ||
+        (op->getNumRegions() && !isa<func::FuncOp, scf::ForOp, scf::WhileOp, scf::IfOp>(op)))
+      return WalkResult::skip();
     if (auto loop = dyn_cast<scf::ForOp>(op))
       prepareFor(loop);
     else if (auto loop = dyn_cast<scf::WhileOp>(op))

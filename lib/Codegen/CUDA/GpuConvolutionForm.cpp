@@ -217,6 +217,23 @@ Operand ConvolutionMatcher::operandOf(unsigned which, std::array<int64_t, 3> slo
   return operand;
 }
 
+/// Whether memory has the dimensions (a, b, positions...) in this order, or, `last`, with b as the
+/// innermost one.
+static bool isInOrder(const Operand &operand, bool last) {
+  SmallVector<size_t> order = llvm::to_vector(llvm::seq<size_t>(0, operand.shape.size()));
+  if (last)
+    std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  int64_t outer = 0;
+  for (size_t dimension : order) {
+    if (operand.shape[dimension] == 1)
+      continue;
+    if (outer && operand.strides[dimension] >= outer)
+      return false;
+    outer = operand.strides[dimension];
+  }
+  return true;
+}
+
 std::optional<runtime::GpuConvolution> ConvolutionMatcher::match(std::array<int64_t, 3> slots) {
   if (!sortLoops() || !findWindows() || windows.empty())
     return std::nullopt;
@@ -256,6 +273,14 @@ std::optional<runtime::GpuConvolution> ConvolutionMatcher::match(std::array<int6
   convolution.y = operandOf(2, slots);
   if (convolution.kind == Kind::byInput)
     std::swap(convolution.x, convolution.y);
+  // cuDNN accepts other strides, but computes wrong results: seen of version 9.19 on an H200 for
+  // images NHWC and weights HWCF.
+  auto allInOrder = [&](bool last) {
+    return isInOrder(convolution.x, last) && isInOrder(convolution.w, last) &&
+           isInOrder(convolution.y, last);
+  };
+  if (!allInOrder(/*last=*/false) && !allInOrder(/*last=*/true))
+    return std::nullopt;
   return convolution;
 }
 

@@ -29,6 +29,11 @@ GpuEmitter::Values GpuEmitter::ownLoops(const GpuMember &member, unsigned depth,
   if (depth == own.size())
     return body(accumulators);
   unsigned loop = own[depth];
+  if (slicedLoop == loop)
+    return sliceLoop(member, accumulators, [&](Value at, Values current) {
+      ownIndex[loop] = at;
+      return ownLoops(member, depth + 1, current, body);
+    });
   auto forOp = scf::ForOp::create(b, loc, constant(0), constant(member.extents[loop]), constant(1),
                                   accumulators);
   OpBuilder::InsertionGuard guard(b);
@@ -95,6 +100,8 @@ void GpuEmitter::flatMember(const GpuMember &member, const Chunk &chunk) {
     body(member, chunk, old);
     return;
   }
+  if (slices > 1)
+    return slicedMember(member, chunk);
   Values accumulators;
   for (const NestOutput &output : member.outputs)
     if (output.accumulates)
@@ -128,6 +135,9 @@ void GpuEmitter::flatBody(Chunk chunk) {
 GpuShape GpuEmitter::emitFlat() {
   int64_t count = group.count(), lanes = flatLanes(), width = std::max<int64_t>(1, lanes);
   int64_t chunks = (count + width - 1) / width;
+  slices = info.scheme == GpuScheme::plain ? slicesFor(chunks) : 1;
+  if (slices > 1)
+    return count % width == 0 ? emitSlices(count, lanes) : emitSlices(count, 0);
   GpuShape shape;
   shape.threads = std::min(kBlockThreads, static_cast<int64_t>(llvm::alignTo(chunks, 32)));
   shape.blocks = (chunks + shape.threads - 1) / shape.threads;

@@ -48,6 +48,13 @@ private:
                   llvm::function_ref<Values(Values)> body);
   int64_t flatLanes() const;
 
+  // GpuEmitSlices.cpp
+  int64_t slicesFor(int64_t chunks) const;
+  GpuShape emitSlices(int64_t count, int64_t lanes);
+  void slicedMember(const GpuMember &member, const Chunk &chunk);
+  Values sliceLoop(const GpuMember &member, Values accumulators,
+                   llvm::function_ref<Values(mlir::Value, Values)> body);
+
   // GpuEmitPermute.cpp
   GpuShape emitPermute();
   void overTile(const Tile &tile, int64_t runs, int64_t width, bool alongLast,
@@ -181,6 +188,11 @@ private:
   const GpuMember *windowed = nullptr;
   llvm::SmallVector<int64_t> window;
   std::set<Key> windowsRead; ///< keys of their loads, over all windows
+
+  // flat, with several threads for a result
+  int64_t slices = 1, sliceColumns = 1; ///< threads of a result; results of a block
+  mlir::Value slice, column;            ///< of the thread
+  std::optional<unsigned> slicedLoop;   ///< of the current member
 
   // permute
   std::map<Key, Staged> staged;

@@ -125,6 +125,7 @@ bool GpuGroup::rowsPossible() const {
   return true;
 }
 
+/// The operands with the most elements decide.
 bool GpuGroup::contiguousAlongOwn() const {
   for (const GpuMember &member : members) {
     SmallVector<unsigned> own = ownLoops(member);
@@ -136,11 +137,14 @@ bool GpuGroup::contiguousAlongOwn() const {
       if (access.scalar)
         continue;
       FlatAccess flat = FlatAccess::get(access, member.extents, own);
-      if (flat.elements() < best)
+      int64_t elements = 1; // in all iterations of the group
+      for (auto [loop, step] : llvm::enumerate(access.step))
+        elements *= step != 0 ? member.extents[loop] : 1;
+      if (elements < best)
         continue;
       bool here = flat.dims.empty() || flat.dims[0].step <= 1;
-      contiguous = flat.elements() > best ? here : contiguous || here;
-      best = flat.elements();
+      contiguous = elements > best ? here : contiguous || here;
+      best = elements;
     }
     if (!contiguous)
       return false;

@@ -98,6 +98,9 @@ private:
     if (auto intrinsic = dyn_cast<LLVM::CallIntrinsicOp>(op);
         intrinsic && intrinsic.getIntrin() == kRoundTf32Intrinsic)
       return roundToTf32(intrinsic.getArgs()[0]);
+    if (isa<LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp>(op) &&
+        getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() == 16)
+      return computeInF32(op);
     if (auto shuffle = dyn_cast<NVVM::ShflOp>(op)) {
       Value mode = LLVM::ConstantOp::create(b, loc, b.getI32Type(),
                                             b.getI32IntegerAttr(TESSERA_STUB_SHUFFLE_XOR));
@@ -118,6 +121,53 @@ private:
     Value rounded = LLVM::AddOp::create(b, loc, bits, half);
     Value isNaN = LLVM::FCmpOp::create(b, loc, LLVM::FCmpPredicate::uno, x, x);
     return LLVM::SelectOp::create(b, loc, isNaN, constantWord(0x7fff0000), rounded);
+  }
+
+  /// An operation on 16-bit floats, element by element. Elements of bf16 are moved as integers,
+  /// since LLVM calls functions that may be missing to move them otherwise.
+  Value computeInF32(Operation *op) {
+    Type type = op->getResult(0).getType(), element = getElementTypeOrSelf(type);
+    Type f32 = b.getF32Type(), i16 = b.getI16Type();
+    bool isBf16 = element.isBF16();
+    auto one = [&](ValueRange operands) -> Value {
+      IRMapping wide;
+      for (auto [from, operand] : llvm::zip_equal(op->getOperands(), operands)) {
+        Value value = operand;
+        if (isBf16) {
+          Value word = LLVM::ShlOp::create(
+              b, loc, LLVM::ZExtOp::create(b, loc, b.getI32Type(), value), constantWord(16));
+          value = LLVM::BitcastOp::create(b, loc, f32, word);
+        } else {
+          value = LLVM::FPExtOp::create(b, loc, f32, value);
+        }
+        wide.map(from, value);
+      }
+      Operation *made = b.clone(*op, wide);
+      made->getResult(0).setType(f32);
+      if (!isBf16)
+        return LLVM::FPTruncOp::create(b, loc, element, made->getResult(0));
+      Value word = LLVM::LShrOp::create(b, loc, roundToBf16(made->getResult(0)), constantWord(16));
+      return LLVM::TruncOp::create(b, loc, i16, word);
+    };
+    auto vector = dyn_cast<VectorType>(type);
+    auto moved = [&](Value value, Type to) -> Value {
+      if (!isBf16)
+        return value;
+      return LLVM::BitcastOp::create(b, loc, vector ? Type(vector.clone(to)) : to, value);
+    };
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(moved(operand, i16));
+    if (!vector)
+      return moved(one(operands), element);
+    Value result = LLVM::PoisonOp::create(b, loc, operands[0].getType());
+    for (int64_t i = 0; i < vector.getNumElements(); ++i) {
+      SmallVector<Value> elements;
+      for (Value operand : operands)
+        elements.push_back(LLVM::ExtractElementOp::create(b, loc, operand, constantWord(i)));
+      result = LLVM::InsertElementOp::create(b, loc, result, one(elements), constantWord(i));
+    }
+    return moved(result, element);
   }
 
   /// Rounds a float to the nearest number of 10 bits of mantissa, ties away from zero.

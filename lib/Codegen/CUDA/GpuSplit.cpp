@@ -34,13 +34,15 @@ namespace tessera::codegen {
 static constexpr int64_t kShortestPart = 40;
 /// The same for parts that share a launch over rows; and the most parts, since more do not help.
 static constexpr int64_t kShortestShared = 32, kMostParts = 2048;
-/// More parts of a column than this are not added up by one thread in order.
-static constexpr int64_t kMostInOrder = 128;
-/// Columns of more elements than this in all have more parts.
-static constexpr int64_t kManyElements = 4 << 20, kMoreParts = 4;
+/// Parts that share a launch are shorter, down to this, until their teams fill a GPU: a team waits
+/// for each row in turn, and the partial results stay in the cache.
+static constexpr int64_t kShortestBusy = 16, kFullThreads = 132 * 768;
+/// More parts of a column than this are added up in two stages.
+static constexpr int64_t kMostInOrder = 1024;
 /// The parts of rows whose length has no other divisor: two blocks for a multiprocessor of an H100
 /// even for one row.
 static constexpr int64_t kTailParts = 256;
+static constexpr int64_t kManyElements = 4 << 20; ///< that justify a rest
 /// Smaller reductions do not justify a second launch.
 static constexpr int64_t kWorthIt = 32 << 10;
 /// With enough contiguous rows (kBusyTeams), shorter ones are not split.
@@ -100,17 +102,25 @@ static int64_t partsOf(linalg::GenericOp op, int64_t shortestShared) {
     return 1;
   if (isContiguous(op) && (results >= kBusyTeams || reduced < kLongRow))
     return 1;
-  if (shortestShared && !isContiguous(op))
-    if (int64_t parts = divisorBelow(reduced, std::min(kMostParts, reduced / shortestShared));
-        parts >= kBusyTeams)
+  if (shortestShared && !isContiguous(op)) {
+    int64_t narrowest = kAccessBytes;
+    for (OpOperand *input : op.getDpsInputOperands())
+      narrowest = std::min(narrowest, bytesOf(getElementTypeOrSelf(input->get())));
+    int64_t team = std::max<int64_t>(1, results * narrowest / kAccessBytes);
+    int64_t most =
+        std::max(reduced / shortestShared, std::min(kFullThreads / team, reduced / kShortestBusy));
+    if (int64_t parts = divisorBelow(reduced, std::min(kMostParts, most)); parts >= kBusyTeams)
       return parts;
+  }
   // Parts are longer if their elements are wider than those of the input.
   int64_t widest = 1, sum = bytesOf(getElementTypeOrSelf(op.getResult(0)));
   for (OpOperand *input : op.getDpsInputOperands())
     widest = std::max(widest, bytesOf(getElementTypeOrSelf(input->get())));
   int64_t shortest = kShortestPart * std::max<int64_t>(1, sum / widest);
-  bool isLarge = !isContiguous(op) && reduced * results >= kManyElements;
-  int64_t most = kBusyElements * (isLarge ? kMoreParts : 1) / results;
+  // Several threads share a part of a column (GpuEmitSlices.cpp), so few parts suffice.
+  int64_t most = kBusyElements / results;
+  if (!isContiguous(op))
+    most = std::min(most, kMostInOrder);
   return divisorBelow(reduced, std::min(reduced / shortest, most));
 }
 

@@ -16,6 +16,10 @@
 // a truncation before an extension. Here the mark is kept only where the rounding is the
 // identity.
 //
+// GPUs add, subtract and multiply pairs of 16-bit floats by one instruction. It rounds once, and so
+// does f32: it has more than twice the digits, so a sum or product rounded to it rounds to 16 bits
+// like the exact one ("When is double rounding innocuous?", Figueroa 1995).
+//
 //===----------------------------------------------------------------------===//
 
 #include "NarrowFloats.h"
@@ -25,6 +29,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
@@ -75,7 +80,28 @@ bool readsOnly(Operation *op, Type narrow) {
 
 } // namespace
 
-LogicalResult computeInF32(ModuleOp module, bool zeroExtendsNaN) {
+/// Undoes the conversion of additions, subtractions and multiplications.
+static void computeInPairs(ModuleOp module) {
+  SmallVector<arith::TruncFOp> roundings;
+  module.walk([&](arith::TruncFOp op) { roundings.push_back(op); });
+  for (arith::TruncFOp op : roundings) {
+    Operation *made = op.getIn().getDefiningOp();
+    if (!isa_and_nonnull<arith::AddFOp, arith::SubFOp, arith::MulFOp>(made) || !made->hasOneUse() ||
+        !readsOnly(made, getElementTypeOrSelf(op.getType())))
+      continue;
+    OpBuilder b(op);
+    IRMapping narrow;
+    for (Value operand : made->getOperands())
+      narrow.map(operand, operand.getDefiningOp<arith::ExtFOp>().getIn());
+    Operation *again = b.clone(*made, narrow);
+    again->getResult(0).setType(op.getType());
+    op.replaceAllUsesWith(again->getResult(0));
+    op.erase();
+    made->erase();
+  }
+}
+
+LogicalResult computeInF32(ModuleOp module, bool zeroExtendsNaN, bool inPairs) {
   module.walk(computeMultiplyAdd);
   PassManager passes(module.getContext());
   math::MathExtendToSupportedTypesOptions extend;
@@ -89,6 +115,8 @@ LogicalResult computeInF32(ModuleOp module, bool zeroExtendsNaN) {
   if (failed(passes.run(module)))
     return failure();
 
+  if (inPairs)
+    computeInPairs(module);
   module.walk([&](arith::ExtFOp op) { op.setFastmath(arith::FastMathFlags::contract); });
   module.walk([&](arith::TruncFOp op) {
     Operation *made = op.getIn().getDefiningOp();

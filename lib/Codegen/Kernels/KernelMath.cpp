@@ -169,7 +169,7 @@ void markApproximable(ModuleOp module) {
 LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
   MLIRContext *context = module.getContext();
   bool bf16 = uses<BFloat16Type>(module), f16 = uses<Float16Type>(module);
-  if ((bf16 || f16) && failed(computeInF32(module, target.zeroExtendsNaN)))
+  if ((bf16 || f16) && failed(computeInF32(module, target.zeroExtendsNaN, target.isGpu)))
     return failure();
   if (target.isGpu)
     markApproximable(module);

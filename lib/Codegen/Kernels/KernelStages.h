@@ -84,7 +84,8 @@ mlir::LogicalResult lowerToScalarLoops(mlir::func::FuncOp kernel);
 
 /// Properties of a target for arithmetic.
 struct MathTarget {
-  bool isGpu = false;          ///< instructions round f32 to bf16, and approximate 2^x and tanh
+  bool isGpu = false;          ///< instructions round f32 to bf16, approximate 2^x and tanh,
+                               ///< add and multiply pairs of 16-bit floats
   bool f16InIntegers = false;  ///< no instruction converts f16 to f32 and back
   bool zeroExtendsNaN = false; ///< NaN results of f32 arithmetic have zeros in the lower half
   bool approximate = true;     ///< polynomials for f32 functions

@@ -17,8 +17,9 @@ namespace tessera::codegen {
 inline constexpr llvm::StringLiteral kKeepsNaNAttr = "kernel.keeps_nan";
 
 /// Converts every operation of f16 and bf16 to f32, with a rounding. `contract` on an arith.truncf
-/// marks a rounding that is the identity. `zeroExtendsNaN` is the target's (MathTarget).
-mlir::LogicalResult computeInF32(mlir::ModuleOp module, bool zeroExtendsNaN);
+/// marks a rounding that is the identity. `zeroExtendsNaN` is the target's (MathTarget). `inPairs`:
+/// additions, subtractions and multiplications stay as they are, since the target has them.
+mlir::LogicalResult computeInF32(mlir::ModuleOp module, bool zeroExtendsNaN, bool inPairs);
 
 /// Extends bf16 in integers, and rounds f64 to 16 bits through an f32 that is rounded to odd, since
 /// the compiler's library may lack the functions that LLVM would call. With `f16`, also converts

@@ -13,10 +13,11 @@ func.func private @narrow(%x: tensor<4096xf32>, %out: tensor<4096xbf16>) -> tens
   return %y : tensor<4096xbf16>
 }
 
-// Each operation is rounded: both halves of the result of one instruction are read as bf16 again.
+// A sum and a product are one instruction each for two elements, which rounds: no element becomes f32.
 // CHECK-LABEL: chain: launches 1
-// CHECK-COUNT-8: cvt.rn.bf16x2.f32
+// CHECK-COUNT-8: fma.rn.bf16x2
 // CHECK-NOT: cvt
+// CHECK-NOT: fma
 // CHECK: st.global.v4.b32
 // EQUAL: chain: pointwise equal
 func.func private @chain(%x: tensor<4096xbf16>, %z: tensor<4096xbf16>, %out: tensor<4096xbf16>) -> tensor<4096xbf16>

@@ -7,22 +7,23 @@
 // RUN: tessera-opt %t/few.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=FEW
 // RUN: tessera-opt %t/activation.mlir --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=ACT
 
-// The rows of two loops are visited as one loop: 64 parts of 32 rows, one block each. Parts are 4 % of the traffic.
-// NORM: launches 4, workspace {{[0-9]+}}, bytes 13131780 of 12591108
-// NORM-NEXT: rows: grid 64, block 128
+// The rows of two loops are visited as one loop: 128 parts of 16 rows, one block each, which are few enough threads. Parts are
+// 8 % of the traffic. Several threads add up the parts of a column.
+// NORM: launches 4, workspace {{[0-9]+}}, bytes 13656068 of 12591108
+// NORM-NEXT: rows: grid 128, block 128
 // NORM-NEXT: rows: grid 1
-// NORM-NEXT: plain
-// NORM-NEXT: plain
+// NORM-NEXT: plain: grid 16, block 256, shared 4096
+// NORM-NEXT: plain: grid 16, block 256, shared 4096
 // NORM: rows rows plain plain equal
 
 // A thread has the same columns of every row, although rows are not aligned.
 // ODD: launches 4, workspace {{[0-9]+}}, bytes {{[0-9]+}} of
-// ODD-NEXT: rows: grid 64
+// ODD-NEXT: rows: grid 128
 // ODD: rows rows plain plain equal
 
 // Two sums of a long row exceed the registers: they are in shared memory.
 // WIDE: launches 4, workspace {{[0-9]+}}, bytes {{[0-9]+}} of
-// WIDE-NEXT: rows: grid 32, block {{[0-9]+}}, shared {{[0-9][0-9][0-9][0-9][0-9]}}, reads 41984000,
+// WIDE-NEXT: rows: grid 64, block {{[0-9]+}}, shared {{[0-9][0-9][0-9][0-9][0-9]}}, reads 41984000,
 // WIDE: rows rows plain plain equal
 
 // 128 rows are too few teams: column sums are separate launches; the sum of everything still joins the rows.
@@ -32,9 +33,9 @@
 // FEW-NEXT: rows: grid 1
 // FEW: rows rows equal
 
-// The bias before an activation, of bf16: its parts are f32, and each covers 64 rows.
-// ACT: launches 2, workspace {{[0-9]+}}, bytes 12849152 of 12587008
-// ACT-NEXT: rows: grid 32
+// The bias before an activation, of bf16: its parts are f32.
+// ACT: launches 2, workspace {{[0-9]+}}, bytes 13635584 of 12587008
+// ACT-NEXT: rows: grid 128
 // ACT-NEXT: plain
 // ACT: rows plain equal
 

@@ -1,4 +1,4 @@
-// Reductions of a few long rows or columns use the whole GPU, in two stages or three, and move the bytes of their operand. No
+// Reductions of a few long rows or columns use the whole GPU, in two stages, and move the bytes of their operand. No
 // thread adds up many parts alone.
 // RUN: split-file %s %t
 // RUN: tessera-opt %t/large.mlir --tessera-compile-gpu-kernels=arch=compute_80 -o /dev/null | FileCheck %s
@@ -14,15 +14,14 @@
 // CHECK: prime: launches 2, workspace 16384, bytes 320033408 of 320000640
 // CHECK-NEXT: rows: grid 4096,
 // CHECK-NEXT: rows: grid 8,
-// A thread adds up 125 elements of four columns, 100 parts, then 80.
-// CHECK: columns: launches 3, workspace 517120, bytes 65034304 of 64000064
-// CHECK-NEXT: plain: grid 125, block 256,
-// CHECK-NEXT: plain: grid 2, block 256,
-// CHECK-NEXT: plain: grid 1, block 32,
+// 1,000 parts of 1,000 rows: 32 threads share four columns of a part.
+// CHECK: columns: launches 2, workspace 64000, bytes 64128064 of 64000064
+// CHECK-NEXT: plain: grid 500, block 256,
+// CHECK-NEXT: plain: grid 1, block 128,
 
 // EQUAL: eight: rows rows equal
 // EQUAL: prime: rows rows equal
-// EQUAL: columns: plain plain plain equal
+// EQUAL: columns: plain plain equal
 
 //--- large.mlir
 func.func private @one(%x: tensor<1x100000000xf32>, %o: tensor<1xf32>) -> tensor<1xf32> attributes {kernel.reads = 1 : i64} {
