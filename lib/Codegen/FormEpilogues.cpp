@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "EpilogueChain.h"
+#include "RoundResults.h"
 #include "StepOps.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
@@ -179,6 +180,7 @@ struct CodegenFormEpilogues : codegen::impl::CodegenFormEpiloguesBase<CodegenFor
   void runOnOperation() override {
     if (!dist::isLocalView(getOperation()))
       return;
+    roundAttention(getOperation());
     for (linalg::LinalgOp op : gemmLikeOps(getOperation()))
       if (std::optional<GemmForm> form = matchGemm(op); form && hasWholeRows(*form))
         EpilogueChain(op, *form).run();

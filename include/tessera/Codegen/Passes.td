@@ -92,7 +92,8 @@ def CodegenFormEpilogues : CodegenPass<"codegen-form-epilogues", "::mlir::func::
     product + bias, the product rounded to 16 bits, max(x, 0) of that, or gelu(x) of that as the libraries define it,
     x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The bias is a vector along the rows of the matrix that the gemm
     writes. The sum is rounded once. Only 16-bit results use the epilogue gelu, since the libraries do not document the
-    accuracy of their tanh; the gelu defined by erf never does.
+    accuracy of their tanh; the gelu defined by erf never does. Attention and its derivative write results that are only
+    rounded to 16 bits as such.
   }];
 }
 

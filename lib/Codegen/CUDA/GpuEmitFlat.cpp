@@ -15,6 +15,8 @@ namespace tessera::codegen {
 
 /// Limit on the chunks of a window that stay in registers.
 static constexpr int64_t kWindow = 16;
+/// Fewer threads leave most multiprocessors of an H100 without work.
+static constexpr int64_t kFewThreads = 132 * 128;
 
 int64_t GpuEmitter::flatLanes() const {
   SmallVector<const GpuMember *> all;
@@ -136,8 +138,11 @@ GpuShape GpuEmitter::emitFlat() {
   int64_t count = group.count(), lanes = flatLanes(), width = std::max<int64_t>(1, lanes);
   int64_t chunks = (count + width - 1) / width;
   slices = info.scheme == GpuScheme::plain ? slicesFor(chunks) : 1;
-  if (slices > 1)
-    return count % width == 0 ? emitSlices(count, lanes) : emitSlices(count, 0);
+  if (slices > 1) {
+    // Few threads each have one column rather than a vector of them.
+    bool few = chunks * slices < kFewThreads && slicesFor(count) == slices;
+    return few || count % width != 0 ? emitSlices(count, 0) : emitSlices(count, lanes);
+  }
   GpuShape shape;
   shape.threads = std::min(kBlockThreads, static_cast<int64_t>(llvm::alignTo(chunks, 32)));
   shape.blocks = (chunks + shape.threads - 1) / shape.threads;
