@@ -26,13 +26,13 @@ def results(artifact, folder, names, backend):
     return {name: read_npy(file) for name, file in files.items()}
 
 
-def difference(found, expected, kind):
+def difference(found, expected, kind, roundings):
     """Where values differ, in words; empty if they do not."""
-    if close(found, expected, kind):
+    if close(found, expected, kind, roundings):
         return ""
     if len(found) != len(expected):
         return f"{len(found)} for {len(expected)} values"
-    wrong = [at for at, (a, b) in enumerate(zip(found, expected)) if not close([a], [b], kind)] or [0]
+    wrong = [at for at, (a, b) in enumerate(zip(found, expected)) if not close([a], [b], kind, roundings)] or [0]
     worst = max(wrong, key=lambda at: abs(found[at] - expected[at]) if math.isfinite(found[at]) else math.inf)
     return f"{len(wrong)} of {len(found)} values, at {worst} {found[worst]:g} for {expected[worst]:g}"
 
@@ -44,7 +44,7 @@ def compared(program, folder, backend):
             cpu, gpu = folder / program["cpu"], folder / program["gpu"]
             names = [each["name"] for each in json.loads(run("tessera-exec", cpu, "--json", "-"))["results"]]
             expected, found = results(cpu, values, names, "threads"), results(gpu, values, names, backend)
-            differ = {name: difference(found[name][0], *expected[name]) for name in names}
+            differ = {name: difference(found[name][0], *expected[name], program.get("roundings", 1)) for name in names}
             return "; ".join(f"{name}: {text}" for name, text in differ.items() if text)
         except RuntimeError as error:
             return str(error)
@@ -160,18 +160,15 @@ def shared_nccl(folder, manifest, rehearsal, lines):
 WARM_UP = 10  # steps that do not count: code is loaded, graphs are captured, clocks rise
 
 
-def seconds_of_a_step(artifact, backend, steps):
-    """The median of the steps after a warm-up, by events on the device."""
-    report = run("tessera-exec", artifact, "--backend", backend, "--steps", WARM_UP + steps, "--json", "-")
-    return statistics.median(json.loads(report)["timing"]["device_step_seconds"][WARM_UP:])
-
-
-def launches_of_a_step(artifact, backend):
-    """Operations in the graph of a step, and calls of later steps other than its launch."""
-    driver = json.loads(run("tessera-exec", artifact, "--backend", backend, "--steps", 2, "--json", "-"))["driver"]
-    later = driver["later_steps"]
+def step_of(artifact, backend, steps):
+    """The median of the steps after a warm-up, by events on the device, and in words what the driver did: operations in the graph of
+    a step, and calls of later steps other than its launch."""
+    report = json.loads(run("tessera-exec", artifact, "--backend", backend, "--steps", WARM_UP + steps, "--json", "-"))
+    driver, later = report["driver"], report["driver"]["later_steps"]
     rest = {name: count for name, count in later.items() if count and name not in ("graph_launches", "reads")}
-    return f"{driver['first_step']['launches']} in {later['graph_launches']} graph" + (f", and {rest}" if rest else "")
+    graphs = later["graph_launches"] // (WARM_UP + steps - 1)
+    launches = f"{driver['first_step']['launches']} in {graphs} graph" + (f", and {rest}" if rest else "")
+    return statistics.median(report["timing"]["device_step_seconds"][WARM_UP:]), launches
 
 
 def median_of(steps, call, events):
@@ -229,17 +226,19 @@ def peer_times(name, steps, missing):
             missing.setdefault(f"{peer}, {name}", str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__)
 
     def of_torch(compile_):
+        import torch
+        torch._dynamo.reset()
+        torch.cuda.empty_cache()
         if workload:
             call, torch = workloads.torch_step(workload, compile_)
         else:
-            import torch
             torch.set_float32_matmul_precision("highest")
             text, shapes, kind = PEERS[name]
             values = [torch.randint(0, shape[1], shape[0], device="cuda") if isinstance(shape[0], tuple) else
-                      torch.rand(shape, device="cuda", dtype=getattr(torch, kind)) for shape in shapes]
+                      (2 * torch.rand(shape, device="cuda") - 1).to(getattr(torch, kind)) for shape in shapes]
             function = eval(text, {})  # our own text
             made = lambda *each: function(torch, torch.nn.functional, *each)  # noqa: E731
-            made = torch.compile(made) if compile_ else made
+            made = torch.compile(made, mode=None if compile_ is True else compile_) if compile_ else made
             call = lambda: made(*values)  # noqa: E731
         return median_of(steps, call, torch_events(torch))
 
@@ -254,8 +253,8 @@ def peer_times(name, steps, missing):
             text, shapes, kind = PEERS[name]
             function = eval(text, {})
             key = jax.random.PRNGKey(0)
-            values = [jax.random.randint(key, shape[0], 0, shape[1]) if isinstance(shape[0], tuple) else jax.random.uniform(key, shape, kind)
-                      for shape in shapes]
+            values = [jax.random.randint(key, shape[0], 0, shape[1]) if isinstance(shape[0], tuple) else
+                      jax.random.uniform(key, shape, kind, minval=-1) for shape in shapes]
             made = jax.jit(lambda *each: function(jax.numpy, jax.nn, *each))
             call = lambda: made(*values)  # noqa: E731
         return median_of(steps, call, jax_events)
@@ -266,32 +265,36 @@ def peer_times(name, steps, missing):
     def compiled():
         return of_torch(True)
 
+    def graphs():
+        return of_torch("reduce-overhead")
+
     attempt("torch eager", eager)
     attempt("torch.compile", compiled)
     attempt("jax.jit", jitted)
+    if workload:  # many kernels, which torch.compile launches one by one otherwise
+        attempt("torch.compile, CUDA graphs", graphs)
     return times
 
 
 def benchmark(folder, manifest, backend, quick, lines):
-    peers = ("torch eager", "torch.compile", "jax.jit")
-    lines.add("| program | launches a step | us | rate | torch eager | torch.compile | jax.jit |", "|---|---|---|---|---|---|---|")
+    peers = ("torch eager", "torch.compile", "torch.compile, CUDA graphs", "jax.jit")
+    lines.add(f"| program | launches a step | us | rate | {' | '.join(peers)} |", "|---|---|---|---|---|---|---|---|")
     missing, sound = {}, True
     for program in manifest["benchmarks"]:
         name, artifact = program["name"], folder / program["gpu"]
         if clock.left() < 20:
-            lines.add(f"| {name} | not run within the time of the part | | | | | |")
+            lines.add(f"| {name} | not run within the time of the part | | | | | | |")
             continue
         try:
-            seconds = seconds_of_a_step(artifact, backend, 5 if quick else 100)
-            launches = launches_of_a_step(artifact, backend)
+            seconds, launches = step_of(artifact, backend, 5 if quick else 100)
         except RuntimeError as error:
-            lines.add(f"| {name} | FAILED: {error} | | | | | |")
+            lines.add(f"| {name} | FAILED: {error} | | | | | | |")
             say(f"  {name}: FAILED: {error}")
             sound = False
             continue
         if backend == "stub" or seconds <= 0:
             state = "ran" if backend == "stub" else "no time on the device"
-            lines.add(f"| {name} | {launches} | {state} | | | | |")
+            lines.add(f"| {name} | {launches} | {state} | | | | | |")
             say(f"  {name}: {state}")
             continue
         times = {} if quick else peer_times(name, 50, missing)

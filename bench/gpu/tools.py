@@ -132,12 +132,14 @@ def read_npy(path):
     return values, {"f2": "half", "f4": "single", "f8": "double"}.get(kind, "exact")
 
 
-def close(found, expected, kind):
-    """docs/testing.md: |a - b| <= r max(|b|, rms of b)."""
+def close(found, expected, kind, roundings=1):
+    """docs/testing.md: |a - b| <= r max(|b|, rms of b). `roundings` multiplies r. Differences of a rounding of a sum of terms of size
+    one are none: what is left of sums that cancel."""
     if kind == "exact":
         return found == expected
-    tolerance = {"half": 2e-2, "single": 1e-4, "double": 1e-10}[kind]
+    tolerance = roundings * {"half": 2e-2, "single": 1e-4, "double": 1e-10}[kind]
+    rounding = {"half": 0, "single": 2**-23, "double": 2**-52}[kind]
     finite = [b for b in expected if math.isfinite(b)]
     rms = math.sqrt(sum(b * b for b in finite) / max(len(finite), 1))
     return len(found) == len(expected) and all(
-        a == b or (a != a and b != b) or abs(a - b) <= tolerance * max(abs(b), rms) for a, b in zip(found, expected))
+        a == b or (a != a and b != b) or abs(a - b) <= max(rounding, tolerance * max(abs(b), rms)) for a, b in zip(found, expected))

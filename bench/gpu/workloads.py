@@ -275,16 +275,19 @@ def with_bounds(made, bounds):
 
 
 def torch_step(workload, compile_):
-    """A call that runs a step, and one that waits for it."""
+    """A call that runs a step, and the library. compile_: False, True, or a mode of torch.compile. Values are in [-1, 1), as ours:
+    how many of their bits change decides how fast a product may run within the power of a GPU."""
     n = Torch()
     torch = n.torch
     torch.set_float32_matmul_precision("highest")
     torch.backends.cudnn.allow_tf32 = False  # convolutions of f32 are f32, as ours
 
     def make(shape, kind, bound):
-        return torch.randint(0, bound, shape, device="cuda") if bound else torch.rand(shape, device="cuda").to(getattr(torch, kind))
+        return torch.randint(0, bound, shape, device="cuda") if bound else (2 * torch.rand(shape, device="cuda") - 1).to(getattr(torch, kind))
     parameters, data = arrays(None, workload, make)
-    function = torch.compile(lambda p, *rest: workload.function(n, p, *rest)) if compile_ else lambda p, *rest: workload.function(n, p, *rest)
+    function = lambda p, *rest: workload.function(n, p, *rest)  # noqa: E731
+    if compile_:
+        function = torch.compile(function, mode=None if compile_ is True else compile_)
     if not workload.gradients:
         return lambda: function(parameters, *data), torch
     for each in parameters:
@@ -303,7 +306,7 @@ def jax_step(workload):
     key = jax.random.PRNGKey(0)
 
     def make(shape, kind, bound):
-        return jax.random.randint(key, shape, 0, bound) if bound else jax.random.uniform(key, shape).astype(kind)
+        return jax.random.randint(key, shape, 0, bound) if bound else jax.random.uniform(key, shape, minval=-1).astype(kind)
     parameters, data = arrays(None, workload, make)
     function = lambda p, *rest: workload.function(n, p, *rest)  # noqa: E731
     step = jax.jit(jax.value_and_grad(function) if workload.gradients else function)

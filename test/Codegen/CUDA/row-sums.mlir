@@ -12,8 +12,8 @@
 // NORM: launches 4, workspace {{[0-9]+}}, bytes 13656068 of 12591108
 // NORM-NEXT: rows: grid 128, block 128
 // NORM-NEXT: rows: grid 1
-// NORM-NEXT: plain: grid 16, block 256, shared 4096
-// NORM-NEXT: plain: grid 16, block 256, shared 4096
+// NORM-NEXT: plain: grid 64, block 256, shared 1024
+// NORM-NEXT: plain: grid 64, block 256, shared 1024
 // NORM: rows rows plain plain equal
 
 // A thread has the same columns of every row, although rows are not aligned.

@@ -14,10 +14,10 @@
 // CHECK: prime: launches 2, workspace 16384, bytes 320033408 of 320000640
 // CHECK-NEXT: rows: grid 4096,
 // CHECK-NEXT: rows: grid 8,
-// 1,000 parts of 1,000 rows: 32 threads share four columns of a part.
+// 1,000 parts of 1,000 rows: 32 threads share four columns of a part, and then a column.
 // CHECK: columns: launches 2, workspace 64000, bytes 64128064 of 64000064
 // CHECK-NEXT: plain: grid 500, block 256,
-// CHECK-NEXT: plain: grid 1, block 128,
+// CHECK-NEXT: plain: grid 2, block 256,
 
 // EQUAL: eight: rows rows equal
 // EQUAL: prime: rows rows equal
