@@ -81,6 +81,19 @@ def operations():
         ((4, 8, 32, 32), "float32")]
 
 
+def timed(small=False):
+    """Name, work of a step in bytes, text of single operations that are timed; programs.PEERS has the same for torch and JAX."""
+    from tessera import ops
+    n, rows, words = (2**12, 64, 300) if small else (2**22, 8192, 50257)
+    for name, size, function, shape in (
+            ("sort 4 Mi f32", 2 * 4 * n, lambda x: ops.sort(x, -1), (n,)),
+            ("first 8 of 64x50257 f32", 4 * 64 * words, lambda x: ops.top_k(x, 8), (64, words)),
+            ("cumulative sum 8192x8192 f32", 2 * 4 * rows * rows, lambda x: ops.cumulative_sum(x, axis=-1), (rows, rows)),
+            ("sums of columns 8192x8192 f32", 4 * rows * rows, lambda x: ops.sum(x, axis=0), (rows, rows)),
+            ("transpose + 1 8192x8192 f32", 2 * 4 * rows * rows, lambda x: ops.matrix_transpose(x) + 1, (rows, rows))):
+        yield name, size, _written(function, [(shape, "float32")])
+
+
 def roundings_of(name):
     """How many roundings decide the tolerance of a program: attention of 16-bit floats rounds its weights before the second product
     on a GPU, as FlashAttention does, and the sum."""

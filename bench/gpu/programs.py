@@ -249,6 +249,12 @@ func.func @main(%ids: tensor<500xi32> {dist.range = [0, 63]}, %u: tensor<500x40x
 PEERS = {
     "outer product of 2^31 + 2^20 bf16": ("lambda n, f, x, y: x[:, None] * y[None]", [(LARGE // 32768,), (32768,)], "bfloat16"),
     "look-up in 2^31 + 2^20 bf16": ("lambda n, f, t, i: t[i]", [(LARGE // 64, 64), ((2**20,), LARGE // 64)], "bfloat16"),
+    "sort 4 Mi f32": ("lambda n, f, x: n.sort(x, -1)", [(2**22,)], "float32"),
+    "first 8 of 64x50257 f32": ("lambda n, f, x: n.topk(x, 8) if hasattr(n, 'topk') else __import__('jax').lax.top_k(x, 8)", [(64, 50257)],
+                                "float32"),
+    "cumulative sum 8192x8192 f32": ("lambda n, f, x: n.cumsum(x, -1)", [(8192, 8192)], "float32"),
+    "sums of columns 8192x8192 f32": ("lambda n, f, x: x.sum(0)", [(8192, 8192)], "float32"),
+    "transpose + 1 8192x8192 f32": ("lambda n, f, x: x.T + 1", [(8192, 8192)], "float32"),
     "copy 64 Mi f32": ("lambda n, f, x: x * 1.5", [(2**26,)], "float32"),
     "softmax 8192x8192 f32": ("lambda n, f, x: f.softmax(x, -1)", [(8192, 8192)], "float32"),
     "tanh(x) + y 64 Mi f32": ("lambda n, f, x, y: n.tanh(x) + y", [(2**26,)] * 2, "float32"),
