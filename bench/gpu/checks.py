@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 import time
 
+import training
 import workloads
 from programs import PEERS
 from tools import clock, close, library, read_npy, run, say
@@ -214,6 +215,7 @@ def peer_times(name, steps, missing):
     times = {}
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the others need memory, too
     workload = next((each for each in workloads.workloads() if each.name == name), None)
+    trained = training.KINDS.get(name)
 
     def attempt(peer, work):
         if peer.split()[0].split(".")[0] in missing:
@@ -231,6 +233,8 @@ def peer_times(name, steps, missing):
         torch.cuda.empty_cache()
         if workload:
             call, torch = workloads.torch_step(workload, compile_)
+        elif trained:
+            call, torch = training.torch_step(trained, training.Sizes(), compile_)
         else:
             torch.set_float32_matmul_precision("highest")
             text, shapes, kind = PEERS[name]
@@ -270,8 +274,9 @@ def peer_times(name, steps, missing):
 
     attempt("torch eager", eager)
     attempt("torch.compile", compiled)
-    attempt("jax.jit", jitted)
-    if workload:  # many kernels, which torch.compile launches one by one otherwise
+    if not trained:
+        attempt("jax.jit", jitted)
+    if workload or trained:  # many kernels, which torch.compile launches one by one otherwise
         attempt("torch.compile, CUDA graphs", graphs)
     return times
 
