@@ -206,6 +206,8 @@ LogicalResult Compilation::compile(const PipelineOptions &pipeline, Phase from, 
       return failure();
     return fitMemory(pipeline, start, false);
   }
+  if (search.mode.empty() && to == Phase::scheduled && from < Phase::propagated)
+    return searchWithin(pipeline, from);
   return runPhases(pipeline, from, to);
 }
 
