@@ -105,6 +105,7 @@ private:
       builder.function.erase();
       return failure();
     }
+    addReason(builder.reason); // for the scheme
     if (builder.buffers.empty()) {
       builder.function.erase(); // no code
       return success();

@@ -177,9 +177,49 @@ static bool readsFrom(const GpuPlan &plan, Value root, ArrayRef<Value> reads) {
                       [&](memref::LoadOp load) { return rootOf(load.getMemRef()) == root; });
 }
 
+/// Bytes of temporaries that a thread may have: its stack is in memory unless it fits in registers.
+static constexpr int64_t kPrivateBytes = 1024;
+
+/// The temporaries that only the body of a linalg op accesses. Each iteration has its own contents,
+/// so threads must not share them (the workspace is one for all threads of a launch).
+static SmallVector<Value> privateBuffers(Operation *op) {
+  llvm::SetVector<Value> result;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (isa_and_nonnull<memref::AllocOp, memref::AllocaOp>(operand.getDefiningOp()) &&
+          llvm::all_of(operand.getUsers(), [&](Operation *user) {
+            return op->isProperAncestor(user) || isa<memref::DeallocOp>(user);
+          }))
+        result.insert(operand);
+  });
+  return result.takeVector();
+}
+
+/// Places the temporaries of a body on the stack of each thread; false if they are too large.
+static bool placePrivately(ArrayRef<Value> buffers, GpuLaunchBuilder &builder) {
+  int64_t bytes = 0;
+  for (Value buffer : buffers) {
+    auto type = cast<MemRefType>(buffer.getType());
+    bytes += type.getNumElements() * bytesOf(type.getElementType());
+  }
+  if (bytes > kPrivateBytes)
+    return false;
+  for (Value buffer : buffers)
+    builder.mapping.map(
+        buffer, memref::AllocaOp::create(builder.b, builder.loc, cast<MemRefType>(buffer.getType()))
+                    .getResult());
+  return true;
+}
+
 // Runs ops by one thread, or a linalg op by a thread per iteration of its outer loops.
 FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, GpuLaunchInfo &info) {
-  SmallVector<Value> reads, writes;
+  SmallVector<Value> reads, writes, own;
+  if (plan.parallel)
+    own = privateBuffers(plan.ops[0]);
+  bool parallel = plan.parallel && placePrivately(own, builder);
+  if (parallel != plan.parallel)
+    builder.reason =
+        "an iteration has temporaries of more than " + std::to_string(kPrivateBytes) + " bytes";
   for (Operation *op : plan.ops) {
     effectsOf(op, reads, writes);
     WalkResult walk = op->walk([&](Operation *inner) {
@@ -197,11 +237,14 @@ FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, Gp
     if (walk.wasInterrupted())
       return failure();
   }
+  auto isShared = [&](Value root) {
+    return isRoot(root) && !(parallel && llvm::is_contained(own, root));
+  };
   for (Value root : reads)
-    if (isRoot(root))
+    if (isShared(root))
       builder.buffer(root, /*write=*/false);
   for (Value root : writes)
-    if (isRoot(root))
+    if (isShared(root))
       builder.buffer(root, /*write=*/true);
   SmallVector<Operation *> clones;
   for (Operation *op : plan.ops) {
@@ -220,14 +263,15 @@ FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, Gp
     info.readBytes += readsFrom(plan, buffer.root, reads) ? bytes : 0;
     info.writtenBytes += buffer.written ? bytes : 0;
   }
-  if (plan.parallel)
+  info.narrow.push_back(plan.reason.empty() ? "scalar accesses" : plan.reason);
+  if (parallel)
     if (FailureOr<GpuShape> shape = spread(clones[0], builder); succeeded(shape)) {
       info.scheme = shape->threads > 1 ? GpuScheme::loops : GpuScheme::serial;
       info.serialIterations /= std::max<int64_t>(1, shape->iterations);
-      info.narrow.push_back(plan.reason.empty() ? "scalar accesses" : plan.reason);
+      if (failed(lowerToScalarLoops(builder.function))) // of the body
+        return failure();
       return shape;
     }
-  info.narrow.push_back(plan.reason.empty() ? "scalar accesses" : plan.reason);
   if (plan.nest) {
     info.scheme = GpuScheme::loops;
     FailureOr<GpuShape> shape = spreadNest(clones[0], builder);
