@@ -115,6 +115,7 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     gpuOptions.archs = {"stub"};
     gpuOptions.schemes = schemes;
     gpuOptions.wideIndices = wideIndices;
+    gpuOptions.reportAccesses = races;
     cpuOptions.useCache = gpuOptions.useCache = false;
     std::vector<KernelInfo> cpuInfos;
     std::vector<GpuKernelInfo> infos;
@@ -184,6 +185,7 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     std::vector<HostTensor> first;
     for (Kind kind : kinds) {
       runtime::LaunchOrder order{kind, static_cast<uint64_t>(seed), dropBarrier, exchangeWords};
+      order.checkAccesses = races && kind == Kind::ascending; // it does not depend on the order
       std::vector<HostTensor> right = given;
       runtime::Status status = emulate(right, stub, gpu, order, tf32);
       if (!status.ok())
@@ -224,10 +226,10 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
       for (const runtime::GpuArgument &argument : launch.arguments)
         pointers.push_back(argument.slot >= 0
                                ? static_cast<void *>(tensors[argument.slot].data.data() + misalign)
-                               : workspace.data() + argument.offset);
+                               : workspace.data() + (overlapWorkspace ? 0 : argument.offset));
       runtime::Status status = runtime::launch(stub, launch, pointers.data(), order);
       if (!status.ok())
-        return status;
+        return status.in("launch " + std::to_string(&launch - gpu.launches.data()));
     }
     if (misalign > 0)
       for (HostTensor &tensor : tensors)
@@ -241,10 +243,18 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
                       llvm::cl::desc("run blocks, warps and lanes in reversed and shuffled orders, "
                                      "too"),
                       llvm::cl::init(true)};
+  Option<bool> races{*this, "races",
+                     llvm::cl::desc("reject accesses of several threads of a launch to the same "
+                                    "bytes, at least one of them a write, that no barrier orders"),
+                     llvm::cl::init(true)};
   Option<int64_t> dropBarrier{*this, "drop-barrier",
                               llvm::cl::desc("a planted fault for tests: threads pass their n-th "
                                              "barrier without waiting"),
                               llvm::cl::init(-1)};
+  Option<bool> overlapWorkspace{*this, "overlap-workspace",
+                                llvm::cl::desc("a planted fault for tests: all temporaries of a "
+                                               "kernel begin at the same byte of its workspace"),
+                                llvm::cl::init(false)};
   Option<bool> exchangeWords{*this, "exchange-words",
                              llvm::cl::desc("a planted fault for tests: two words of the left "
                                             "operand of each matrix product are exchanged"),

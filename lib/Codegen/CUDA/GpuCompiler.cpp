@@ -153,6 +153,8 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
   std::string error;
   Assembler assembler;
   std::string salt = !options.schemes ? "gpu|s|" : options.wideIndices ? "gpu|w|" : "gpu|v|";
+  if (options.reportAccesses)
+    salt += "a|";
   if (std::string why = checkArchitectures(options.archs); !why.empty())
     return kernels.emitError(why), failure();
   for (const std::string &arch : options.archs) {

@@ -17,15 +17,18 @@ using namespace mlir;
 namespace tessera::codegen {
 
 /// Called before an access to memory by `key`: emits a barrier if other threads have accessed the
-/// same elements by other keys.
-void GpuEmitter::settle(const Key &key, Value root, bool writing) {
+/// same elements, by other keys, or by this one: all threads of a team load a row's single element,
+/// and those beyond the end of a row, or after the last row, load its last elements again.
+void GpuEmitter::settle(const Key &key, const Chunk &chunk, Value root, bool writing) {
   Key mine = key;
   mine.chunk = 0;
+  bool repeats = rowValid || (key.vector ? chunk.valid || chunk.full : team > 1);
   auto others = [&](const std::set<Key> &keys) {
     return llvm::any_of(keys, [&](const Key &k) { return k < mine || mine < k; });
   };
   void *memory = root.getAsOpaquePointer();
-  if (group.rows && (others(storedBy[memory]) || (writing && others(loadedBy[memory])))) {
+  if (group.rows && (others(storedBy[memory]) || (writing && others(loadedBy[memory])) ||
+                     (writing && repeats && loadedBy[memory].count(mine)))) {
     gpu::BarrierOp::create(b, loc);
     storedBy.clear();
     loadedBy.clear();
@@ -61,7 +64,7 @@ Value GpuEmitter::load(const GpuMember &member, const GpuAccess &access, const C
 Value GpuEmitter::loadMemory(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
                              const Key &key) {
   flush(access.root);
-  settle(key, access.root, /*writing=*/false);
+  settle(key, chunk, access.root, /*writing=*/false);
   bool fresh = key.chunk <= 0;
   if (&member == windowed) {
     // Count the elements of all windows, which may overlap, once.
@@ -156,7 +159,7 @@ void GpuEmitter::store(const GpuMember &member, const GpuAccess &access, const C
 void GpuEmitter::storeNow(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
                           Value value) {
   Key key = keyOf(member, access, chunk);
-  settle(key, access.root, /*writing=*/true);
+  settle(key, chunk, access.root, /*writing=*/true);
   if (key.chunk <= 0)
     countStore(member, access);
   noteNarrow(member, access, /*store=*/true, chunk);

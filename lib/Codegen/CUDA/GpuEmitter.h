@@ -161,7 +161,7 @@ private:
   void storeNow(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
                 mlir::Value value);
   void flush(mlir::Value root);
-  void settle(const Key &key, mlir::Value root, bool writing);
+  void settle(const Key &key, const Chunk &chunk, mlir::Value root, bool writing);
 
   GpuLaunchBuilder &launch;
   mlir::OpBuilder &b;

@@ -169,7 +169,7 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
           for (const runtime::GpuArgument &argument : launch.arguments)
             sizes.push_back(argument.bytes);
       OwningOpRef<ModuleOp> copy = launches.clone();
-      FailureOr<std::string> object = emitStub(*copy, bytes, unit.error);
+      FailureOr<std::string> object = emitStub(*copy, bytes, options.reportAccesses, unit.error);
       if (failed(object))
         return fail("code for the stub");
       unit.code.push_back(std::move(*object));

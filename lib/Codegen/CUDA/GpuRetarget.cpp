@@ -24,15 +24,17 @@ namespace {
 
 class Retarget {
 public:
-  Retarget(LLVM::LLVMFuncOp body, LLVM::GlobalOp table, ArrayRef<int64_t> bytes)
+  Retarget(LLVM::LLVMFuncOp body, LLVM::GlobalOp table, ArrayRef<int64_t> bytes,
+           bool reportsAccesses)
       : body(body), table(table), b(body.getContext()), loc(body.getLoc()), bytes(bytes),
-        pointer(LLVM::LLVMPointerType::get(body.getContext())) {}
+        reportsAccesses(reportsAccesses), pointer(LLVM::LLVMPointerType::get(body.getContext())) {}
 
   void run() {
     removeAddressSpaces();
     addThread();
     SmallVector<Operation *> ops;
     body.walk([&](Operation *op) { ops.push_back(op); });
+    resolution = resolutionOf(ops);
     for (Operation *op : ops) {
       b.setInsertionPoint(op);
       if (auto load = dyn_cast<LLVM::LoadOp>(op))
@@ -212,9 +214,10 @@ private:
       checkBounds(copy.getSrc(), LLVM::LLVMArrayType::get(b.getI8Type(), copy.getSize()));
       b.setInsertionPoint(op);
       Value bytes = constantWord(copy.getSize());
+      Value read = copy.getCpSize() ? copy.getCpSize() : bytes;
+      report(copy.getSrc(), LLVM::ZExtOp::create(b, loc, b.getI64Type(), read), /*writes=*/false);
       call(offsetof(tessera_stub_api, copy_async), Type(),
-           {thread, copy.getDst(), copy.getSrc(), bytes,
-            copy.getCpSize() ? copy.getCpSize() : bytes});
+           {thread, copy.getDst(), copy.getSrc(), bytes, read});
     } else if (auto wait = dyn_cast<NVVM::CpAsyncWaitGroupOp>(op)) {
       call(offsetof(tessera_stub_api, wait_copies), Type(), {thread, constantWord(wait.getN())});
     } else {
@@ -329,6 +332,37 @@ private:
     checkBounds(address, type);
     b.setInsertionPoint(access);
     checkAlignment(address, type, stated);
+    b.setInsertionPoint(access);
+    int64_t size = DataLayout::closest(body).getTypeSize(type);
+    report(address, constantOf(b.getI64Type(), size), isa<LLVM::StoreOp>(access));
+  }
+
+  /// Calls `access`, unless the address is on the thread's stack or in a constant.
+  void report(Value address, Value size, bool writes) {
+    Value base = address;
+    while (auto gep = base.getDefiningOp<LLVM::GEPOp>())
+      base = gep.getBase();
+    if (reportsAccesses &&
+        !isa_and_nonnull<LLVM::AllocaOp, LLVM::AddressOfOp>(base.getDefiningOp()))
+      call(offsetof(tessera_stub_api, access), Type(),
+           {thread, address, size, constantWord(resolution), constantWord(writes)});
+  }
+
+  /// The bytes of the smallest element that the launch accesses.
+  int64_t resolutionOf(ArrayRef<Operation *> ops) {
+    int64_t least = 16;
+    for (Operation *op : ops) {
+      Type type;
+      if (auto load = dyn_cast<LLVM::LoadOp>(op))
+        type = load.getType();
+      else if (auto store = dyn_cast<LLVM::StoreOp>(op))
+        type = store.getValue().getType();
+      else
+        continue;
+      least = std::min(least, static_cast<int64_t>(DataLayout::closest(body).getTypeSize(
+                                  getElementTypeOrSelf(type))));
+    }
+    return static_cast<int64_t>(llvm::bit_floor(static_cast<uint64_t>(least)));
   }
 
   /// Inserts a branch to `report`, which does not return, if `condition` holds. The insertion point
@@ -416,6 +450,8 @@ private:
   OpBuilder b;
   Location loc;
   ArrayRef<int64_t> bytes;
+  bool reportsAccesses;
+  int64_t resolution = 1;
   Type pointer;
   Value thread, stack;
   static constexpr int32_t kStackWords = 14;
@@ -423,13 +459,14 @@ private:
 
 } // namespace
 
-void retargetToStub(LLVM::LLVMFuncOp launch, LLVM::GlobalOp table, ArrayRef<int64_t> bytes) {
+void retargetToStub(LLVM::LLVMFuncOp launch, LLVM::GlobalOp table, ArrayRef<int64_t> bytes,
+                    bool reportAccesses) {
   launch->removeAttr(NVVM::NVVMDialect::getKernelFuncAttrName());
   launch->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName());
   // LLVM would drop checks of what the attributes promise.
   for (unsigned i = 0; i < launch.getNumArguments(); ++i)
     launch.removeArgAttr(i, LLVM::LLVMDialect::getAlignAttrName());
-  Retarget(launch, table, bytes).run();
+  Retarget(launch, table, bytes, reportAccesses).run();
 }
 
 } // namespace tessera::codegen

@@ -20,9 +20,10 @@ inline constexpr llvm::StringLiteral kRoundTf32Intrinsic = "llvm.nvvm.f2tf32.rna
 
 /// Turns a launch into a CPU function `void symbol(void **arguments, const tessera_stub_thread *)`,
 /// as StubKernel.h defines it. `table` holds the pointer to the emulator's functions; argument i
-/// has `bytes[i]` bytes, and the function reports accesses beyond them.
+/// has `bytes[i]` bytes, and the function reports accesses beyond them; all accesses if
+/// `reportAccesses`.
 void retargetToStub(mlir::LLVM::LLVMFuncOp launch, mlir::LLVM::GlobalOp table,
-                    llvm::ArrayRef<int64_t> bytes);
+                    llvm::ArrayRef<int64_t> bytes, bool reportAccesses);
 
 } // namespace tessera::codegen
 

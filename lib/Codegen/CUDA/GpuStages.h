@@ -112,10 +112,10 @@ mlir::FailureOr<std::string> assemble(const Assembler &assembler, const std::str
 
 /// Compiles the launches to an object file for this CPU, as StubKernel.h defines it; changes
 /// `launches`. `argumentBytes` has the sizes of each launch's arguments, by symbol: accesses beyond
-/// them are reported.
+/// them are reported, all accesses if `reportAccesses`.
 mlir::FailureOr<std::string>
 emitStub(mlir::ModuleOp launches, const std::map<std::string, std::vector<int64_t>> &argumentBytes,
-         std::string &error);
+         bool reportAccesses, std::string &error);
 /// The object that every stub image contains once: version and binding.
 mlir::FailureOr<std::string> emitStubRuntime(std::string &error);
 

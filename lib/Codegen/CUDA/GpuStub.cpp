@@ -41,14 +41,14 @@ static FailureOr<std::string> toObject(ModuleOp module, std::string &error) {
 
 FailureOr<std::string> emitStub(ModuleOp launches,
                                 const std::map<std::string, std::vector<int64_t>> &argumentBytes,
-                                std::string &error) {
+                                bool reportAccesses, std::string &error) {
   OpBuilder b = OpBuilder::atBlockBegin(launches.getBody());
   auto table = LLVM::GlobalOp::create(
       b, launches.getLoc(), LLVM::LLVMPointerType::get(launches.getContext()),
       /*isConstant=*/false, LLVM::Linkage::External, kTable, Attribute());
   table.setVisibility_(LLVM::Visibility::Hidden);
   for (auto function : llvm::to_vector(launches.getOps<LLVM::LLVMFuncOp>()))
-    retargetToStub(function, table, argumentBytes.at(function.getName().str()));
+    retargetToStub(function, table, argumentBytes.at(function.getName().str()), reportAccesses);
   if (Operation *shared = launches.lookupSymbol("tessera_shared"))
     shared->erase();
   return toObject(launches, error);

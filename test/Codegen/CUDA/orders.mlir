@@ -1,15 +1,15 @@
 // A GPU runs blocks, warps and lanes in any order: the check runs kernels in several, and finds a barrier
 // that is missing (here: that all threads pass without waiting), and accesses that are not aligned.
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
-// RUN: not tessera-opt %s --tessera-check-gpu-kernels=drop-barrier=0 -o /dev/null 2>&1 | FileCheck %s --check-prefix=FIRST
-// RUN: not tessera-opt %s --tessera-check-gpu-kernels=drop-barrier=2 -o /dev/null 2>&1 | FileCheck %s --check-prefix=THIRD
+// RUN: not tessera-opt %s --tessera-check-gpu-kernels="drop-barrier=0 races=false" -o /dev/null 2>&1 | FileCheck %s --check-prefix=FIRST
+// RUN: not tessera-opt %s --tessera-check-gpu-kernels="drop-barrier=2 races=false" -o /dev/null 2>&1 | FileCheck %s --check-prefix=THIRD
 // RUN: not tessera-opt %s --tessera-check-gpu-kernels=misalign=8 -o /dev/null 2>&1 | FileCheck %s --check-prefix=ASKEW
-// RUN: tessera-opt %s --tessera-check-gpu-kernels="drop-barrier=2 orders=false" -o /dev/null | FileCheck %s --check-prefix=EQUAL
+// RUN: tessera-opt %s --tessera-check-gpu-kernels="drop-barrier=2 orders=false races=false" -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
 // EQUAL: softmax: rows equal
 // FIRST: error: on the emulated GPU argument 1 differs
 // FIRST-NEXT: @softmax
-// ASKEW: error: on the emulated GPU kernel '{{.*}}': thread (0, 0, 0) of block (0, 0, 0) accesses 16 bytes at an address 8 past a multiple of 16
+// ASKEW: error: on the emulated GPU launch 0: kernel '{{.*}}': thread (0, 0, 0) of block (0, 0, 0) accesses 16 bytes at an address 8 past a multiple of 16
 // ASKEW-NEXT: @softmax
 func.func private @softmax(%x: tensor<64x1000xf32>, %o: tensor<64x1000xf32>) -> tensor<64x1000xf32>
     attributes {kernel.reads = 1 : i64} {

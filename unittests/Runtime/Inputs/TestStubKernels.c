@@ -213,3 +213,66 @@ EXPORT void askew_copies(void *const *args, const tessera_stub_thread *t) {
   else
     api->load_matrices(t, 1, 0, shared + 20 * t->thread[0], words);
 }
+
+static void put(const tessera_stub_thread *t, uint32_t *at, uint32_t value) {
+  api->access(t, at, sizeof(*at), sizeof(*at), 1);
+  *at = value;
+}
+
+static uint32_t get(const tessera_stub_thread *t, const uint32_t *at) {
+  api->access(t, at, sizeof(*at), sizeof(*at), 0);
+  return *at;
+}
+
+// Reports its accesses. args: x, y (in, out: an element for each thread), one word, how: fault.
+// Without a fault each block reverses its part of x through shared memory, and again.
+EXPORT void races(void *const *args, const tessera_stub_thread *t) {
+  uint32_t self = t->thread[0], last = t->threads[0] - 1, fault = *(const uint32_t *)args[3];
+  uint32_t i = t->block[0] * t->threads[0] + self;
+  uint32_t *x = args[0], *y = args[1], *word = args[2], *shared = t->shared;
+  put(t, shared + self, get(t, x + i));
+  if (fault == 1) // a value of each thread in a word of all threads
+    put(t, word, self);
+  if (fault == 2) // equal values
+    put(t, word, 7);
+  if (fault == 3) // a shuffle orders lanes, not their memory
+    api->shuffle(t, ~0u, 0, 1, 31, TESSERA_STUB_SHUFFLE_XOR);
+  if (fault != 3 && fault != 4)
+    api->barrier(t);
+  uint32_t value = get(t, shared + last - self);
+  if (fault != 5) // a write before all threads have read
+    api->barrier(t);
+  put(t, shared + self, value);
+  api->barrier(t);
+  put(t, y + i, get(t, shared + last - self));
+  api->barrier(t);
+  if (fault == 6 && t->block[0] > 0) // of another block, which has ended
+    put(t, y + i, get(t, y + i - t->threads[0]));
+  if (fault == 7 && t->block[0] > 0 && self == 0) // over what another block has read
+    put(t, x + i - 1, 0);
+  if (fault == 8 && self == 0) // ordered by the barriers
+    put(t, y + i, get(t, y + i + 1));
+  if (fault == 9) // the operand is not stated to be written
+    put(t, args[3], fault);
+}
+
+// An asynchronous copy of a word of each thread to shared memory. args: x, y, how: fault. Faults: 1
+// reads the thread's own word before the wait, 2 another thread's word after the wait without a
+// barrier; 3 copies over a word that another thread reads.
+EXPORT void races_of_copies(void *const *args, const tessera_stub_thread *t) {
+  uint32_t self = t->thread[0], next = (self + 1) % t->threads[0];
+  uint32_t *x = args[0], *y = args[1], *shared = t->shared, fault = *(const uint32_t *)args[2];
+  for (uint32_t round = 0; round < 2; ++round) {
+    api->access(t, x + self, 4, 4, 0);
+    api->copy_async(t, shared + self, x + self, 4, 4);
+    api->commit_copies(t);
+    if (fault == 1)
+      get(t, shared + self);
+    api->wait_copies(t, 0);
+    if (fault != 2)
+      api->barrier(t);
+    put(t, y + self, get(t, shared + next));
+    if (fault != 3)
+      api->barrier(t);
+  }
+}

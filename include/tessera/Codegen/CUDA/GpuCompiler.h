@@ -28,6 +28,8 @@ struct GpuOptions {
   bool schemes = true;
   /// Use 64-bit indices in every launch, as if it had more than 2^31 iterations (for tests).
   bool wideIndices = false;
+  /// Code for the stub reports every access of memory, so that the emulator can find races.
+  bool reportAccesses = false;
   /// NVIDIA's assembler, libnvJitLink.so or ptxas. If empty, it is searched in CUDA_HOME,
   /// CUDA_PATH, a toolkit on the PATH and /usr/local/cuda, in each the library before the program;
   /// then the loader searches for the library.

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* The version of this file: the object exports `uint32_t tessera_stub_version`. */
-#define TESSERA_STUB_VERSION 5
+#define TESSERA_STUB_VERSION 6
 
 /* The indices and memory of one thread. The kernel only reads them. */
 typedef struct tessera_stub_thread {
@@ -86,6 +86,11 @@ typedef struct tessera_stub_api {
      not return. */
   void (*misaligned)(const tessera_stub_thread *thread, const void *address, int64_t bytes,
                      int64_t alignment);
+  /* Precedes each load and store of `bytes` bytes (`writes`: 0 or 1) in code that reports accesses,
+     and the read of an asynchronous copy's source. `resolution` is the least size of an element
+     that the kernel accesses. Does not return if the access races with another thread's. */
+  void (*access)(const tessera_stub_thread *thread, const void *address, int64_t bytes,
+                 uint32_t resolution, uint32_t writes);
 } tessera_stub_api;
 
 /* Exported as `tessera_stub_bind`; the table must live as long as the object. */

@@ -7,6 +7,7 @@
 
 #include "Emulator.h"
 
+#include "AccessCheck.h"
 #include "Fiber.h"
 #include "Matrices.h"
 #include "StubApi.h"
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 
 namespace tessera::runtime {
@@ -142,6 +144,9 @@ public:
   Status run(uint32_t x, uint32_t y, uint32_t z) {
     // Shared memory is undefined on entry: it is filled with NaN to reveal reads before writes.
     std::memset(shared.data(), 0xff, shared.size());
+    const tessera_stub_thread &any = threads[0].seen;
+    if (races)
+      races->enterBlock(x + any.blocks[0] * (y + any.blocks[1] * z), any.shared);
     for (Thread &thread : threads) {
       thread.state = Thread::State::fresh;
       thread.seen.block[0] = x;
@@ -166,14 +171,25 @@ public:
       auto waits = [](const Thread &thread) { return thread.state == Thread::State::barrier; };
       if (!std::all_of(threads.begin(), threads.end(), waits))
         return stuck();
+      if (races)
+        races->passBarrier();
       for (Thread &thread : threads)
         thread.state = Thread::State::ready;
     }
   }
 
-  int64_t dropBarrier = -1;   ///< LaunchOrder::dropBarrier
-  bool exchangeWords = false; ///< LaunchOrder::exchangeWords
+  int64_t dropBarrier = -1;     ///< LaunchOrder::dropBarrier
+  bool exchangeWords = false;   ///< LaunchOrder::exchangeWords
+  AccessCheck *races = nullptr; ///< null: accesses are not checked
 
+  /// Ends the launch if an access of `thread`, whose memory `by` sees, races with another one.
+  void access(Thread &thread, uint32_t by, const void *address, int64_t bytes, AccessKind kind) {
+    if (!races)
+      return;
+    std::string race = races->access(by, address, bytes, kind);
+    if (!race.empty())
+      fail(thread, place(threads[by]) + " " + race);
+  }
   void wait(Thread &thread, Thread::State state) {
     thread.state = state;
     thread.fiber->stop();
@@ -347,6 +363,15 @@ uint32_t shuffle(const tessera_stub_thread *seen, uint32_t members, uint32_t val
   return thread.value;
 }
 
+void access(const tessera_stub_thread *seen, const void *address, int64_t bytes,
+            uint32_t resolution, uint32_t writes) {
+  Thread &thread = threadOf(seen);
+  if (thread.block->races)
+    thread.block->races->setResolution(resolution);
+  thread.block->access(thread, thread.index, address, bytes,
+                       writes ? AccessKind::write : AccessKind::read);
+}
+
 void misaligned(const tessera_stub_thread *seen, const void *address, int64_t bytes,
                 int64_t alignment) {
   Thread &thread = threadOf(seen);
@@ -368,8 +393,12 @@ void loadMatrices(const tessera_stub_thread *seen, uint32_t count, uint32_t tran
                   const void *row, uint32_t *result) {
   constexpr int64_t kRowBytes = 16;
   Thread &thread = threadOf(seen);
-  if (thread.index % kWarp < 8 * count) // the other addresses are not used
+  if (thread.index % kWarp < 8 * count) { // the other addresses are not used
     checkAlignment(seen, row, kRowBytes, kRowBytes);
+    // Several lanes receive a part of the row.
+    for (uint32_t reader : {thread.index, thread.index ^ 1})
+      thread.block->access(thread, reader, row, kRowBytes, AccessKind::read);
+  }
   thread.matrices = {MatrixInstruction::load};
   thread.matrices.count = count;
   thread.matrices.transposed = transposed != 0;
@@ -408,8 +437,10 @@ void copyAsync(const tessera_stub_thread *seen, void *to, const void *from, uint
   checkAlignment(seen, to, bytes, bytes);
   if (sourceBytes > 0)
     checkAlignment(seen, from, bytes, bytes);
+  Thread &thread = threadOf(seen);
+  thread.block->access(thread, thread.index, to, bytes, AccessKind::copyBegin);
   std::memset(to, 0xff, bytes);
-  threadOf(seen).copies.push_back({to, from, bytes, sourceBytes});
+  thread.copies.push_back({to, from, bytes, sourceBytes});
 }
 
 void commitCopies(const tessera_stub_thread *seen) {
@@ -425,6 +456,7 @@ void waitCopies(const tessera_stub_thread *seen, uint32_t groups) {
   size_t count = *(last - 1);
   for (size_t i = 0; i < count; ++i) {
     const Thread::Copy &copy = thread.copies[i];
+    thread.block->access(thread, thread.index, copy.to, copy.bytes, AccessKind::copyEnd);
     std::memset(copy.to, 0, copy.bytes);
     std::memcpy(copy.to, copy.from, copy.sourceBytes);
   }
@@ -467,9 +499,10 @@ float tanhApprox(float x) {
 } // namespace
 
 const tessera_stub_api &stubApi() {
-  static const tessera_stub_api api = {TESSERA_STUB_VERSION, barrier,    shuffle,     loadMatrices,
-                                       multiplyMatrices,     exp2Approx, tanhApprox,  copyAsync,
-                                       commitCopies,         waitCopies, outOfBounds, misaligned};
+  static const tessera_stub_api api = {
+      TESSERA_STUB_VERSION, barrier,    shuffle,   loadMatrices, multiplyMatrices,
+      exp2Approx,           tanhApprox, copyAsync, commitCopies, waitCopies,
+      outOfBounds,          misaligned, access};
   return api;
 }
 
@@ -493,6 +526,9 @@ Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *c
   Block block(kernel, launch, pointers, orders);
   block.dropBarrier = order.dropBarrier;
   block.exchangeWords = order.exchangeWords;
+  std::optional<AccessCheck> races;
+  if (order.checkAccesses)
+    block.races = &races.emplace(launch, pointers);
   std::vector<uint32_t> places;
   orders.fill(places, static_cast<size_t>(launch.grid[0] * launch.grid[1] * launch.grid[2]));
   for (int64_t place : places) {

@@ -49,6 +49,8 @@ struct LaunchOrder {
   /// A planted fault: words 1 and 2 of the left operands of matrix products are exchanged, as if
   /// the kernel had another layout of fragments.
   bool exchangeWords = false;
+  /// Find races (AccessCheck.h), in code that reports its accesses (GpuOptions::reportAccesses).
+  bool checkAccesses = false;
 };
 std::string toString(const LaunchOrder &order);
 
@@ -56,7 +58,7 @@ std::string toString(const LaunchOrder &order);
 /// with launches on other CPU threads. Fails, with block and thread in the message, if some threads
 /// of a block wait at a barrier (or lanes of a warp at a shuffle) that others never reach, or if a
 /// thread accesses memory beyond the bytes of an argument, or several elements at once at an
-/// address that is not aligned.
+/// address that is not aligned, or if its accesses are checked and race with another thread's.
 Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *const *pointers,
               const LaunchOrder &order = {});
 

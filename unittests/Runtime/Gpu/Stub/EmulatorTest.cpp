@@ -27,11 +27,12 @@ protected:
     auto code = readFile(TEST_STUB_KERNELS);
     ASSERT_TRUE(code) << code.message();
     GpuModule module;
-    module.images.push_back({"stub",
-                             {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond",
-                              "product", "product_tf32", "matrices", "alone", "copies",
-                              "approximate", "shift", "reuse", "askew", "askew_copies"},
-                             *code});
+    module.images.push_back(
+        {"stub",
+         {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond", "product",
+          "product_tf32", "matrices", "alone", "copies", "approximate", "shift", "reuse", "askew",
+          "askew_copies", "races", "races_of_copies"},
+         *code});
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
   }
@@ -347,6 +348,79 @@ TEST_F(Emulator, AMisalignedAccessIsReported) {
     EXPECT_EQ(run(launchOf("askew_copies", {1, 1, 1}, {32, 1, 1}, 640), {x, &fault}),
               "kernel 'askew_copies': " + std::string(wanted[fault]) +
                   " of block (0, 0, 0) accesses 16 bytes at an address 4 past a multiple of 16");
+}
+
+TEST_F(Emulator, RacesAreFoundInEveryOrder) {
+  constexpr uint32_t kThreads = 64, kBlocks = 3;
+  const std::string zero = "thread (0, 0, 0) of block (0, 0, 0)";
+  struct {
+    uint32_t fault;
+    std::string wanted; ///< in ascending order
+  } table[] = {
+      {0, ""},
+      {1, "thread (1, 0, 0) of block (0, 0, 0) writes byte 16 of the workspace, which " + zero +
+              " writes, with no barrier between them"},
+      {2, "thread (1, 0, 0) of block (0, 0, 0) writes byte 16 of the workspace, which " + zero +
+              " writes, with no barrier between them"},
+      {3, "thread (32, 0, 0) of block (0, 0, 0) writes byte 128 of shared memory, which thread "
+          "(31, 0, 0) of block (0, 0, 0) reads, with no barrier between them"},
+      {4, "thread (32, 0, 0) of block (0, 0, 0) writes byte 128 of shared memory, which thread "
+          "(31, 0, 0) of block (0, 0, 0) reads, with no barrier between them"},
+      {5, "thread (32, 0, 0) of block (0, 0, 0) reads byte 124 of shared memory, which thread "
+          "(31, 0, 0) of block (0, 0, 0) writes, with no barrier between them"},
+      {6, "thread (0, 0, 0) of block (1, 0, 0) reads byte 0 of operand 2, which " + zero +
+              " writes; the blocks of a launch have no order"},
+      {7, "thread (0, 0, 0) of block (1, 0, 0) writes byte 252 of operand 0, which thread "
+          "(63, 0, 0) of block (0, 0, 0) reads; the blocks of a launch have no order"},
+      {8, ""},
+      {9, zero + " writes byte 0 of operand 5, which the launch states only to read"},
+  };
+  std::vector<uint32_t> x(kThreads * kBlocks), word(1);
+  std::iota(x.begin(), x.end(), 1);
+  for (auto &row : table) {
+    GpuLaunch grid = launchOf("races", {kBlocks, 1, 1}, {kThreads, 1, 1}, 4 * kThreads);
+    grid.arguments = {{0, 0, 4 * kThreads * kBlocks, true},
+                      {2, 0, 4 * kThreads * kBlocks, true},
+                      {-1, 16, 4, true},
+                      {5, 0, 4, false}};
+    for (LaunchOrder order : kOrders) {
+      std::vector<uint32_t> y(x.size());
+      order.checkAccesses = true;
+      std::vector<uint32_t> given = x;
+      std::string error = run(grid, {given.data(), y.data(), word.data(), &row.fault}, order);
+      if (order.kind == LaunchOrder::Kind::ascending)
+        EXPECT_EQ(error, row.wanted.empty() ? "" : "kernel 'races': " + row.wanted) << row.fault;
+      EXPECT_EQ(error.empty(), row.wanted.empty()) << row.fault << ", " << toString(order);
+      if (row.fault == 0)
+        EXPECT_EQ(y, x) << toString(order);
+      order.checkAccesses = false;
+      given = x;
+      uint32_t fault = row.fault;
+      EXPECT_EQ(run(grid, {given.data(), y.data(), word.data(), &fault}, order), "");
+    }
+  }
+}
+
+TEST_F(Emulator, RacesOfAsynchronousCopiesAreFound) {
+  constexpr uint32_t kThreads = 64;
+  const std::string zero = "thread (0, 0, 0) of block (0, 0, 0)";
+  const std::string early = "thread (1, 0, 0) of block (0, 0, 0) writes byte 4 of shared memory, "
+                            "which " +
+                            zero + " reads, with no barrier between them";
+  std::vector<std::string> wanted = {"",
+                                     zero + " reads byte 0 of shared memory, which " + zero +
+                                         " copies asynchronously and has not waited for",
+                                     early, early};
+  std::vector<uint32_t> x(kThreads);
+  for (uint32_t fault = 0; fault < wanted.size(); ++fault) {
+    std::vector<uint32_t> y(x.size());
+    GpuLaunch grid = launchOf("races_of_copies", {1, 1, 1}, {kThreads, 1, 1}, 4 * kThreads);
+    grid.arguments = {{0, 0, 4 * kThreads, false}, {1, 0, 4 * kThreads, true}, {2, 0, 4, false}};
+    LaunchOrder order;
+    order.checkAccesses = true;
+    std::string error = run(grid, {x.data(), y.data(), &fault}, order);
+    EXPECT_EQ(error, wanted[fault].empty() ? "" : "kernel 'races_of_copies': " + wanted[fault]);
+  }
 }
 
 TEST_F(Emulator, LaunchesRunConcurrently) {
