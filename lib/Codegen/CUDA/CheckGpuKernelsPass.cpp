@@ -8,6 +8,7 @@
 #include "../../Runtime/Gpu/Stub/Emulator.h"
 #include "tessera/Codegen/CPU/KernelCompiler.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
+#include "tessera/Codegen/Kernels/Kernel.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Runtime/Session/Compare.h"
 #include "tessera/Runtime/Session/HostTensor.h"
@@ -69,6 +70,24 @@ bool readsAnywhere(func::FuncOp kernel) {
       .wasInterrupted();
 }
 
+/// The input whose buffer each argument uses if results overwrite as many inputs as they may, or,
+/// with `always`, as have their types; itself for the others.
+std::vector<size_t> sharedBuffers(func::FuncOp kernel, bool always) {
+  auto reads = static_cast<unsigned>(kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt());
+  std::vector<size_t> buffers(kernel.getNumArguments());
+  std::iota(buffers.begin(), buffers.end(), size_t(0));
+  std::vector<bool> used(reads, false);
+  for (unsigned output = reads; output < kernel.getNumArguments(); ++output)
+    for (unsigned input = 0; input < reads; ++input)
+      if (!used[input] && buffers[output] == output &&
+          (always ? kernel.getArgument(input).getType() == kernel.getArgument(output).getType()
+                  : canRunInPlace(kernel, input, output))) {
+        buffers[output] = input;
+        used[input] = true;
+      }
+  return buffers;
+}
+
 /// Results of f32 may have the tolerance of 16-bit floats where an attention of these rounds its
 /// scores and weights to 16 bits: another order of a sum rounds to a neighbour. TF32 has the
 /// mantissa of f16. (In units of `compare`: 1e-4 times the root.)
@@ -89,7 +108,7 @@ int64_t stepsFor(func::FuncOp kernel, bool tf32) {
 }
 
 /// Runs every kernel of a module on random inputs, compiled for the CPU and for an emulated GPU,
-/// and compares the contents of their destinations.
+/// and compares the contents of their destinations, also if these overwrite what the kernel reads.
 struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckGpuKernelsPass)
 
@@ -182,39 +201,58 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     std::vector<Kind> kinds = {Kind::ascending};
     if (orders)
       kinds.insert(kinds.end(), {Kind::descending, Kind::shuffled});
+    std::vector<size_t> apart(left.size());
+    std::iota(apart.begin(), apart.end(), size_t(0));
+    std::vector<size_t> together = sharedBuffers(kernel, overwrite);
     std::vector<HostTensor> first;
-    for (Kind kind : kinds) {
+    auto run = [&](Kind kind, const std::vector<size_t> &buffers) -> std::string {
       runtime::LaunchOrder order{kind, static_cast<uint64_t>(seed), dropBarrier, exchangeWords};
-      order.checkAccesses = races && kind == Kind::ascending; // it does not depend on the order
+      // The check does not depend on the order. In place it would find that threads beyond the end
+      // of a row read its last elements again, which others overwrite; they discard the values.
+      order.checkAccesses = races && kind == Kind::ascending && buffers == apart;
       std::vector<HostTensor> right = given;
-      runtime::Status status = emulate(right, stub, gpu, order, tf32);
+      runtime::Status status = emulate(right, buffers, stub, gpu, order, tf32);
       if (!status.ok())
         return status.message();
       for (size_t i = 0; i < left.size(); ++i) {
-        bool isFirst = kind == Kind::ascending;
-        const HostTensor &expected = isFirst ? left[i] : first[i];
-        if (!isFirst && right[i].data == expected.data)
+        if (llvm::count(buffers, i) > 1) // overwritten
           continue;
-        bool isFloat = right[i].dtype == runtime::DType::f32;
+        const HostTensor &expected = first.empty() ? left[i] : first[i];
+        const HostTensor &found = right[buffers[i]];
+        if (!first.empty() && found.data == expected.data)
+          continue;
+        bool isFloat = found.dtype == runtime::DType::f32;
         runtime::Comparison result =
-            runtime::compare(right[i], expected, isFloat ? stepsFor(kernel, tf32) : 1);
-        if (!isFirst)
-          return "argument " + std::to_string(i) +
-                 " depends on the order of blocks, warps and lanes, " + runtime::toString(order) +
-                 " against ascending: " + result.text(right[i], expected);
+            runtime::compare(found, expected, isFloat ? stepsFor(kernel, tf32) : 1);
+        std::string name = "argument " + std::to_string(i);
+        if (buffers[i] != i)
+          return name + " differs if it overwrites argument " + std::to_string(buffers[i]) + ", " +
+                 runtime::toString(order) + ": " + result.text(found, expected);
+        if (!first.empty())
+          return name + " depends on the order of blocks, warps and lanes, " +
+                 runtime::toString(order) + " against ascending: " + result.text(found, expected);
         if (!result.equal)
-          return "argument " + std::to_string(i) + " differs: " + result.text(right[i], expected);
+          return name + " differs: " + result.text(found, expected);
       }
       if (first.empty())
         first = std::move(right);
-    }
+      return "";
+    };
+    for (Kind kind : kinds)
+      if (std::string why = run(kind, apart); !why.empty())
+        return why;
+    if (together != apart)
+      for (Kind kind : kinds)
+        if (std::string why = run(kind, together); !why.empty())
+          return why;
     return "";
   }
 
-  /// Runs the launches of a kernel on `tensors`, in one order of blocks and threads.
-  runtime::Status emulate(std::vector<HostTensor> &tensors, const runtime::StubKernelLibrary &stub,
-                          const runtime::GpuKernel &gpu, const runtime::LaunchOrder &order,
-                          bool tf32) {
+  /// Runs the launches of a kernel, in one order of blocks and threads. Argument i is
+  /// `tensors[buffers[i]]`.
+  runtime::Status emulate(std::vector<HostTensor> &tensors, const std::vector<size_t> &buffers,
+                          const runtime::StubKernelLibrary &stub, const runtime::GpuKernel &gpu,
+                          const runtime::LaunchOrder &order, bool tf32) {
     runtime::Bytes workspace(gpu.workspaceBytes, std::byte(0xff));
     if (misalign > 0) // from an address of operator new
       for (HostTensor &tensor : tensors)
@@ -224,9 +262,10 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
         continue;
       std::vector<void *> pointers;
       for (const runtime::GpuArgument &argument : launch.arguments)
-        pointers.push_back(argument.slot >= 0
-                               ? static_cast<void *>(tensors[argument.slot].data.data() + misalign)
-                               : workspace.data() + (overlapWorkspace ? 0 : argument.offset));
+        pointers.push_back(
+            argument.slot >= 0
+                ? static_cast<void *>(tensors[buffers[argument.slot]].data.data() + misalign)
+                : workspace.data() + (overlapWorkspace ? 0 : argument.offset));
       runtime::Status status = runtime::launch(stub, launch, pointers.data(), order);
       if (!status.ok())
         return status.in("launch " + std::to_string(&launch - gpu.launches.data()));
@@ -251,6 +290,10 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
                               llvm::cl::desc("a planted fault for tests: threads pass their n-th "
                                              "barrier without waiting"),
                               llvm::cl::init(-1)};
+  Option<bool> overwrite{*this, "overwrite",
+                         llvm::cl::desc("a planted fault for tests: results overwrite inputs of "
+                                        "their types, even those that the kernel reads later"),
+                         llvm::cl::init(false)};
   Option<bool> overlapWorkspace{*this, "overlap-workspace",
                                 llvm::cl::desc("a planted fault for tests: all temporaries of a "
                                                "kernel begin at the same byte of its workspace"),
