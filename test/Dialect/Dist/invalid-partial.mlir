@@ -88,6 +88,25 @@ func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)
 }
 
 // -----
+// (C6) An element of a contribution plus a number other than zero is none.
+#id = affine_map<(i) -> (i)>
+dist.process_mesh @m(shape = [2], dim_names = ["x"])
+func.func @f(%a: tensor<4xf32> {dist.sharding = #dist.sharding<@m, [partial(sum)]>}, %at: tensor<4xindex>) -> tensor<4xf32>
+    attributes {dist.view = "local", dist.mesh = @m, dist.mesh_devices = array<i64: 0, 1>} {
+  %empty = tensor.empty() : tensor<4xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%at : tensor<4xindex>) outs(%empty : tensor<4xf32>) {
+  ^bb0(%i: index, %o: f32):
+    %one = arith.constant 1.0 : f32
+    // expected-error@+1 {{'tensor.extract' op operand 0 is partial(sum)}}
+    %e = tensor.extract %a[%i] : tensor<4xf32>
+    %s = arith.addf %e, %one : f32
+    linalg.yield %s : f32
+  } -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
 // The verifier of the user fails after that of its operand.
 #first = affine_map<(i, j) -> (i)>
 dist.process_mesh @m(shape = [2], dim_names = ["x"])

@@ -127,6 +127,14 @@ static bool computesTensors(Operation *op) {
                          tensor::TensorDialect>(op->getDialect());
 }
 
+/// Whether the operand is added to a constant zero: a sum that begins with its identity.
+static bool isAddedToZero(OpOperand &use) {
+  if (!isa<arith::AddFOp, arith::AddIOp>(use.getOwner()))
+    return false;
+  Value other = use.getOwner()->getOperand(1 - use.getOperandNumber());
+  return matchPattern(other, m_AnyZeroFloat()) || matchPattern(other, m_Zero());
+}
+
 /// Whether an op extracts elements for an enclosing linalg op, which yields them or one of several
 /// of them unchanged, and thus as the same contributions.
 static bool isForwardedExtract(Operation *op, const Partials &partials) {
@@ -135,7 +143,8 @@ static bool isForwardedExtract(Operation *op, const Partials &partials) {
   Operation *picked = op;
   while (picked->hasOneUse()) { // a select yields one of its operands
     OpOperand &use = *picked->use_begin();
-    if (!isa<arith::SelectOp>(use.getOwner()) || use.getOperandNumber() == 0)
+    bool isSelected = isa<arith::SelectOp>(use.getOwner()) && use.getOperandNumber() != 0;
+    if (!isSelected && !isAddedToZero(use))
       break;
     picked = use.getOwner();
   }
