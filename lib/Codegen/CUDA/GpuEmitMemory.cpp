@@ -16,6 +16,19 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
+/// Whether two accesses to a buffer may touch the same element of a row. Different rows never do:
+/// that is why the accesses are in one launch (GpuJoin.cpp).
+bool GpuEmitter::mayOverlap(const Key &left, const Key &right) {
+  auto end = [](const Key &key) {
+    int64_t last = key.base;
+    for (const FlatAccess::Dim &dim : key.inner)
+      last += dim.step * (dim.extent - 1);
+    return last;
+  };
+  return left.view != right.view || left.outer != right.outer ||
+         (left.base <= end(right) && right.base <= end(left));
+}
+
 /// Called before an access to memory by `key`: emits a barrier if other threads have accessed the
 /// same elements, by other keys, or by this one: all threads of a team load a row's single element,
 /// and those beyond the end of a row, or after the last row, load its last elements again.
@@ -24,7 +37,8 @@ void GpuEmitter::settle(const Key &key, const Chunk &chunk, Value root, bool wri
   mine.chunk = 0;
   bool repeats = rowValid || (key.vector ? chunk.valid || chunk.full : team > 1);
   auto others = [&](const std::set<Key> &keys) {
-    return llvm::any_of(keys, [&](const Key &k) { return k < mine || mine < k; });
+    return llvm::any_of(
+        keys, [&](const Key &k) { return (k < mine || mine < k) && mayOverlap(k, mine); });
   };
   void *memory = root.getAsOpaquePointer();
   if (group.rows && (others(storedBy[memory]) || (writing && others(loadedBy[memory])) ||

@@ -121,6 +121,7 @@ void GpuEmitter::walkRows() {
     row = add(first, loop.getInductionVar());
     Values current(loop.getRegionIterArgs());
     MutableArrayRef<Value> rest = current;
+    int64_t before = sharedReductions;
     auto sums = allSums.begin();
     for (const GpuMember &member : group.members) {
       if (group.isColumns(member)) {
@@ -131,8 +132,10 @@ void GpuEmitter::walkRows() {
       }
     }
     flush(Value());
-    // The next row's partial results overwrite those of this row, so these must have been read.
-    if (team > kWarp)
+    // The next row's partial results overwrite those of this row, so these must have been read: a
+    // second reduction has the barrier that ensures it. In memory, threads beyond the end of a row
+    // read sums of others.
+    if (team > kWarp && (sharedReductions == before + 1 || sumsIn == SumsIn::memory))
       gpu::BarrierOp::create(b, loc);
     if (!current.empty())
       scf::YieldOp::create(b, loc, current);

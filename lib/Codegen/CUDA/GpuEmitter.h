@@ -161,6 +161,7 @@ private:
   void storeNow(const GpuMember &member, const GpuAccess &access, const Chunk &chunk,
                 mlir::Value value);
   void flush(mlir::Value root);
+  static bool mayOverlap(const Key &left, const Key &right);
   void settle(const Key &key, const Chunk &chunk, mlir::Value root, bool writing);
 
   GpuLaunchBuilder &launch;
@@ -201,6 +202,7 @@ private:
   // rows
   mlir::Value row, rowValid, lane;
   int64_t team = 1, teams = 1;
+  int64_t sharedReductions = 0; ///< emitted so far: combined through shared memory, with a barrier
   std::map<int64_t, Space> spaces; ///< by volume
   /// Rows processed by loops: values in shared memory, and values that their users recompute.
   std::map<Key, Slot> slots;

@@ -74,6 +74,7 @@ Value GpuEmitter::teamReduce(Value value, vector::CombiningKind kind) {
   combine(std::min(team, kWarp));
   if (team <= kWarp)
     return value;
+  ++sharedReductions;
   int64_t warps = team / kWarp;
   Value parts = launch.shared(type, warps);
   Value warp = divide(lane, kWarp), within = remainder(lane, kWarp);

@@ -148,8 +148,7 @@ std::string AccessCheck::access(uint32_t thread, const void *address, int64_t by
     if (isShared && cell.block != block) // the memory of another block
       cell = Cell();
     if (!record(cell, static_cast<uint16_t>(thread + 1), kind))
-      return verb + placeOf(std::max(at, region->begin + (i << shift)), isShared) +
-             reasonOf(cell);
+      return verb + placeOf(std::max(at, region->begin + (i << shift)), isShared) + reasonOf(cell);
   }
   return "";
 }
