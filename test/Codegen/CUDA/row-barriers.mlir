@@ -14,7 +14,7 @@
 // EQUAL: rows {{.*}}equal
 // FAULT: of shared memory, which thread {{.*}}, with no barrier between them
 
-// NONE: rows: grid 64
+// NONE: rows: grid 128
 // NONE-LABEL: func.func @
 // NONE: scf.for
 // NONE-NOT: gpu.barrier
@@ -22,14 +22,14 @@
 // NONE-NOT: gpu.barrier
 // NONE-LABEL: func.func @
 
-// ONE: rows: grid 64
+// ONE: rows: grid 128
 // ONE-LABEL: func.func @
 // ONE: scf.for
 // ONE-COUNT-2: gpu.barrier
 // ONE-NOT: gpu.barrier
 // ONE-LABEL: func.func @
 
-// TWO: rows: grid 64
+// TWO: rows: grid 128
 // TWO-LABEL: func.func @
 // TWO: scf.for
 // TWO-COUNT-2: gpu.barrier
