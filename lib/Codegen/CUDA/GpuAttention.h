@@ -28,14 +28,15 @@ void emitAttention(mlir::func::FuncOp kernel, const AttentionKernel &attention,
                    mlir::ModuleOp launches, llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias,
                    runtime::GpuKernel &result, GpuKernelInfo &info);
 
-/// The tile of a block in an attention: warps of 16 rows each, and columns.
+/// The tile of a block in an attention: warps of one or two times 16 rows each, and columns.
 struct TileSizes {
-  int64_t warps, columns;
+  int64_t warps, columns, rowBlocks = 1;
+  int64_t rows() const { return warps * rowBlocks * AttentionTiles::kRows; }
 };
 TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth);
 
-/// The same for the derivative, which has two tiles of rows and sums of both.
-TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth);
+/// The same for the derivatives, which have two tiles of rows; `byKey`: and sums of both.
+TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth, bool byKey);
 
 /// Query i attends to at most keys i + first to i + last.
 struct KeyRange {

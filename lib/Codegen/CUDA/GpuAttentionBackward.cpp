@@ -18,6 +18,8 @@
 
 #include "GpuAttention.h"
 
+#include <numbers>
+
 using namespace mlir;
 
 namespace tessera::codegen {
@@ -33,36 +35,73 @@ protected:
         query(tiles.queryLoop()) {}
 
   /// Computes the weights of scores, and the gradients by their products: they replace `products`
-  /// and `byWeights`, the product of gradient and value. `uneven`: loops whose index may be out of
-  /// bounds.
+  /// and `byWeights`, the product of gradient and value, from which delta has been subtracted
+  /// unless the op has a region of weights. Elements beyond the operands add nothing.
+  /// `columnIsKey`: rows of the fragments are queries.
   struct Element {
-    Value queryIndex, keyIndex, logsumexp, delta;
+    Value queryIndex, keyIndex;
+    Value logsumexp; ///< as `ofLogsumexp` returns it
+    Value delta;     ///< its negative
   };
   void differentiate(Fragments &products, Fragments &byWeights,
-                     function_ref<Element(size_t fragment, unsigned i)> elementOf,
-                     ArrayRef<unsigned> uneven) {
-    for (size_t number = 0; number < products.size(); ++number)
-      for (unsigned i = 0; i < 4; ++i) {
-        Element at = elementOf(number, i);
-        Value product = products[number][i];
-        Value score = t.evaluate(parts.score(), product, at.queryIndex, at.keyIndex);
-        Value share = t.exponential(arith::SubFOp::create(b, loc, score, at.logsumexp));
-        Value byShare = t.weigh(byWeights[number][i], at.queryIndex, at.keyIndex);
-        Value scoreGradient =
-            arith::MulFOp::create(b, loc, share, arith::SubFOp::create(b, loc, byShare, at.delta));
-        Value weight = t.weigh(share, at.queryIndex, at.keyIndex);
-        Value byProduct =
-            t.evaluate(parts.op->getRegion(1), product, at.queryIndex, at.keyIndex, scoreGradient);
-        // Elements beyond the operands add nothing.
-        for (unsigned loop : uneven) {
-          Value index = loop == domain.key ? at.keyIndex : at.queryIndex;
-          Value inside = t.less(index, t.constant(t.extent(loop)));
-          weight = t.select(inside, weight, t.real(0));
-          byProduct = t.select(inside, byProduct, t.real(0));
+                     const AttentionTiles::TilePlace &place,
+                     function_ref<Element(size_t fragment, unsigned i)> elementOf) {
+    size_t count = products.size();
+    Fragments both = t.forTile(place, 2 * count, [&](bool isOutside) {
+      Fragments weights = products, gradients = byWeights;
+      for (size_t number = 0; number < count; ++number)
+        for (unsigned i = 0; i < 4; ++i) {
+          Element at = elementOf(number, i);
+          std::array<Value, 2> made = differentiate(products[number][i], byWeights[number][i], at);
+          auto checkBounds = [&](Value index, int64_t extent) {
+            Value inside = t.less(index, t.constant(extent));
+            for (Value &each : made)
+              each = t.select(inside, each, t.real(0));
+          };
+          if (isOutside && place.checksQueries)
+            checkBounds(at.queryIndex, t.extent(query));
+          if (isOutside && place.checksKeys)
+            checkBounds(at.keyIndex, t.extent(domain.key));
+          weights[number][i] = made[0];
+          gradients[number][i] = made[1];
         }
-        products[number][i] = weight;
-        byWeights[number][i] = byProduct;
-      }
+      llvm::append_range(weights, gradients);
+      return weights;
+    });
+    products.assign(both.begin(), both.begin() + count);
+    byWeights.assign(both.begin() + count, both.end());
+  }
+  /// The weight and the gradient by the product, without the factor of the derivative's form.
+  std::array<Value, 2> differentiate(Value product, Value byWeight, const Element &at) {
+    Value score = t.evaluate(parts.score(), product, at.queryIndex, at.keyIndex);
+    Value share =
+        isPlain() ? t.power(math::FmaOp::create(b, loc, score, t.real(exponent()), at.logsumexp))
+                  : t.exponential(arith::SubFOp::create(b, loc, score, at.logsumexp));
+    Value byShare = byWeight;
+    if (parts.weights())
+      byShare =
+          arith::AddFOp::create(b, loc, t.weigh(byWeight, at.queryIndex, at.keyIndex), at.delta);
+    Value scoreGradient = arith::MulFOp::create(b, loc, share, byShare);
+    return {t.weigh(share, at.queryIndex, at.keyIndex),
+            t.evaluate(derivative(), product, at.queryIndex, at.keyIndex, scoreGradient)};
+  }
+
+  Region &derivative() const { return parts.op->getRegion(1); }
+  bool isPlain() const { return t.formOf(parts.score()).isPlain; }
+  double exponent() const { return std::numbers::log2e * t.formOf(parts.score()).scale; }
+  /// What is added to a plain score times `exponent`, or subtracted from another score.
+  Value ofLogsumexp(Value x) {
+    return isPlain() ? arith::MulFOp::create(b, loc, x, t.real(-std::numbers::log2e)) : x;
+  }
+  Value negative(Value x) { return arith::NegFOp::create(b, loc, x); }
+  /// Multiplies sums by the factor that `differentiate` leaves out.
+  void scale(MutableArrayRef<Fragment> sums) {
+    const AttentionTiles::RegionForm &form = t.formOf(derivative());
+    if (!form.factor)
+      return;
+    for (Fragment &sum : sums)
+      for (Value &each : sum)
+        each = arith::MulFOp::create(b, loc, each, t.real(form.scale));
   }
   void countReads() {
     for (Value root : t.roots)
@@ -86,9 +125,9 @@ public:
   GpuShape emit(Value result) {
     int64_t depth = domain.sizeOf(domain.features), width = domain.sizeOf(domain.outputFeatures);
     int64_t numQueries = t.extent(query), numKeys = t.extent(domain.key);
-    TileSizes sizes = backwardTiles(t, numQueries, std::max(depth, width));
-    t.setWarps(sizes.warps);
-    int64_t rows = sizes.warps * AttentionTiles::kRows;
+    TileSizes sizes = backwardTiles(t, numQueries, std::max(depth, width), /*byKey=*/false);
+    t.setWarps(sizes.warps, sizes.rowBlocks);
+    int64_t rows = t.rows();
     queries = t.makeTile(t.element(), rows, depth);
     gradients = t.makeTile(t.element(), rows, width);
     const AttentionTiles::Walked walked[] = {{keys, kKey, depth}, {values, kValue, width}};
@@ -109,11 +148,14 @@ public:
     t.put(gradients, t.fetch(gradients, kGradient, query, firstQuery));
     t.barrier();
     LeftFragments left = t.leftOf(queries), leftGradients = t.leftOf(gradients);
-    std::array<Value, 2> logsumexp, delta;
-    for (unsigned which : {0, 1}) {
+    SmallVector<Value> logsumexp, delta;
+    for (unsigned which = 0; which < t.laneRows(); ++which) {
       Value row = t.add(firstQuery, t.rowOf(which));
-      logsumexp[which] = t.convert(t.loadElement(kLogsumexp, query, row), b.getF32Type());
-      delta[which] = t.convert(t.loadElement(kDelta, query, row), b.getF32Type());
+      auto load = [&](unsigned operand) {
+        return t.convert(t.loadElement(operand, query, row), b.getF32Type());
+      };
+      logsumexp.push_back(ofLogsumexp(load(kLogsumexp)));
+      delta.push_back(negative(load(kDelta)));
     }
     Value begin = t.constant(0), end = t.constant(numKeys);
     if (range)
@@ -121,20 +163,30 @@ public:
     auto step = [&](Value at, ValueRange carried) {
       firstKey = at;
       Fragments products = t.multiply(queries, left, keys);
-      Fragments byWeights = t.multiply(gradients, leftGradients, values);
-      differentiate(
-          products, byWeights,
-          [&](size_t fragment, unsigned i) {
-            return Element{t.add(firstQuery, t.rowOf(i / 2)),
-                           t.add(at, t.columnOf(fragment, i % 2)), logsumexp[i / 2], delta[i / 2]};
-          },
-          numKeys % keys.rows != 0 ? ArrayRef(domain.key) : ArrayRef<unsigned>());
+      size_t count = products.size();
+      auto rowOf = [&](size_t fragment, unsigned i) { return t.laneRowOf(fragment, i, count); };
+      Fragments first = t.zeros(keys.rows * t.rowBlocks());
+      if (!parts.weights())
+        for (auto [number, fragment] : llvm::enumerate(first))
+          for (unsigned i = 0; i < 4; ++i)
+            fragment[i] = delta[rowOf(number, i)];
+      Fragments byWeights = t.multiply(gradients, leftGradients, values, first);
+      AttentionTiles::TilePlace place{firstQuery, at, rows, keys.rows};
+      place.checksKeys = numKeys % keys.rows != 0;
+      differentiate(products, byWeights, place, [&](size_t fragment, unsigned i) {
+        unsigned row = rowOf(fragment, i);
+        return Element{t.add(firstQuery, t.rowOf(row)),
+                       t.add(at, t.columnOf(t.acrossOf(fragment, count), i % 2)), logsumexp[row],
+                       delta[row]};
+      });
       Fragments sums = unflatten(carried);
       t.accumulate(sums, byWeights, keys, weights);
       return flatten(sums);
     };
-    Fragments sums = unflatten(t.walk(walked, domain.key, begin, end, flatten(t.zeros(keys.depth)),
+    Fragments sums = unflatten(t.walk(walked, domain.key, begin, end,
+                                      flatten(t.zeros(keys.depth * t.rowBlocks())),
                                       /*stage=*/{}, step));
+    scale(sums);
     t.store(queries, sums, result, parts.maps[kQuery], query, firstQuery);
     countReads();
     return shapeOf(domain.sizeOf(outer) * rowTiles);
@@ -161,9 +213,9 @@ public:
     this->partial = partial;
     int64_t depth = domain.sizeOf(domain.features), width = domain.sizeOf(domain.outputFeatures);
     int64_t numKeys = t.extent(domain.key);
-    TileSizes sizes = backwardTiles(t, numKeys, std::max(depth, width));
-    t.setWarps(sizes.warps);
-    int64_t rows = sizes.warps * AttentionTiles::kRows;
+    TileSizes sizes = backwardTiles(t, numKeys, std::max(depth, width), /*byKey=*/true);
+    t.setWarps(sizes.warps, sizes.rowBlocks);
+    int64_t rows = t.rows();
     keys = t.makeTile(t.element(), rows, depth);
     values = t.makeTile(t.element(), rows, width);
     t.makeWalked(walked(), query, sizes.columns);
@@ -202,10 +254,13 @@ private:
     t.put(keys, t.fetch(keys, kKey, domain.key, firstKey));
     t.put(values, t.fetch(values, kValue, domain.key, firstKey));
     t.barrier();
-    leftKeys = t.leftOf(keys);
-    leftValues = t.leftOf(values);
+    if (t.rowBlocks() == 1) { // otherwise the sums take the registers
+      leftKeys = t.leftOf(keys);
+      leftValues = t.leftOf(values);
+    }
 
-    Fragments sums = t.zeros(keys.depth), valueSums = t.zeros(values.depth);
+    Fragments sums = t.zeros(keys.depth * t.rowBlocks());
+    Fragments valueSums = t.zeros(values.depth * t.rowBlocks());
     numKeySums = sums.size();
     llvm::append_range(sums, valueSums);
     SmallVector<unsigned> heads = t.otherQueryLoops();
@@ -218,6 +273,7 @@ private:
         numHeads == 1 ? overHead(t.constant(0), flatten(sums))
                       : t.loop(t.constant(0), t.constant(numHeads), 1, flatten(sums), overHead);
     sums = unflatten(made);
+    scale(MutableArrayRef(sums).take_front(numKeySums));
     t.store(keys, ArrayRef(sums).take_front(numKeySums), byKey, parts.maps[kKey], domain.key,
             firstKey);
     t.store(values, ArrayRef(sums).drop_front(numKeySums), byValue, parts.maps[kValue], domain.key,
@@ -314,8 +370,8 @@ private:
     return t.walk(
         walked(), query, begin, end, carried,
         [&](Value at) {
-          stageRows(logsumexps, kLogsumexp, at);
-          stageRows(deltas, kDelta, at);
+          stageRows(logsumexps, kLogsumexp, at, [&](Value x) { return ofLogsumexp(x); });
+          stageRows(deltas, kDelta, at, [&](Value x) { return negative(x); });
         },
         [&](Value at, ValueRange inner) { return step(at, inner); });
   }
@@ -325,13 +381,14 @@ private:
              {gradients, kGradient, domain.sizeOf(domain.outputFeatures)}}};
   }
 
-  /// Stages the values of each query of a tile, which all warps read.
-  void stageRows(Value memory, unsigned operand, Value at) {
+  /// Stages a function of the values of each query of a tile, which all warps read.
+  void stageRows(Value memory, unsigned operand, Value at, function_ref<Value(Value)> body) {
     Value thread = t.launch.threadIndex();
     int64_t threads = t.warps() * kWarp;
     for (int64_t first = 0; first < queries.rows; first += threads) {
       Value number = t.add(thread, first);
-      Value value = t.convert(t.loadElement(operand, query, t.add(at, number)), b.getF32Type());
+      Value value =
+          body(t.convert(t.loadElement(operand, query, t.add(at, number)), b.getF32Type()));
       OpBuilder::InsertionGuard guard(b);
       if (first + threads > queries.rows) {
         auto branch = scf::IfOp::create(b, loc, t.less(number, t.constant(queries.rows)),
@@ -344,22 +401,26 @@ private:
 
   SmallVector<Value> step(Value at, ValueRange carried) {
     firstQuery = at;
-    SmallVector<unsigned> uneven;
-    if (t.extent(query) % queries.rows != 0)
-      uneven.push_back(*query);
-    if (partial && t.extent(domain.key) % keys.rows != 0)
-      uneven.push_back(domain.key);
     Fragments products = t.multiply(keys, leftKeys, queries);
-    Fragments byWeights = t.multiply(values, leftValues, gradients);
-    differentiate(
-        products, byWeights,
-        [&](size_t fragment, unsigned i) {
-          Value column = t.columnOf(fragment, i % 2);
-          return Element{t.add(at, column), t.add(firstKey, t.rowOf(i / 2)),
-                         memref::LoadOp::create(b, loc, logsumexps, column),
-                         memref::LoadOp::create(b, loc, deltas, column)};
-        },
-        uneven);
+    size_t count = products.size();
+    auto columnOf = [&](size_t fragment, unsigned i) {
+      return t.columnOf(t.acrossOf(fragment, count), i % 2);
+    };
+    Fragments first = t.zeros(queries.rows * t.rowBlocks());
+    if (!parts.weights())
+      for (auto [number, fragment] : llvm::enumerate(first))
+        for (unsigned i = 0; i < 4; ++i)
+          fragment[i] = memref::LoadOp::create(b, loc, deltas, columnOf(number, i));
+    Fragments byWeights = t.multiply(values, leftValues, gradients, first);
+    AttentionTiles::TilePlace place{at, firstKey, queries.rows, keys.rows};
+    place.checksQueries = t.extent(query) % queries.rows != 0;
+    place.checksKeys = partial && t.extent(domain.key) % keys.rows != 0;
+    differentiate(products, byWeights, place, [&](size_t fragment, unsigned i) {
+      Value column = columnOf(fragment, i);
+      return Element{t.add(at, column), t.add(firstKey, t.rowOf(t.laneRowOf(fragment, i, count))),
+                     memref::LoadOp::create(b, loc, logsumexps, column),
+                     memref::LoadOp::create(b, loc, deltas, column)};
+    });
     Fragments sums = unflatten(carried);
     Fragments valueSums(ArrayRef(sums).drop_front(numKeySums));
     sums.resize(numKeySums);
@@ -402,8 +463,9 @@ int64_t jointParts(const AttentionTiles &tiles) {
   int64_t numKeys = tiles.extent(domain.key);
   TileSizes sizes =
       backwardTiles(tiles, numKeys,
-                    std::max(domain.sizeOf(domain.features), domain.sizeOf(domain.outputFeatures)));
-  int64_t rowTiles = llvm::divideCeil(numKeys, sizes.warps * AttentionTiles::kRows);
+                    std::max(domain.sizeOf(domain.features), domain.sizeOf(domain.outputFeatures)),
+                    /*byKey=*/true);
+  int64_t rowTiles = llvm::divideCeil(numKeys, sizes.rows());
   return std::clamp<int64_t>(kBusyBlocks / domain.sizeOf(domain.batch), 1, rowTiles);
 }
 

@@ -17,28 +17,36 @@
 
 #include "GpuAttention.h"
 
+#include <numbers>
+
 using namespace mlir;
 
 namespace tessera::codegen {
 
 namespace {
 
-/// A lane's state of its two rows, and of their sums.
+/// Sums are multiplied where the greatest score of a row has grown by more than this power of two:
+/// "FlashAttention-4" has the same rule.
+constexpr double kMostGrowth = 8;
+
+/// A lane's state of its rows, and of their sums. The greatest score is without the factor that
+/// `AttentionTiles::RegionForm` leaves out.
 struct RowState {
   Fragments sums;
-  std::array<Value, 2> most, total;
+  SmallVector<Value> most, total; ///< by row
 
   SmallVector<Value> values() const {
     SmallVector<Value> result = flatten(sums);
-    result.append({most[0], most[1], total[0], total[1]});
+    llvm::append_range(result, most);
+    llvm::append_range(result, total);
     return result;
   }
-  static RowState of(ValueRange values) {
+  static RowState of(ValueRange values, unsigned rows) {
     RowState state;
-    state.sums = unflatten(values.drop_back(4));
-    ValueRange rest = values.take_back(4);
-    state.most = {rest[0], rest[1]};
-    state.total = {rest[2], rest[3]};
+    state.sums = unflatten(values.drop_back(2 * rows));
+    ValueRange rest = values.take_back(2 * rows);
+    llvm::append_range(state.most, rest.take_front(rows));
+    llvm::append_range(state.total, rest.drop_front(rows));
     return state;
   }
 };
@@ -54,6 +62,7 @@ public:
 
 private:
   RowState step(const RowState &state, Value firstKey);
+  void rescale(RowState &next, const RowState &old, ArrayRef<Value> factors, Value grows);
   void finish(const RowState &state);
   void storePart(const RowState &state);
   void storeLogsumexp(Value most, Value total, Value row, Value isOurs);
@@ -66,9 +75,13 @@ private:
   }
   Value addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
   Value subf(Value x, Value y) { return arith::SubFOp::create(b, loc, x, y); }
+  Value negf(Value x) { return arith::NegFOp::create(b, loc, x); }
   Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   /// The maximum ignores NaN: the exponentials and their sum propagate the NaN.
-  Value maxf(Value x, Value y) { return arith::MaxNumFOp::create(b, loc, x, y); }
+  Value maxf(Value x, Value y) { return t.greater(x, y); }
+  const AttentionTiles::RegionForm &form() { return t.formOf(parts.score()); }
+  /// A score with the factor that is left out.
+  Value scaled(Value score) { return form().factor ? mulf(score, t.real(form().scale)) : score; }
   Value isNegativeInfinity(Value most) {
     return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, most,
                                  t.real(-std::numeric_limits<double>::infinity()));
@@ -92,54 +105,111 @@ RowState Forward::step(const RowState &state, Value firstKey) {
   unsigned key = parts.domain.key;
   Fragments scores = t.multiply(queries, left, keys);
   RowState next = state;
-  bool isWhole = t.extent(key) % keys.rows == 0;
   Value none = t.real(-std::numeric_limits<double>::infinity());
-  for (auto [number, fragment] : llvm::enumerate(scores))
-    for (unsigned i = 0; i < 4; ++i) {
-      Value keyIndex = t.add(firstKey, t.columnOf(number, i % 2));
-      Value score =
-          t.evaluate(parts.score(), fragment[i], t.add(firstQuery, t.rowOf(i / 2)), keyIndex);
-      if (!isWhole)
-        score = t.select(t.less(keyIndex, t.constant(t.extent(key))), score, none);
-      fragment[i] = score;
-      next.most[i / 2] = maxf(next.most[i / 2], score);
-    }
-  for (unsigned which : {0, 1}) {
-    Value most = t.acrossColumns(next.most[which], [&](Value x, Value y) { return maxf(x, y); });
-    next.most[which] = most;
+  size_t count = scores.size();
+  auto queryOf = [&](size_t number, unsigned i) {
+    return t.add(firstQuery, t.rowOf(t.laneRowOf(number, i, count)));
+  };
+  auto keyOf = [&](size_t number, unsigned i) {
+    return t.add(firstKey, t.columnOf(t.acrossOf(number, count), i % 2));
+  };
+  AttentionTiles::TilePlace place{firstQuery, firstKey, queries.rows, keys.rows};
+  place.checksKeys = t.extent(key) % keys.rows != 0;
+  scores = t.forTile(place, count, [&](bool isOutside) {
+    Fragments result = scores;
+    for (auto [number, fragment] : llvm::enumerate(result))
+      for (unsigned i = 0; i < 4; ++i) {
+        Value keyIndex = keyOf(number, i);
+        fragment[i] = t.evaluate(parts.score(), fragment[i], queryOf(number, i), keyIndex);
+        if (isOutside)
+          fragment[i] = t.select(t.less(keyIndex, t.constant(t.extent(key))), fragment[i], none);
+      }
+    return result;
+  });
+  auto forRow = [&](MutableArrayRef<Fragment> fragments, unsigned row,
+                    function_ref<void(Value &, size_t, unsigned)> body) {
+    for (auto [number, fragment] : llvm::enumerate(fragments))
+      for (unsigned i = 0; i < 4; ++i)
+        if (t.laneRowOf(number, i, fragments.size()) == row)
+          body(fragment[i], number, i);
+  };
+  // Of e^x, in the terms of the scores' factor.
+  Value exponent = t.real(std::numbers::log2e * form().scale);
+  SmallVector<Value> factors;
+  Value grows;
+  for (unsigned row = 0; row < t.laneRows(); ++row) {
+    Value old = state.most[row], most = old;
+    forRow(scores, row, [&](Value score, size_t, unsigned) { most = maxf(most, score); });
+    most = t.acrossColumns(most, [&](Value x, Value y) { return maxf(x, y); });
+    // Sums of weights up to 2^8 are as precise as those of weights up to 1.
+    Value isMore = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
+                                         mulf(subf(most, old), exponent), t.real(kMostGrowth));
+    most = t.select(isMore, most, old);
+    next.most[row] = most;
+    grows = grows ? arith::OrIOp::create(b, loc, grows, isMore).getResult() : isMore;
     // Rows without a key so far subtract 0: -inf - -inf is NaN.
     Value base = t.select(isNegativeInfinity(most), t.real(0), most);
-    Value factor = t.exponential(subf(state.most[which], base));
-    Value total = mulf(state.total[which], factor);
-    for (auto [number, fragment] : llvm::enumerate(scores))
-      for (unsigned i : {2 * which, 2 * which + 1}) {
-        fragment[i] = t.exponential(subf(fragment[i], base));
-        total = addf(total, fragment[i]);
-        fragment[i] = t.weigh(fragment[i], t.add(firstQuery, t.rowOf(which)),
-                              t.add(firstKey, t.columnOf(number, i % 2)));
-      }
-    next.total[which] = total;
-    for (Fragment &sum : next.sums)
-      for (unsigned i : {2 * which, 2 * which + 1})
-        sum[i] = mulf(sum[i], factor);
+    // e^(x - base). A product of query and key is far from where its error by the one rounding of
+    // base times a constant, which all weights of a row share, would matter. A mask may not be.
+    Value subtracted = mulf(base, negf(exponent));
+    auto weightOf = [&](Value x) {
+      return form().isPlain ? t.power(math::FmaOp::create(b, loc, x, exponent, subtracted))
+                            : t.exponential(subf(x, base));
+    };
+    factors.push_back(weightOf(old));
+    Value total;
+    forRow(scores, row, [&](Value &score, size_t number, unsigned i) {
+      score = weightOf(score);
+      total = total ? addf(total, score) : score;
+      score = t.weigh(score, queryOf(number, i), keyOf(number, i));
+    });
+    next.total[row] = total;
   }
+  rescale(next, state, factors, grows);
   t.accumulate(next.sums, scores, values, weights);
   return next;
 }
 
+/// Multiplies the sums of rows by a factor, and adds the old totals, also multiplied. `grows`:
+/// whether any factor is not 1, which is rare after the first tiles.
+void Forward::rescale(RowState &next, const RowState &old, ArrayRef<Value> factors, Value grows) {
+  SmallVector<Value> sums = flatten(old.sums), totals(old.total);
+  SmallVector<Value> all(sums);
+  llvm::append_range(all, totals);
+  auto branch = scf::IfOp::create(b, loc, TypeRange(ValueRange(all)), grows, /*withElse=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    SmallVector<Value> scaled;
+    for (auto [number, sum] : llvm::enumerate(sums))
+      scaled.push_back(mulf(sum, factors[t.laneRowOf(number / 4, number % 4, old.sums.size())]));
+    for (auto [total, factor] : llvm::zip_equal(totals, factors))
+      scaled.push_back(mulf(total, factor));
+    scf::YieldOp::create(b, loc, scaled);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, all);
+  }
+  ValueRange made = branch.getResults();
+  next.sums = unflatten(made.take_front(sums.size()));
+  for (auto [total, before] : llvm::zip_equal(next.total, made.take_back(totals.size())))
+    total = addf(before, total);
+}
+
 void Forward::finish(const RowState &state) {
   Fragments sums = state.sums;
-  std::array<Value, 2> totals{total(state, 0), total(state, 1)};
-  for (Fragment &sum : sums)
+  SmallVector<Value> totals;
+  for (unsigned row = 0; row < t.laneRows(); ++row)
+    totals.push_back(total(state, row));
+  for (auto [number, sum] : llvm::enumerate(sums))
     for (unsigned i = 0; i < 4; ++i)
-      sum[i] = arith::DivFOp::create(b, loc, sum[i], totals[i / 2]);
+      sum[i] = arith::DivFOp::create(b, loc, sum[i], totals[t.laneRowOf(number, i, sums.size())]);
   t.store(queries, sums, results[0], parts.output, t.queryLoop(), firstQuery);
   // One lane of four stores the log-sum-exp of a row.
-  for (unsigned which : {0, 1}) {
+  for (unsigned which = 0; which < t.laneRows(); ++which) {
     Value row = t.add(firstQuery, t.rowOf(which));
     Value isOurs = arith::AndIOp::create(b, loc, t.less(row, t.constant(t.extent(t.queryLoop()))),
                                          t.less(t.columnOf(0, 0), t.constant(1)));
-    storeLogsumexp(state.most[which], totals[which], row, isOurs);
+    storeLogsumexp(scaled(state.most[which]), totals[which], row, isOurs);
   }
 }
 
@@ -171,12 +241,14 @@ void Forward::storePart(const RowState &state) {
     b.setInsertionPointToStart(branch.thenBlock());
     store();
   };
-  for (unsigned which : {0, 1}) {
+  size_t across = state.sums.size() / t.rowBlocks();
+  for (unsigned which = 0; which < t.laneRows(); ++which) {
     Value total = this->total(state, which), query = t.add(firstQuery, t.rowOf(which));
     Value row = t.add(firstRow, query);
     storeIf(t.less(query, t.constant(t.extent(t.queryLoop()))), [&] {
-      for (auto [number, sum] : llvm::enumerate(state.sums)) {
-        Value elements[] = {sum[2 * which], sum[2 * which + 1]};
+      for (size_t number = 0; number < across; ++number) {
+        const Fragment &sum = state.sums[which / 2 * across + number];
+        Value elements[] = {sum[which % 2 * 2], sum[which % 2 * 2 + 1]};
         for (int64_t step = width % 2 == 0 ? 2 : 1, i = 0; i < 2; i += step) {
           Value column = t.columnOf(number, i);
           Value value = step == 2
@@ -188,7 +260,7 @@ void Forward::storePart(const RowState &state) {
       }
       storeIf(t.less(t.columnOf(0, 0), t.constant(1)), [&] {
         Value both =
-            vector::FromElementsOp::create(b, loc, pair, ValueRange{state.most[which], total});
+            vector::FromElementsOp::create(b, loc, pair, {scaled(state.most[which]), total});
         t.put(both, memory, t.add(t.multiply(row, 2), firstState()));
       });
     });
@@ -258,8 +330,8 @@ GpuShape Forward::emit() {
   int64_t depth = domain.sizeOf(domain.features), width = domain.sizeOf(domain.outputFeatures);
   int64_t numQueries = t.extent(query), numKeys = t.extent(domain.key);
   TileSizes sizes = forwardTiles(t, numQueries, std::max(depth, width));
-  t.setWarps(sizes.warps);
-  int64_t rows = sizes.warps * AttentionTiles::kRows;
+  t.setWarps(sizes.warps, sizes.rowBlocks);
+  int64_t rows = t.rows();
   queries = t.makeTile(t.element(), rows, depth);
   const AttentionTiles::Walked walked[] = {{keys, 1, depth}, {values, 2, width}};
   t.makeWalked(walked, domain.key, sizes.columns);
@@ -290,10 +362,9 @@ GpuShape Forward::emit() {
   t.barrier();
   left = t.leftOf(queries);
   RowState state;
-  state.sums = t.zeros(values.depth);
-  Value none = t.real(-std::numeric_limits<double>::infinity()), zero = t.real(0);
-  state.most = {none, none};
-  state.total = {zero, zero};
+  state.sums = t.zeros(values.depth * t.rowBlocks());
+  state.most.assign(t.laneRows(), t.real(-std::numeric_limits<double>::infinity()));
+  state.total.assign(t.laneRows(), t.real(0));
   Value begin = t.constant(0), end = t.constant(numKeys);
   if (range)
     std::tie(begin, end) = keysOf(t, *range, firstQuery, rows, keys.rows);
@@ -301,10 +372,12 @@ GpuShape Forward::emit() {
     begin = t.add(begin, t.multiply(part, split.keys));
     end = t.least(end, t.add(begin, split.keys));
   }
+  unsigned laneRows = t.laneRows();
   state = RowState::of(t.walk(walked, domain.key, begin, end, state.values(), /*stage=*/{},
                               [&](Value firstKey, ValueRange carried) {
-                                return step(RowState::of(carried), firstKey).values();
-                              }));
+                                return step(RowState::of(carried, laneRows), firstKey).values();
+                              }),
+                       laneRows);
   if (part) {
     storePart(state);
   } else {
@@ -324,7 +397,7 @@ KeySplit splitKeys(const AttentionTiles &tiles) {
   TileSizes sizes =
       forwardTiles(tiles, numQueries,
                    std::max(domain.sizeOf(domain.features), domain.sizeOf(domain.outputFeatures)));
-  int64_t rows = sizes.warps * AttentionTiles::kRows;
+  int64_t rows = sizes.rows();
   int64_t outer = domain.sizeOf(domain.batch) * domain.sizeOf(tiles.otherQueryLoops());
   // The keys that a block's queries see, from the tile on in which the first one is.
   if (std::optional<KeyRange> range = visibleKeys(tiles))

@@ -40,9 +40,9 @@ SmallVector<Value> AttentionTiles::operandsOf(const SharedTile &tile, Value row,
   return words;
 }
 
-SmallVector<Value> AttentionTiles::leftOf(const SharedTile &tile, int64_t step) {
+SmallVector<Value> AttentionTiles::leftOf(const SharedTile &tile, int64_t step, int64_t block) {
   // The four matrices form a square of two by two, in column-major order.
-  Value row = add(multiply(warp, kRows), remainder(lane, kRows));
+  Value row = add(add(multiply(warp, kRows * numRowBlocks), remainder(lane, kRows)), block * kRows);
   Value column = multiply(divide(lane, kRows), stepDepth() / 2);
   return operandsOf(tile, row, add(column, step * stepDepth()));
 }
@@ -51,23 +51,29 @@ LeftFragments AttentionTiles::leftOf(const SharedTile &tile) {
   LeftFragments steps;
   if (usesMma() && tile.depth <= kMostKept)
     for (int64_t step = 0; step * stepDepth() < tile.depth; ++step)
-      steps.push_back(leftOf(tile, step));
+      for (int64_t block = 0; block < numRowBlocks; ++block)
+        steps.push_back(leftOf(tile, step, block));
   return steps;
 }
 
 Fragments AttentionTiles::multiplyByMma(const SharedTile &left, const LeftFragments &kept,
-                                        const SharedTile &right) {
-  Fragments sums = zeros(right.rows);
+                                        const SharedTile &right, Fragments sums) {
+  size_t across = sums.size() / numRowBlocks;
   // Rows of `right` are columns of the product: two fragments, each of two matrices side by side.
   Value row = add(remainder(lane, 8), multiply(divide(lane, 16), kColumns));
   Value column = multiply(remainder(divide(lane, 8), 2), stepDepth() / 2);
   for (int64_t step = 0; step * stepDepth() < left.depth; ++step) {
-    SmallVector<Value> words = kept.empty() ? leftOf(left, step) : kept[step];
-    for (size_t j = 0; j < sums.size(); j += 2) {
+    LeftFragments words;
+    for (int64_t block = 0; block < numRowBlocks; ++block)
+      words.push_back(kept.empty() ? leftOf(left, step, block) : kept[step * numRowBlocks + block]);
+    for (size_t j = 0; j < across; j += 2) {
       SmallVector<Value> other = operandsOf(right, add(row, static_cast<int64_t>(j) * kColumns),
                                             add(column, step * stepDepth()));
-      for (size_t i : {0, 1})
-        sums[j + i] = mma(words, ArrayRef(other).slice(2 * i, 2), sums[j + i], element());
+      for (auto [block, word] : llvm::enumerate(words))
+        for (size_t i : {0, 1}) {
+          Fragment &sum = sums[block * across + j + i];
+          sum = mma(word, ArrayRef(other).slice(2 * i, 2), sum, element());
+        }
     }
   }
   return sums;
@@ -87,17 +93,25 @@ void AttentionTiles::accumulateByMma(Fragments &sums, ArrayRef<Fragment> weights
     return toWord(arith::TruncFOp::create(b, loc, narrow, both));
   };
   Value row = remainder(lane, kDepth), column = multiply(divide(lane, kDepth), kColumns);
-  for (size_t step = 0; 2 * step < weights.size(); ++step) {
-    // Two fragments of a product are the left operand of the next one.
-    const Fragment &near = weights[2 * step], &far = weights[2 * step + 1];
-    SmallVector<Value> left{word(near[0], near[1]), word(near[2], near[3]), word(far[0], far[1]),
-                            word(far[2], far[3])};
-    for (size_t j = 0; j < sums.size(); j += 2) {
+  size_t depth = weights.size() / numRowBlocks, across = sums.size() / numRowBlocks;
+  for (size_t step = 0; 2 * step < depth; ++step) {
+    LeftFragments words;
+    for (int64_t block = 0; block < numRowBlocks; ++block) {
+      // Two fragments of a product are the left operand of the next one.
+      const Fragment &near = weights[block * depth + 2 * step];
+      const Fragment &far = weights[block * depth + 2 * step + 1];
+      words.push_back({word(near[0], near[1]), word(near[2], near[3]), word(far[0], far[1]),
+                       word(far[2], far[3])});
+    }
+    for (size_t j = 0; j < across; j += 2) {
       SmallVector<Value> other =
           matrices(right, add(row, static_cast<int64_t>(step) * kDepth),
                    add(column, static_cast<int64_t>(j) * kColumns), /*transposed=*/true);
-      for (size_t i : {0, 1})
-        sums[j + i] = mma(left, ArrayRef(other).slice(2 * i, 2), sums[j + i], element());
+      for (auto [block, left] : llvm::enumerate(words))
+        for (size_t i : {0, 1}) {
+          Fragment &sum = sums[block * across + j + i];
+          sum = mma(left, ArrayRef(other).slice(2 * i, 2), sum, element());
+        }
     }
   }
 }
@@ -128,13 +142,14 @@ void AttentionTiles::accumulateByTf32(Fragments &sums, ArrayRef<Fragment> weight
 //===----------------------------------------------------------------------===//
 
 Fragments AttentionTiles::multiply(const SharedTile &left, const LeftFragments &kept,
-                                   const SharedTile &right) {
+                                   const SharedTile &right, Fragments sums) {
+  if (sums.empty())
+    sums = zeros(right.rows * numRowBlocks);
   if (usesMma())
-    return multiplyByMma(left, kept, right);
+    return multiplyByMma(left, kept, right, std::move(sums));
   auto element = [&](Value vector, int64_t i) -> Value {
     return vector::ExtractOp::create(b, loc, vector, i);
   };
-  Fragments sums = zeros(right.rows);
   return unflatten(loop(
       constant(0), constant(left.depth), kStep, flatten(sums), [&](Value at, ValueRange carried) {
         Fragments sums = unflatten(carried);

@@ -6,13 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuAttentionTiles.h"
-#include "GpuRetarget.h"
-
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/IR/IRMapping.h"
-
-#include <numbers>
 
 using namespace mlir;
 
@@ -24,10 +17,20 @@ AttentionTiles::AttentionTiles(GpuLaunchBuilder &launch, const ext::AttentionPar
   for (unsigned loop : parts.domain.query)
     if (!query || extent(loop) > extent(query))
       query = loop;
+  for (Region &region : parts.op->getRegions())
+    forms.push_back(readForm(region));
+  if (query)
+    known = ext::knownConditionsOf(parts, *query);
 }
 
-void AttentionTiles::setWarps(int64_t count) {
+void AttentionTiles::setWarps(int64_t count, int64_t rowBlocks) {
   numWarps = count;
+  numRowBlocks = rowBlocks;
+}
+
+Value AttentionTiles::rowOf(unsigned which) {
+  Value first = add(multiply(warp, kRows * numRowBlocks), group);
+  return add(first, kRows * (which / 2) + 8 * (which % 2));
 }
 
 SmallVector<unsigned> AttentionTiles::otherQueryLoops() const {
@@ -55,8 +58,7 @@ void AttentionTiles::fixDigits(ArrayRef<unsigned> loops, Value number) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// The stride of a loop in elements; 0 if the tensor lacks the loop.
-static int64_t strideOf(AffineMap map, Value root, unsigned loop) {
+int64_t strideOf(AffineMap map, Value root, unsigned loop) {
   auto type = cast<MemRefType>(root.getType());
   std::optional<unsigned> dim = map.getResultPosition(getAffineDimExpr(loop, map.getContext()));
   if (!dim)
@@ -199,8 +201,17 @@ SmallVector<AttentionTiles::Chunk> AttentionTiles::chunksOf(const SharedTile &ti
   int64_t depth = cast<MemRefType>(root.getType()).getShape().back(), rows = extent(loop);
   int64_t chunks = tile.depth / width, total = tile.rows * chunks, threads = kWarp * numWarps;
   SmallVector<Chunk> result;
+  // Where a round has whole rows, a thread has one column, and constant distances of its rows.
+  bool hasWholeRows =
+      loop && threads % chunks == 0 && rows % tile.rows == 0 && total % threads == 0;
   for (int64_t round = 0; round * threads < total; ++round) {
     Value number = add(launch.threadIndex(), round * threads);
+    if (hasWholeRows && round > 0) {
+      int64_t distance = round * (threads / chunks);
+      Value offset = add(result[0].offset, distance * strideOf(map, root, *loop));
+      result.push_back({number, offset, result[0].inside, width});
+      continue;
+    }
     Value row = add(begin, divide(number, chunks));
     Value column = multiply(remainder(number, chunks), width);
     Value inside;
@@ -253,6 +264,7 @@ void AttentionTiles::put(const SharedTile &tile, ValueRange fetched) {
 void AttentionTiles::forChunks(const SharedTile &tile, int64_t width, size_t count,
                                function_ref<void(size_t, Value)> body) {
   int64_t chunks = tile.depth / width, total = tile.rows * chunks, threads = kWarp * numWarps;
+  Value firstPlace;
   for (size_t round = 0; round < count; ++round) {
     auto first = static_cast<int64_t>(round) * threads;
     Value number = add(launch.threadIndex(), first);
@@ -261,16 +273,22 @@ void AttentionTiles::forChunks(const SharedTile &tile, int64_t width, size_t cou
       auto branch = scf::IfOp::create(b, loc, less(number, constant(total)), /*withElse=*/false);
       b.setInsertionPointToStart(branch.thenBlock());
     }
-    Value place = add(multiply(divide(number, chunks), tile.pitch),
-                      multiply(remainder(number, chunks), width));
-    body(round, add(tile.start, place));
+    Value place;
+    if (round > 0 && threads % chunks == 0)
+      place = add(firstPlace, first / chunks * tile.pitch);
+    else
+      place = add(tile.start, add(multiply(divide(number, chunks), tile.pitch),
+                                  multiply(remainder(number, chunks), width)));
+    if (round == 0)
+      firstPlace = place;
+    body(round, place);
   }
 }
 
 void AttentionTiles::store(SharedTile tile, ArrayRef<Fragment> fragments, Value root, AffineMap map,
                            std::optional<unsigned> loop, Value begin) {
   Type element = cast<MemRefType>(root.getType()).getElementType();
-  int64_t columns = static_cast<int64_t>(fragments.size()) * kColumns;
+  int64_t columns = static_cast<int64_t>(fragments.size()) / numRowBlocks * kColumns;
   if (tile.element != element || tile.depth < columns)
     tile = makeTile(element, tile.rows, columns);
   count(root, /*store=*/true);
@@ -281,7 +299,9 @@ void AttentionTiles::store(SharedTile tile, ArrayRef<Fragment> fragments, Value 
       SmallVector<Value> both;
       for (unsigned column : {0, 1})
         both.push_back(convert(fragment[2 * which + column], tile.element));
-      Value offset = add(multiply(rowOf(which), tile.pitch), columnOf(number, 0));
+      Value row = rowOf(laneRowOf(number, 2 * which, fragments.size()));
+      Value column = columnOf(acrossOf(number, fragments.size()), 0);
+      Value offset = add(multiply(row, tile.pitch), column);
       TileWriter::put(vector::FromElementsOp::create(b, loc, pair, both), tile.memory, offset);
     }
   barrier();
@@ -308,82 +328,6 @@ void AttentionTiles::store(SharedTile tile, ArrayRef<Fragment> fragments, Value 
     Value value = load(tile.memory, add(multiply(line, tile.pitch), column), tile.element, width);
     TileWriter::put(value, memory, add(offsetOf(map, root, loop, row, /*clamp=*/false), column));
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Scores
-//===----------------------------------------------------------------------===//
-
-Value AttentionTiles::evaluate(Region &region, Value product, Value queryIndex, Value keyIndex,
-                               Value derivative) {
-  Block &block = region.front();
-  unsigned extras = parts.numExtras(), loops = parts.domain.extents.size();
-  Value keyAt = least(keyIndex, constant(extent(parts.domain.key) - 1));
-  Value queryAt = query ? least(queryIndex, constant(extent(query) - 1)) : Value();
-  IRMapping mapping;
-  for (BlockArgument argument : block.getArguments()) {
-    unsigned number = argument.getArgNumber();
-    if (argument.use_empty())
-      continue;
-    if (number == 0) {
-      mapping.map(argument, convert(product, argument.getType()));
-    } else if (number <= extras) {
-      unsigned operand = parts.firstExtra + number - 1;
-      AffineMap map = parts.maps[operand];
-      Value offset = constant(0);
-      for (AffineExpr expr : map.getResults()) {
-        unsigned each = cast<AffineDimExpr>(expr).getPosition();
-        Value at = each == parts.domain.key ? keyAt : query == each ? queryAt : fixed[each];
-        offset = add(offset, multiply(at, strideOf(map, roots[operand], each)));
-      }
-      Value root = roots[operand];
-      if (map.getNumResults() > 0)
-        note(root, /*store=*/false, bytesOf(cast<MemRefType>(root.getType()).getElementType()),
-             "one element per row or score");
-      mapping.map(argument,
-                  memref::LoadOp::create(b, loc, launch.flat(root, /*write=*/false), offset));
-    } else if (number <= extras + loops) {
-      unsigned each = number - 1 - extras;
-      mapping.map(argument, each == parts.domain.key ? keyIndex
-                            : query == each          ? queryIndex
-                                                     : fixed[each]);
-    } else {
-      mapping.map(argument, convert(derivative, argument.getType()));
-    }
-  }
-  for (Operation &op : block) {
-    for (Value operand : op.getOperands())
-      if (operand.getParentRegion() != &region && !mapping.contains(operand))
-        mapping.map(operand, b.clone(*operand.getDefiningOp())->getResult(0)); // a constant
-    if (!op.hasTrait<OpTrait::IsTerminator>())
-      b.clone(op, mapping);
-  }
-  return convert(mapping.lookupOrDefault(block.getTerminator()->getOperand(0)), b.getF32Type());
-}
-
-Value AttentionTiles::weigh(Value share, Value queryIndex, Value keyIndex) {
-  Region *weights = parts.weights();
-  return weights ? evaluate(*weights, share, queryIndex, keyIndex) : share;
-}
-
-Value AttentionTiles::acrossColumns(Value x, function_ref<Value(Value, Value)> body) {
-  Type i32 = b.getI32Type();
-  for (int32_t distance : {1, 2}) {
-    Value word = arith::BitcastOp::create(b, loc, i32, x);
-    Value other = gpu::ShuffleOp::create(b, loc, word, distance, 32, gpu::ShuffleMode::XOR)
-                      .getShuffleResult();
-    x = body(x, arith::BitcastOp::create(b, loc, b.getF32Type(), other));
-  }
-  return x;
-}
-
-/// One instruction with an error of two units in the last place, where math.exp would be a
-/// polynomial of fifteen instructions: there are as many exponentials as scores.
-Value AttentionTiles::exponential(Value x) {
-  Value scaled = arith::MulFOp::create(b, loc, x, real(std::numbers::log2e));
-  return LLVM::CallIntrinsicOp::create(b, loc, b.getF32Type(), b.getStringAttr(kExp2Intrinsic),
-                                       ValueRange{scaled})
-      .getResult(0);
 }
 
 } // namespace tessera::codegen

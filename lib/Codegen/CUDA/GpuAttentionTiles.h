@@ -9,13 +9,17 @@
 #define TESSERA_CODEGEN_CUDA_GPUATTENTIONTILES_H
 
 #include "GpuTileWriter.h"
-#include "tessera/Dialect/Ext/IR/AttentionDomain.h"
+#include "tessera/Dialect/Ext/IR/AttentionBand.h"
 #include "tessera/Dialect/Ext/IR/ConvertFloat.h"
 
 namespace tessera::codegen {
 
-/// A lane's fragments of the left operand in one step of a product.
+/// A lane's fragments of the left operand, of each step of a product, the blocks of 16 rows of one
+/// step after another.
 using LeftFragments = llvm::SmallVector<llvm::SmallVector<mlir::Value>>;
+
+/// The stride of a loop in elements; 0 if the tensor lacks the loop.
+int64_t strideOf(mlir::AffineMap map, mlir::Value root, unsigned loop);
 
 /// Emits the building blocks of attention launches.
 class AttentionTiles : public TileWriter {
@@ -25,9 +29,20 @@ public:
   AttentionTiles(GpuLaunchBuilder &launch, const ext::AttentionParts &parts,
                  llvm::ArrayRef<mlir::Value> roots, GpuLaunchInfo &info);
 
-  /// Sets the number of warps per block.
-  void setWarps(int64_t count);
+  /// Sets the number of warps per block, and of 16 rows per warp: the fragments of a product are
+  /// those of the first 16 rows, then of the next.
+  void setWarps(int64_t count, int64_t rowBlocks = 1);
   int64_t warps() const { return numWarps; }
+  int64_t rowBlocks() const { return numRowBlocks; }
+  /// Of a block, and of a lane.
+  int64_t rows() const { return numWarps * numRowBlocks * kRows; }
+  unsigned laneRows() const { return 2 * numRowBlocks; }
+  mlir::Value rowOf(unsigned which);
+  /// The lane's row of element `i` of a fragment among `count`, and the number of its columns.
+  unsigned laneRowOf(size_t number, unsigned i, size_t count) const {
+    return 2 * (number / (count / numRowBlocks)) + i / 2;
+  }
+  size_t acrossOf(size_t number, size_t count) const { return number % (count / numRowBlocks); }
   /// The loop over the positions of queries: the longest of those over queries; none if the op has
   /// no such loop.
   std::optional<unsigned> queryLoop() const { return query; }
@@ -77,16 +92,40 @@ public:
   /// product loads them itself.
   LeftFragments leftOf(const SharedTile &tile);
   using TileWriter::multiply;
-  /// Multiplies the warp's rows of `left` with every row of `right`.
-  Fragments multiply(const SharedTile &left, const LeftFragments &kept, const SharedTile &right);
+  /// Multiplies the warp's rows of `left` with every row of `right`, and adds `sums`, if any.
+  Fragments multiply(const SharedTile &left, const LeftFragments &kept, const SharedTile &right,
+                     Fragments sums = {});
   /// sums += weights * right; `scratch` is a tile of f32 for the weights of f32 products.
   void accumulate(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right,
                   const SharedTile &scratch);
 
   // Scores.
+  /// How a region is evaluated.
+  struct RegionForm {
+    /// 16-bit floats are computed in f32 and not rounded.
+    bool inF32 = false;
+    /// A multiplication by a constant that is left out: the result is that of `evaluate` times
+    /// `scale`.
+    mlir::Operation *factor = nullptr;
+    double scale = 1;
+    /// The result is the product or the derivative times `scale`, or masked: -inf or zero.
+    bool isPlain = false;
+  };
+  const RegionForm &formOf(mlir::Region &region) const { return forms[region.getRegionNumber()]; }
   /// Evaluates a region of the op for one element.
   mlir::Value evaluate(mlir::Region &region, mlir::Value product, mlir::Value queryIndex,
                        mlir::Value keyIndex, mlir::Value derivative = {});
+  /// A tile of queries and keys.
+  struct TilePlace {
+    mlir::Value firstQuery, firstKey;
+    int64_t numQueries, numKeys;
+    bool checksQueries = false, checksKeys = false; ///< whether it may end beyond the operands
+  };
+  /// Computes `count` fragments for the elements of a tile. `body` is called twice where the launch
+  /// chooses, for each tile, between code for those where all elements are inside the operands and
+  /// the conditions of the mask are known, and code for others. Its argument: whether elements may
+  /// be outside of the operands.
+  Fragments forTile(const TilePlace &place, size_t count, llvm::function_ref<Fragments(bool)> body);
   /// The weight of a share of the softmax, or the derivative by the share from that by the weight.
   mlir::Value weigh(mlir::Value share, mlir::Value queryIndex, mlir::Value keyIndex);
   mlir::Value convert(mlir::Value x, mlir::Type type) { return ext::convertFloat(b, loc, x, type); }
@@ -94,6 +133,9 @@ public:
   mlir::Value acrossColumns(mlir::Value x,
                             llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> body);
   mlir::Value exponential(mlir::Value x);
+  /// 2^x.
+  mlir::Value power(mlir::Value x);
+  mlir::Value greater(mlir::Value x, mlir::Value y);
 
   /// The elements that a thread accesses at once in rows of a tensor.
   int64_t widthOf(mlir::AffineMap map, mlir::Value root, std::optional<unsigned> loop, bool store);
@@ -122,18 +164,26 @@ private:
   /// tile has it.
   void forChunks(const SharedTile &tile, int64_t width, size_t count,
                  llvm::function_ref<void(size_t, mlir::Value)> body);
-  llvm::SmallVector<mlir::Value> leftOf(const SharedTile &tile, int64_t step);
+  llvm::SmallVector<mlir::Value> leftOf(const SharedTile &tile, int64_t step, int64_t block);
   Fragments multiplyByMma(const SharedTile &left, const LeftFragments &kept,
-                          const SharedTile &right);
+                          const SharedTile &right, Fragments sums);
   /// Matrices as operands of a product: TF32 if they are f32.
   llvm::SmallVector<mlir::Value> operandsOf(const SharedTile &tile, mlir::Value row,
                                             mlir::Value column);
   void accumulateByMma(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right);
   void accumulateByTf32(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right);
 
+  RegionForm readForm(mlir::Region &region) const;
+  /// Whether the scores of a tile are inside of the operands and not masked; null if some never
+  /// are, or if all always are (`isAlways`).
+  mlir::Value isInner(const TilePlace &place, bool &isAlways);
+
   std::optional<unsigned> query;
   llvm::SmallVector<mlir::Value> fixed; ///< by loop
-  int64_t numWarps = 0;
+  llvm::SmallVector<RegionForm> forms;  ///< by region
+  std::optional<ext::KnownConditions> known;
+  bool assumesKnown = false; ///< in code for tiles where `known` holds
+  int64_t numWarps = 0, numRowBlocks = 1;
   bool copiesAhead = false; ///< walked tiles are filled by copies
 };
 

@@ -115,13 +115,13 @@ public:
 
   /// Distances of scores that are not masked.
   Distances visible(Value score);
+  Condition conditionOf(Value value);
   bool isMaskedByFinite = false;
 
 private:
   std::optional<IndexValue> read(Value value) const;
   std::optional<IndexValue> readNew(Value value) const;
   std::optional<IndexValue> read(Term term) const;
-  Condition conditionOf(Value value);
   /// Whether a < b, or with `orEqual` a <= b.
   Condition isLess(Term a, Term b, bool orEqual) const;
   Condition areEqual(Term a, Term b) const;
@@ -446,6 +446,34 @@ std::optional<KeyBand> ext::visibleKeysOf(const AttentionParts &parts, unsigned 
       return std::nullopt;
   }
   return KeyBand{query, band.first, band.last};
+}
+
+std::optional<KnownConditions> ext::knownConditionsOf(const AttentionParts &parts, unsigned query) {
+  Interval all{1 - parts.domain.extents[query], parts.domain.extents[parts.domain.key] - 1};
+  MaskReader reader(parts, query);
+  Interval band =
+      reader.visible(parts.score().front().getTerminator()->getOperand(0)).may.intersect(all);
+  Interval known = all;
+  KnownConditions result;
+  for (Region &region : parts.op->getRegions())
+    for (Operation &op : region.getOps()) {
+      if (op.getNumResults() != 1 || !op.getResult(0).getType().isInteger(1))
+        continue;
+      Condition condition = reader.conditionOf(op.getResult(0));
+      Interval holds = condition.holds.must.intersect(band);
+      Interval fails = condition.fails.must.intersect(band);
+      if (holds.isEmpty() && fails.isEmpty())
+        continue;
+      bool isSet = fails.isEmpty() ||
+                   (!holds.isEmpty() && holds.last - holds.first >= fails.last - fails.first);
+      known = known.intersect(isSet ? condition.holds.must : condition.fails.must);
+      result.values.push_back({&op, isSet});
+    }
+  if (result.values.empty() || known.isEmpty())
+    return std::nullopt;
+  result.first = known.first;
+  result.last = known.last;
+  return result;
 }
 
 std::optional<KeyBand> ext::keyBandOf(const AttentionParts &parts) {

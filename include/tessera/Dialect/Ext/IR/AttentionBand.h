@@ -33,6 +33,16 @@ std::optional<KeyBand> keyBandOf(const AttentionParts &parts);
 /// The same for one loop over queries, with a band of any size.
 std::optional<KeyBand> visibleKeysOf(const AttentionParts &parts, unsigned query);
 
+/// Comparisons of the op's regions that have one value for all keys i + first to i + last of query
+/// i: tiles of such scores are computed without the mask.
+struct KnownConditions {
+  int64_t first, last;
+  llvm::SmallVector<std::pair<mlir::Operation *, bool>> values;
+};
+/// None if no comparison depends on the distance of key and query only, or if they have their
+/// values for different keys.
+std::optional<KnownConditions> knownConditionsOf(const AttentionParts &parts, unsigned query);
+
 } // namespace tessera::ext
 
 #endif // TESSERA_DIALECT_EXT_IR_ATTENTIONBAND_H
