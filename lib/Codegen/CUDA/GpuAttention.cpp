@@ -47,20 +47,28 @@ std::optional<AttentionKernel> matchAttention(func::FuncOp kernel) {
   return match;
 }
 
+/// Products of longer rows reload their left operand, which would take the registers of the sums.
+static constexpr int64_t kMostKept = 64;
+
 /// Whether warps of 32 rows of 16-bit floats, which load half as much from shared memory for the
 /// same products, leave no multiprocessor of an H100 without a block.
 static bool hasManyRows(const AttentionTiles &tiles, int64_t rows) {
   constexpr int64_t kMultiprocessors = 132, kRowsOfBlock = 128;
   const ext::AttentionDomain &domain = tiles.parts.domain;
   int64_t outer = domain.sizeOf(domain.batch) * domain.sizeOf(tiles.otherQueryLoops());
-  return !tiles.element().isF32() && rows > kRowsOfBlock / 2 &&
+  return rows > kRowsOfBlock / 2 &&
          outer * llvm::divideCeil(rows, kRowsOfBlock) >= kMultiprocessors;
 }
 
 TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth) {
-  TileSizes sizes{4, depth <= 64 && !tiles.element().isF32() ? 64 : 32};
-  if (hasManyRows(tiles, rows))
+  TileSizes sizes{4, depth <= kMostKept && !tiles.element().isF32() ? 64 : 32};
+  sizes.keepsLeft = depth <= kMostKept;
+  if (hasManyRows(tiles, rows)) {
     sizes.rowBlocks = 2;
+    // Blocks of more shared memory would be alone on a multiprocessor.
+    if (depth > kMostKept && tiles.element().isF32())
+      sizes.columns = 16;
+  }
   while (sizes.warps > 1 && sizes.rows() / 2 >= rows)
     sizes.warps /= 2;
   return sizes;
@@ -70,11 +78,18 @@ TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth
   TileSizes sizes{4, 32};
   // Long rows of f32: four tiles of 64 need more shared memory than some GPUs have, and scores of
   // 32 columns need too many registers.
-  if (depth > 64 && tiles.element().isF32())
+  if (depth > kMostKept && tiles.element().isF32())
     sizes = {2, 16};
-  // Two sums of long rows leave no registers for those of 32 rows.
-  if (hasManyRows(tiles, rows) && (depth <= 64 || !byKey))
+  sizes.keepsLeft = depth <= kMostKept;
+  if (!tiles.element().isF32() && hasManyRows(tiles, rows) && (depth <= kMostKept || !byKey)) {
     sizes.rowBlocks = 2;
+    sizes.keepsLeft &= !byKey; // the sums take the registers
+  } else if (!tiles.element().isF32() && byKey && depth > kMostKept) {
+    // Scores of 16 columns leave registers for the left operands.
+    sizes.columns = 16;
+    sizes.steps = 2;
+    sizes.keepsLeft = true;
+  }
   while (sizes.warps > 1 && sizes.rows() / 2 >= rows)
     sizes.warps /= 2;
   return sizes;

@@ -34,56 +34,72 @@ protected:
       : t(tiles), b(tiles.b), loc(tiles.loc), parts(tiles.parts), domain(parts.domain),
         query(tiles.queryLoop()) {}
 
-  /// Computes the weights of scores, and the gradients by their products: they replace `products`
-  /// and `byWeights`, the product of gradient and value, from which delta has been subtracted
-  /// unless the op has a region of weights. Elements beyond the operands add nothing.
-  /// `columnIsKey`: rows of the fragments are queries.
   struct Element {
     Value queryIndex, keyIndex;
     Value logsumexp; ///< as `ofLogsumexp` returns it
     Value delta;     ///< its negative
   };
-  void differentiate(Fragments &products, Fragments &byWeights,
-                     const AttentionTiles::TilePlace &place,
-                     function_ref<Element(size_t fragment, unsigned i)> elementOf) {
+  /// Computes the weights of scores, from their products, and the gradients by these products,
+  /// without the factor that the form of the derivative leaves out. Elements beyond the operands
+  /// add nothing. `multiplyGradients` returns the products of gradient and value, from which delta
+  /// has been subtracted unless the op has a region of weights. They are computed where
+  /// exponentials are, since tensor cores and other units work at the same time.
+  std::pair<Fragments, Fragments>
+  differentiate(const Fragments &products, const AttentionTiles::TilePlace &place,
+                function_ref<Fragments()> multiplyGradients,
+                function_ref<Element(size_t fragment, unsigned i)> elementOf) {
     size_t count = products.size();
-    Fragments both = t.forTile(place, 2 * count, [&](bool isOutside) {
-      Fragments weights = products, gradients = byWeights;
+    auto forEach = [&](Fragments &fragments, function_ref<void(Value &, size_t, unsigned)> body) {
       for (size_t number = 0; number < count; ++number)
-        for (unsigned i = 0; i < 4; ++i) {
-          Element at = elementOf(number, i);
-          std::array<Value, 2> made = differentiate(products[number][i], byWeights[number][i], at);
-          auto checkBounds = [&](Value index, int64_t extent) {
-            Value inside = t.less(index, t.constant(extent));
-            for (Value &each : made)
-              each = t.select(inside, each, t.real(0));
-          };
-          if (isOutside && place.checksQueries)
-            checkBounds(at.queryIndex, t.extent(query));
-          if (isOutside && place.checksKeys)
-            checkBounds(at.keyIndex, t.extent(domain.key));
-          weights[number][i] = made[0];
-          gradients[number][i] = made[1];
-        }
-      llvm::append_range(weights, gradients);
-      return weights;
+        for (unsigned i = 0; i < 4; ++i)
+          body(fragments[number][i], number, i);
+    };
+    Fragments weights = t.forTile(place, count, [&](bool) {
+      Fragments scores = products;
+      forEach(scores, [&](Value &score, size_t number, unsigned i) {
+        Element at = elementOf(number, i);
+        score = t.evaluate(parts.score(), score, at.queryIndex, at.keyIndex);
+      });
+      return scores;
     });
-    products.assign(both.begin(), both.begin() + count);
-    byWeights.assign(both.begin() + count, both.end());
-  }
-  /// The weight and the gradient by the product, without the factor of the derivative's form.
-  std::array<Value, 2> differentiate(Value product, Value byWeight, const Element &at) {
-    Value score = t.evaluate(parts.score(), product, at.queryIndex, at.keyIndex);
-    Value share =
-        isPlain() ? t.power(math::FmaOp::create(b, loc, score, t.real(exponent()), at.logsumexp))
-                  : t.exponential(arith::SubFOp::create(b, loc, score, at.logsumexp));
-    Value byShare = byWeight;
-    if (parts.weights())
-      byShare =
-          arith::AddFOp::create(b, loc, t.weigh(byWeight, at.queryIndex, at.keyIndex), at.delta);
-    Value scoreGradient = arith::MulFOp::create(b, loc, share, byShare);
-    return {t.weigh(share, at.queryIndex, at.keyIndex),
-            t.evaluate(derivative(), product, at.queryIndex, at.keyIndex, scoreGradient)};
+    Fragments gradients = multiplyGradients();
+    forEach(weights, [&](Value &weight, size_t number, unsigned i) {
+      Element at = elementOf(number, i);
+      Value share =
+          isPlain() ? t.power(math::FmaOp::create(b, loc, weight, t.real(exponent()), at.logsumexp))
+                    : t.exponential(arith::SubFOp::create(b, loc, weight, at.logsumexp));
+      Value &byShare = gradients[number][i];
+      if (parts.weights())
+        byShare =
+            arith::AddFOp::create(b, loc, t.weigh(byShare, at.queryIndex, at.keyIndex), at.delta);
+      byShare = arith::MulFOp::create(b, loc, share, byShare);
+      weight = t.weigh(share, at.queryIndex, at.keyIndex);
+    });
+    bool checks = place.checksQueries || place.checksKeys;
+    Fragments both = t.forTile(place, checks ? 2 * count : count, [&](bool isOutside) {
+      Fragments byProducts = gradients, inside = weights;
+      forEach(byProducts, [&](Value &byProduct, size_t number, unsigned i) {
+        Element at = elementOf(number, i);
+        byProduct =
+            t.evaluate(derivative(), products[number][i], at.queryIndex, at.keyIndex, byProduct);
+        auto checkBounds = [&](Value index, int64_t extent) {
+          Value isInside = t.less(index, t.constant(extent));
+          for (Value *each : {&byProduct, &inside[number][i]})
+            *each = t.select(isInside, *each, t.real(0));
+        };
+        if (isOutside && place.checksQueries)
+          checkBounds(at.queryIndex, t.extent(query));
+        if (isOutside && place.checksKeys)
+          checkBounds(at.keyIndex, t.extent(domain.key));
+      });
+      if (checks)
+        llvm::append_range(byProducts, inside);
+      return byProducts;
+    });
+    if (checks)
+      weights.assign(both.begin() + count, both.end());
+    both.resize(count);
+    return {weights, both};
   }
 
   Region &derivative() const { return parts.op->getRegion(1); }
@@ -147,7 +163,11 @@ public:
     t.put(queries, t.fetch(queries, kQuery, query, firstQuery));
     t.put(gradients, t.fetch(gradients, kGradient, query, firstQuery));
     t.barrier();
-    LeftFragments left = t.leftOf(queries), leftGradients = t.leftOf(gradients);
+    LeftFragments left, leftGradients;
+    if (sizes.keepsLeft) {
+      left = t.leftOf(queries);
+      leftGradients = t.leftOf(gradients);
+    }
     SmallVector<Value> logsumexp, delta;
     for (unsigned which = 0; which < t.laneRows(); ++which) {
       Value row = t.add(firstQuery, t.rowOf(which));
@@ -170,22 +190,23 @@ public:
         for (auto [number, fragment] : llvm::enumerate(first))
           for (unsigned i = 0; i < 4; ++i)
             fragment[i] = delta[rowOf(number, i)];
-      Fragments byWeights = t.multiply(gradients, leftGradients, values, first);
       AttentionTiles::TilePlace place{firstQuery, at, rows, keys.rows};
       place.checksKeys = numKeys % keys.rows != 0;
-      differentiate(products, byWeights, place, [&](size_t fragment, unsigned i) {
+      auto multiplyGradients = [&] { return t.multiply(gradients, leftGradients, values, first); };
+      auto elementOf = [&](size_t fragment, unsigned i) {
         unsigned row = rowOf(fragment, i);
-        return Element{t.add(firstQuery, t.rowOf(row)),
-                       t.add(at, t.columnOf(t.acrossOf(fragment, count), i % 2)), logsumexp[row],
-                       delta[row]};
-      });
+        return Element{t.position(firstQuery, t.rowOf(row)),
+                       t.position(at, t.columnOf(t.acrossOf(fragment, count), i % 2)),
+                       logsumexp[row], delta[row]};
+      };
+      Fragments byProducts = differentiate(products, place, multiplyGradients, elementOf).second;
       Fragments sums = unflatten(carried);
-      t.accumulate(sums, byWeights, keys, weights);
+      t.accumulate(sums, byProducts, keys, weights);
       return flatten(sums);
     };
     Fragments sums = unflatten(t.walk(walked, domain.key, begin, end,
                                       flatten(t.zeros(keys.depth * t.rowBlocks())),
-                                      /*stage=*/{}, step));
+                                      AttentionTiles::Staging(), step));
     scale(sums);
     t.store(queries, sums, result, parts.maps[kQuery], query, firstQuery);
     countReads();
@@ -218,11 +239,18 @@ public:
     int64_t rows = t.rows();
     keys = t.makeTile(t.element(), rows, depth);
     values = t.makeTile(t.element(), rows, width);
-    t.makeWalked(walked(), query, sizes.columns);
+    columns = sizes.columns;
+    keepsLeft = sizes.keepsLeft;
+    walkedRows = sizes.columns * sizes.steps;
+    t.makeWalked(walked(), query, walkedRows);
     if (!t.usesMma())
       weights = t.makeTile(t.element(), rows, sizes.columns);
-    logsumexps = t.launch.shared(b.getF32Type(), sizes.columns);
-    deltas = t.launch.shared(b.getF32Type(), sizes.columns);
+    auto isF32 = [&](unsigned operand) {
+      return getElementTypeOrSelf(t.roots[operand].getType()).isF32();
+    };
+    copiesRows = t.copiesTiles() && isF32(kLogsumexp) && isF32(kDelta);
+    logsumexps = t.launch.shared(b.getF32Type(), (copiesRows ? 2 : 1) * walkedRows);
+    deltas = t.launch.shared(b.getF32Type(), (copiesRows ? 2 : 1) * walkedRows);
     int64_t rowTiles = llvm::divideCeil(numKeys, rows);
     int64_t blocks = partial ? numParts : rowTiles; // of a batch
     t.fixDigits(domain.batch, t.divide(t.launch.blockIndex(), blocks));
@@ -254,7 +282,7 @@ private:
     t.put(keys, t.fetch(keys, kKey, domain.key, firstKey));
     t.put(values, t.fetch(values, kValue, domain.key, firstKey));
     t.barrier();
-    if (t.rowBlocks() == 1) { // otherwise the sums take the registers
+    if (keepsLeft) {
       leftKeys = t.leftOf(keys);
       leftValues = t.leftOf(values);
     }
@@ -309,7 +337,7 @@ private:
   /// Adds the product of the weights that `accumulate` has left in shared memory and the keys to
   /// the part: a thread has four queries by four features.
   void addByQuery() {
-    constexpr int64_t kSide = 4;
+    constexpr int64_t kSide = 4, kKeys = 4; // of an iteration
     int64_t depth = domain.sizeOf(domain.features), numQueries = t.extent(query);
     int64_t across = keys.depth / kSide, total = queries.rows / kSide * across;
     int64_t threads = t.warps() * kWarp, width = widthOfPart();
@@ -328,15 +356,17 @@ private:
       Value row = t.multiply(t.divide(number, across), kSide);
       Value column = t.multiply(t.remainder(number, across), kSide);
       SmallVector<Value> sums =
-          t.loop(t.constant(0), t.constant(keys.rows), 1, SmallVector<Value>(kSide, zero),
-                 [&](Value key, ValueRange carried) {
-                   Value some = t.loadVector(weights, key, row, kSide);
-                   Value features = t.loadVector(keys, key, column, kSide);
-                   SmallVector<Value> next;
-                   for (int64_t i = 0; i < kSide; ++i) {
-                     Value weight = vector::BroadcastOp::create(
-                         b, loc, vector, vector::ExtractOp::create(b, loc, some, i).getResult());
-                     next.push_back(vector::FMAOp::create(b, loc, weight, features, carried[i]));
+          t.loop(t.constant(0), t.constant(keys.rows), kKeys, SmallVector<Value>(kSide, zero),
+                 [&](Value first, ValueRange carried) {
+                   SmallVector<Value> next(carried);
+                   for (int64_t key = 0; key < kKeys; ++key) {
+                     Value some = t.loadVector(weights, t.add(first, key), row, kSide);
+                     Value features = t.loadVector(keys, t.add(first, key), column, kSide);
+                     for (int64_t i = 0; i < kSide; ++i) {
+                       Value weight = vector::BroadcastOp::create(
+                           b, loc, vector, vector::ExtractOp::create(b, loc, some, i).getResult());
+                       next[i] = vector::FMAOp::create(b, loc, weight, features, next[i]);
+                     }
                    }
                    return next;
                  });
@@ -367,18 +397,45 @@ private:
     Value begin = t.constant(0), end = t.constant(t.extent(query));
     if (std::optional<KeyRange> range = visibleKeys(t))
       std::tie(begin, end) = queriesOf(t, *range, firstKey, rows, queries.rows);
-    return t.walk(
-        walked(), query, begin, end, carried,
-        [&](Value at) {
-          stageRows(logsumexps, kLogsumexp, at, [&](Value x) { return ofLogsumexp(x); });
-          stageRows(deltas, kDelta, at, [&](Value x) { return negative(x); });
-        },
-        [&](Value at, ValueRange inner) { return step(at, inner); });
+    auto stage = [&](Value at) {
+      stageRows(logsumexps, kLogsumexp, at, [&](Value x) { return ofLogsumexp(x); });
+      stageRows(deltas, kDelta, at, [&](Value x) { return negative(x); });
+    };
+    auto copy = [&](Value at, Value half) {
+      copyRows(logsumexps, kLogsumexp, at, half);
+      copyRows(deltas, kDelta, at, half);
+    };
+    AttentionTiles::Staging staging;
+    if (copiesRows)
+      staging.copy = copy;
+    else
+      staging.stage = stage;
+    return t.walk(walked(), query, begin, end, carried, staging,
+                  [&](Value at, ValueRange inner) { return step(at, inner); });
   }
 
   std::array<AttentionTiles::Walked, 2> walked() {
     return {{{queries, kQuery, domain.sizeOf(domain.features)},
              {gradients, kGradient, domain.sizeOf(domain.outputFeatures)}}};
+  }
+
+  /// Begins to copy the values of each query of a tile.
+  void copyRows(Value memory, unsigned operand, Value at, Value half) {
+    Value from = t.launch.flat(t.roots[operand], /*write=*/false);
+    Value thread = t.launch.threadIndex(), to = t.multiply(half, walkedRows);
+    t.note(t.roots[operand], /*store=*/false, 4, "one element per row or score");
+    int64_t threads = t.warps() * kWarp;
+    for (int64_t first = 0; first < walkedRows; first += threads) {
+      Value number = t.add(thread, first);
+      OpBuilder::InsertionGuard guard(b);
+      if (first + threads > walkedRows) {
+        auto branch = scf::IfOp::create(b, loc, t.less(number, t.constant(walkedRows)),
+                                        /*withElse=*/false);
+        b.setInsertionPointToStart(branch.thenBlock());
+      }
+      Value offset = t.offsetOf(parts.maps[operand], t.roots[operand], query, t.add(at, number));
+      t.copyAsync(from, offset, memory, t.add(to, number), 1, {});
+    }
   }
 
   /// Stages a function of the values of each query of a tile, which all warps read.
@@ -400,32 +457,60 @@ private:
   }
 
   SmallVector<Value> step(Value at, ValueRange carried) {
-    firstQuery = at;
+    SmallVector<Value> sums(carried);
+    const SharedTile allQueries = queries, allGradients = gradients;
+    for (int64_t first = 0; first < allQueries.rows; first += columns) {
+      queries = t.rowsOf(allQueries, first, columns);
+      gradients = t.rowsOf(allGradients, first, columns);
+      firstQuery = t.add(at, first);
+      sums = step(sums, first);
+    }
+    queries = allQueries;
+    gradients = allGradients;
+    return sums;
+  }
+
+  /// `first`: the first query in the staged rows.
+  SmallVector<Value> step(ValueRange carried, int64_t first) {
     Fragments products = t.multiply(keys, leftKeys, queries);
     size_t count = products.size();
     auto columnOf = [&](size_t fragment, unsigned i) {
       return t.columnOf(t.acrossOf(fragment, count), i % 2);
     };
-    Fragments first = t.zeros(queries.rows * t.rowBlocks());
+    auto staged = [&](Value memory, size_t fragment, unsigned i) -> Value {
+      Value place = t.add(columnOf(fragment, i), first);
+      if (copiesRows)
+        place = t.add(place, t.multiply(t.half(), walkedRows));
+      return memref::LoadOp::create(b, loc, memory, place);
+    };
+    auto logsumexp = [&](size_t fragment, unsigned i) {
+      Value value = staged(logsumexps, fragment, i);
+      return copiesRows ? ofLogsumexp(value) : value;
+    };
+    auto delta = [&](size_t fragment, unsigned i) {
+      Value value = staged(deltas, fragment, i);
+      return copiesRows ? negative(value) : value;
+    };
+    Fragments start = t.zeros(queries.rows * t.rowBlocks());
     if (!parts.weights())
-      for (auto [number, fragment] : llvm::enumerate(first))
+      for (auto [number, fragment] : llvm::enumerate(start))
         for (unsigned i = 0; i < 4; ++i)
-          fragment[i] = memref::LoadOp::create(b, loc, deltas, columnOf(number, i));
-    Fragments byWeights = t.multiply(values, leftValues, gradients, first);
-    AttentionTiles::TilePlace place{at, firstKey, queries.rows, keys.rows};
-    place.checksQueries = t.extent(query) % queries.rows != 0;
+          fragment[i] = delta(number, i);
+    AttentionTiles::TilePlace place{firstQuery, firstKey, queries.rows, keys.rows};
+    place.checksQueries = t.extent(query) % walkedRows != 0;
     place.checksKeys = partial && t.extent(domain.key) % keys.rows != 0;
-    differentiate(products, byWeights, place, [&](size_t fragment, unsigned i) {
-      Value column = columnOf(fragment, i);
-      return Element{t.add(at, column), t.add(firstKey, t.rowOf(t.laneRowOf(fragment, i, count))),
-                     memref::LoadOp::create(b, loc, logsumexps, column),
-                     memref::LoadOp::create(b, loc, deltas, column)};
-    });
+    auto multiplyGradients = [&] { return t.multiply(values, leftValues, gradients, start); };
+    auto elementOf = [&](size_t fragment, unsigned i) {
+      return Element{t.position(firstQuery, columnOf(fragment, i)),
+                     t.position(firstKey, t.rowOf(t.laneRowOf(fragment, i, count))),
+                     logsumexp(fragment, i), delta(fragment, i)};
+    };
+    auto [weightsOfKeys, byProducts] = differentiate(products, place, multiplyGradients, elementOf);
     Fragments sums = unflatten(carried);
     Fragments valueSums(ArrayRef(sums).drop_front(numKeySums));
     sums.resize(numKeySums);
-    t.accumulate(valueSums, products, gradients, weights);
-    t.accumulate(sums, byWeights, queries, weights);
+    t.accumulate(valueSums, weightsOfKeys, gradients, weights);
+    t.accumulate(sums, byProducts, queries, weights);
     if (partial)
       addByQuery();
     llvm::append_range(sums, valueSums);
@@ -434,6 +519,10 @@ private:
 
   Value byQuery, partial, partBase;
   Value logsumexps, deltas;
+  /// The queries of a step of products, and those that are copied at once.
+  int64_t columns = 0, walkedRows = 0;
+  bool keepsLeft = false;
+  bool copiesRows = false; ///< log-sum-exps and deltas, as they are, into two halves
   LeftFragments leftKeys, leftValues;
   size_t numKeySums = 0;
 };

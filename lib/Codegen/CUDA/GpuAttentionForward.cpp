@@ -108,10 +108,10 @@ RowState Forward::step(const RowState &state, Value firstKey) {
   Value none = t.real(-std::numeric_limits<double>::infinity());
   size_t count = scores.size();
   auto queryOf = [&](size_t number, unsigned i) {
-    return t.add(firstQuery, t.rowOf(t.laneRowOf(number, i, count)));
+    return t.position(firstQuery, t.rowOf(t.laneRowOf(number, i, count)));
   };
   auto keyOf = [&](size_t number, unsigned i) {
-    return t.add(firstKey, t.columnOf(t.acrossOf(number, count), i % 2));
+    return t.position(firstKey, t.columnOf(t.acrossOf(number, count), i % 2));
   };
   AttentionTiles::TilePlace place{firstQuery, firstKey, queries.rows, keys.rows};
   place.checksKeys = t.extent(key) % keys.rows != 0;
@@ -360,7 +360,8 @@ GpuShape Forward::emit() {
 
   t.put(queries, t.fetch(queries, 0, query, firstQuery));
   t.barrier();
-  left = t.leftOf(queries);
+  if (sizes.keepsLeft)
+    left = t.leftOf(queries);
   RowState state;
   state.sums = t.zeros(values.depth * t.rowBlocks());
   state.most.assign(t.laneRows(), t.real(-std::numeric_limits<double>::infinity()));
@@ -373,11 +374,12 @@ GpuShape Forward::emit() {
     end = t.least(end, t.add(begin, split.keys));
   }
   unsigned laneRows = t.laneRows();
-  state = RowState::of(t.walk(walked, domain.key, begin, end, state.values(), /*stage=*/{},
-                              [&](Value firstKey, ValueRange carried) {
-                                return step(RowState::of(carried, laneRows), firstKey).values();
-                              }),
-                       laneRows);
+  state =
+      RowState::of(t.walk(walked, domain.key, begin, end, state.values(), AttentionTiles::Staging(),
+                          [&](Value firstKey, ValueRange carried) {
+                            return step(RowState::of(carried, laneRows), firstKey).values();
+                          }),
+                   laneRows);
   if (part) {
     storePart(state);
   } else {

@@ -22,9 +22,8 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
-/// For longer rows, the left operand of a product is reloaded for each tile of the right one, since
-/// it would take the registers of the sums.
-static constexpr int64_t kMostKept = 64;
+/// More sums than those of so many columns leave few registers for loads in flight.
+static constexpr int64_t kMostSums = 64;
 /// Elements of f32 that a thread reads at once.
 static constexpr int64_t kStep = 4;
 
@@ -49,7 +48,7 @@ SmallVector<Value> AttentionTiles::leftOf(const SharedTile &tile, int64_t step, 
 
 LeftFragments AttentionTiles::leftOf(const SharedTile &tile) {
   LeftFragments steps;
-  if (usesMma() && tile.depth <= kMostKept)
+  if (usesMma())
     for (int64_t step = 0; step * stepDepth() < tile.depth; ++step)
       for (int64_t block = 0; block < numRowBlocks; ++block)
         steps.push_back(leftOf(tile, step, block));
@@ -121,18 +120,23 @@ void AttentionTiles::accumulateByMma(Fragments &sums, ArrayRef<Fragment> weights
 /// transpose words, so each lane loads its own.
 void AttentionTiles::accumulateByTf32(Fragments &sums, ArrayRef<Fragment> weights,
                                       const SharedTile &right) {
-  for (auto [step, weight] : llvm::enumerate(weights)) {
-    SmallVector<Value> left;
-    for (unsigned i : {0, 2, 1, 3})
-      left.push_back(toTf32(weight[i]));
-    for (auto [j, sum] : llvm::enumerate(sums)) {
+  size_t depth = weights.size() / numRowBlocks, across = sums.size() / numRowBlocks;
+  for (size_t step = 0; step < depth; ++step) {
+    LeftFragments words(numRowBlocks);
+    for (auto [block, left] : llvm::enumerate(words))
+      for (unsigned i : {0, 2, 1, 3})
+        left.push_back(toTf32(weights[block * depth + step][i]));
+    for (size_t j = 0; j < across; ++j) {
       SmallVector<Value> other;
       for (unsigned which : {0, 1}) {
         Value row = columnOf(step, which), column = add(group, static_cast<int64_t>(j) * kColumns);
         Value offset = add(right.start, add(multiply(row, right.pitch), column));
         other.push_back(toTf32(memref::LoadOp::create(b, loc, right.memory, offset)));
       }
-      sum = mma(left, other, sum, element());
+      for (auto [block, left] : llvm::enumerate(words)) {
+        Fragment &sum = sums[block * across + j];
+        sum = mma(left, other, sum, element());
+      }
     }
   }
 }
@@ -153,15 +157,18 @@ Fragments AttentionTiles::multiply(const SharedTile &left, const LeftFragments &
   return unflatten(loop(
       constant(0), constant(left.depth), kStep, flatten(sums), [&](Value at, ValueRange carried) {
         Fragments sums = unflatten(carried);
-        std::array<Value, 2> rows{loadVector(left, rowOf(0), at, kStep),
-                                  loadVector(left, rowOf(1), at, kStep)};
-        for (auto [number, sum] : llvm::enumerate(sums))
+        size_t across = sums.size() / numRowBlocks;
+        SmallVector<Value> rows;
+        for (unsigned row = 0; row < laneRows(); ++row)
+          rows.push_back(loadVector(left, rowOf(row), at, kStep));
+        for (size_t number = 0; number < across; ++number)
           for (unsigned column : {0, 1}) {
             Value other = loadVector(right, columnOf(number, column), at, kStep);
-            for (unsigned which : {0, 1})
-              for (int64_t i = 0; i < kStep; ++i)
-                sum[2 * which + column] = math::FmaOp::create(
-                    b, loc, element(rows[which], i), element(other, i), sum[2 * which + column]);
+            for (unsigned row = 0; row < laneRows(); ++row)
+              for (int64_t i = 0; i < kStep; ++i) {
+                Value &sum = sums[row / 2 * across + number][row % 2 * 2 + column];
+                sum = math::FmaOp::create(b, loc, element(rows[row], i), element(other, i), sum);
+              }
           }
         return flatten(sums);
       }));
@@ -170,40 +177,42 @@ Fragments AttentionTiles::multiply(const SharedTile &left, const LeftFragments &
 void AttentionTiles::accumulate(Fragments &sums, ArrayRef<Fragment> weights,
                                 const SharedTile &right, const SharedTile &scratch) {
   if (usesMma())
-    return element().isF32() ? accumulateByTf32(sums, weights, right)
-                             : accumulateByMma(sums, weights, right);
+    return this->element().isF32() ? accumulateByTf32(sums, weights, right)
+                                   : accumulateByMma(sums, weights, right);
   auto pair = VectorType::get(2, b.getF32Type());
+  auto element = [&](Value vector, int64_t i) -> Value {
+    return vector::ExtractOp::create(b, loc, vector, i);
+  };
   barrier(); // the previous weights have been read
   for (auto [number, weight] : llvm::enumerate(weights))
     for (unsigned which : {0, 1}) {
       Value both = vector::FromElementsOp::create(
           b, loc, pair, ValueRange{weight[2 * which], weight[2 * which + 1]});
-      Value offset = add(multiply(rowOf(which), scratch.pitch), columnOf(number, 0));
+      Value row = rowOf(laneRowOf(number, 2 * which, weights.size()));
+      Value column = columnOf(acrossOf(number, weights.size()), 0);
+      Value offset = add(multiply(row, scratch.pitch), column);
       vector::StoreOp::create(b, loc, both, scratch.memory, ValueRange{offset},
                               /*nontemporal=*/false, llvm::MaybeAlign(8));
     }
   barrier(); // only lanes of one warp share this memory
-  // Long rows leave few registers for loads in flight.
-  int64_t step = sums.size() * kColumns > kMostKept ? 2 : kStep;
+  int64_t step = static_cast<int64_t>(sums.size()) * kColumns > kMostSums ? 2 : kStep;
   sums = unflatten(loop(
       constant(0), constant(right.rows), step, flatten(sums), [&](Value at, ValueRange carried) {
         Fragments sums = unflatten(carried);
-        std::array<Value, 2> rows{loadVector(scratch, rowOf(0), at, step),
-                                  loadVector(scratch, rowOf(1), at, step)};
-        for (int64_t i = 0; i < step; ++i) {
-          std::array<Value, 2> weight;
-          for (unsigned which : {0, 1})
-            weight[which] = vector::ExtractOp::create(b, loc, rows[which], i);
-          for (auto [number, sum] : llvm::enumerate(sums)) {
+        size_t across = sums.size() / numRowBlocks;
+        SmallVector<Value> rows;
+        for (unsigned row = 0; row < laneRows(); ++row)
+          rows.push_back(loadVector(scratch, rowOf(row), at, step));
+        for (int64_t i = 0; i < step; ++i)
+          for (size_t number = 0; number < across; ++number) {
             Value other = loadVector(right, add(at, i), columnOf(number, 0), 2);
-            for (unsigned column : {0, 1}) {
-              Value factor = vector::ExtractOp::create(b, loc, other, column);
-              for (unsigned which : {0, 1})
-                sum[2 * which + column] =
-                    math::FmaOp::create(b, loc, weight[which], factor, sum[2 * which + column]);
-            }
+            for (unsigned column : {0, 1})
+              for (unsigned row = 0; row < laneRows(); ++row) {
+                Value &sum = sums[row / 2 * across + number][row % 2 * 2 + column];
+                sum =
+                    math::FmaOp::create(b, loc, element(rows[row], i), element(other, column), sum);
+              }
           }
-        }
         return flatten(sums);
       }));
 }

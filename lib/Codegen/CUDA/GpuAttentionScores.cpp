@@ -109,6 +109,42 @@ AttentionTiles::RegionForm AttentionTiles::readForm(Region &region) const {
   return plain;
 }
 
+std::optional<int64_t> AttentionTiles::mostOf(Value value) const {
+  constexpr int64_t kMost = int64_t(1) << 31;
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    unsigned first = 1 + parts.numExtras(), number = argument.getArgNumber();
+    if (number < first || number - first >= parts.domain.extents.size())
+      return std::nullopt;
+    return extent(number - first);
+  }
+  llvm::APInt constant;
+  if (matchPattern(value, m_ConstantInt(&constant)))
+    return constant.abs().getLimitedValue(kMost);
+  Operation *op = value.getDefiningOp();
+  SmallVector<int64_t> of;
+  for (Value operand : op->getOperands())
+    if (std::optional<int64_t> most = mostOf(operand))
+      of.push_back(*most);
+  std::optional<int64_t> most;
+  if (of.size() == 1 && isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp>(op))
+    most = of[0];
+  else if (of.size() == 2 && isa<arith::AddIOp, arith::SubIOp>(op))
+    most = of[0] + of[1];
+  return most && *most < kMost ? most : std::nullopt;
+}
+
+Value AttentionTiles::compare(arith::CmpIOp op, Value left, Value right) {
+  auto narrow = [&](Value x) -> Value {
+    if (x.getType().isIndex())
+      return arith::IndexCastOp::create(b, loc, b.getI32Type(), x);
+    return arith::TruncIOp::create(b, loc, b.getI32Type(), x);
+  };
+  bool isWide = left.getType().isIndex() || left.getType().isInteger(64);
+  if (!isWide || !mostOf(op.getLhs()) || !mostOf(op.getRhs()))
+    return arith::CmpIOp::create(b, loc, op.getPredicate(), left, right);
+  return arith::CmpIOp::create(b, loc, op.getPredicate(), narrow(left), narrow(right));
+}
+
 Value AttentionTiles::evaluate(Region &region, Value product, Value queryIndex, Value keyIndex,
                                Value derivative) {
   Block &block = region.front();
@@ -178,6 +214,9 @@ Value AttentionTiles::evaluate(Region &region, Value product, Value queryIndex, 
     else if (form.inF32 && isa<arith::ExtFOp, arith::TruncFOp>(op))
       mapping.map(op.getResult(0),
                   convert(mapping.lookup(op.getOperand(0)), typeOf(op.getResult(0).getType())));
+    else if (auto comparison = dyn_cast<arith::CmpIOp>(op))
+      mapping.map(op.getResult(0), compare(comparison, mapping.lookup(comparison.getLhs()),
+                                           mapping.lookup(comparison.getRhs())));
     else
       mapping.map(op.getResult(0), cloned(op));
   }
@@ -192,6 +231,18 @@ Value AttentionTiles::weigh(Value share, Value queryIndex, Value keyIndex) {
 //===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
+
+Value AttentionTiles::position(Value first, Value offset) {
+  constexpr int64_t kMost = int64_t(1) << 30;
+  if (extent(query) > kMost || extent(parts.domain.key) > kMost)
+    return add(first, offset);
+  auto narrow = [&](Value x) {
+    return arith::IndexCastOp::create(b, loc, b.getI32Type(), x).getResult();
+  };
+  Value sum = arith::AddIOp::create(b, loc, narrow(first), narrow(offset),
+                                    arith::IntegerOverflowFlags::nsw);
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), sum);
+}
 
 Value AttentionTiles::isInner(const TilePlace &place, bool &isAlways) {
   Value result;

@@ -100,6 +100,12 @@ SharedTile AttentionTiles::makeTile(Type element, int64_t rows, int64_t depth, i
   return tile;
 }
 
+SharedTile AttentionTiles::rowsOf(SharedTile tile, int64_t first, int64_t count) {
+  tile.start = first == 0 ? tile.start : add(tile.start, constant(first * tile.pitch));
+  tile.rows = count;
+  return tile;
+}
+
 void AttentionTiles::makeWalked(ArrayRef<Walked> walked, std::optional<unsigned> loop,
                                 int64_t rows) {
   constexpr int64_t kLeastCopy = 4, kMostShared = 48 << 10; // bytes
@@ -117,7 +123,7 @@ void AttentionTiles::makeWalked(ArrayRef<Walked> walked, std::optional<unsigned>
 
 SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<unsigned> loop,
                                         Value begin, Value end, ValueRange carried,
-                                        function_ref<void(Value)> stage,
+                                        const Staging &staging,
                                         function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   int64_t rows = walked.front().tile.rows;
   if (!copiesAhead)
@@ -128,8 +134,8 @@ SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<u
       barrier(); // the previous tiles have been read
       for (auto [each, values] : llvm::zip_equal(walked, fetched))
         put(each.tile, values);
-      if (stage)
-        stage(at);
+      if (staging.stage)
+        staging.stage(at);
       barrier();
       return body(at, inner);
     });
@@ -145,6 +151,8 @@ SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<u
     choose(half);
     for (const Walked &each : walked)
       copy(each.tile, each.operand, loop, at);
+    if (staging.copy)
+      staging.copy(at, half);
     b.setInsertionPointAfter(branch);
     commitCopies();
   };
@@ -158,11 +166,12 @@ SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<u
         waitForCopies();
         barrier(); // the copies of all threads are complete, and the other half has been read
         copyAll(add(at, rows), other);
-        if (stage) {
-          stage(at);
+        if (staging.stage) {
+          staging.stage(at);
           barrier();
         }
         choose(half);
+        currentHalf = half;
         SmallVector<Value> next = body(at, inner.drop_back());
         next.push_back(other);
         return next;
@@ -285,13 +294,46 @@ void AttentionTiles::forChunks(const SharedTile &tile, int64_t width, size_t cou
   }
 }
 
+/// Four lanes store 32 bytes of a row, which is a sector of memory: a tile of f32 would take twice
+/// the shared memory of one of 16-bit floats, and blocks from a multiprocessor.
+void AttentionTiles::storePairs(const SharedTile &tile, ArrayRef<Fragment> fragments, Value root,
+                                AffineMap map, std::optional<unsigned> loop, Value begin) {
+  auto pair = VectorType::get(2, b.getF32Type());
+  int64_t depth = cast<MemRefType>(root.getType()).getShape().back(), extent = this->extent(loop);
+  size_t across = fragments.size() / numRowBlocks;
+  Value memory = launch.flat(root, /*write=*/true);
+  auto storeIf = [&](Value condition) {
+    auto branch = scf::IfOp::create(b, loc, condition, /*withElse=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
+  };
+  for (unsigned which = 0; which < laneRows(); ++which) {
+    OpBuilder::InsertionGuard guard(b);
+    Value row = add(begin, rowOf(which));
+    if (extent % tile.rows != 0)
+      storeIf(less(row, constant(extent)));
+    Value place = offsetOf(map, root, loop, row, /*clamp=*/false);
+    for (size_t number = 0; number < across; ++number) {
+      OpBuilder::InsertionGuard columnGuard(b);
+      const Fragment &fragment = fragments[which / 2 * across + number];
+      Value column = columnOf(number, 0);
+      if (static_cast<int64_t>(number + 1) * kColumns > depth)
+        storeIf(less(column, constant(depth)));
+      const std::array<Value, 2> both{fragment[which % 2 * 2], fragment[which % 2 * 2 + 1]};
+      TileWriter::put(vector::FromElementsOp::create(b, loc, pair, both), memory,
+                      add(place, column));
+    }
+  }
+}
+
 void AttentionTiles::store(SharedTile tile, ArrayRef<Fragment> fragments, Value root, AffineMap map,
                            std::optional<unsigned> loop, Value begin) {
   Type element = cast<MemRefType>(root.getType()).getElementType();
   int64_t columns = static_cast<int64_t>(fragments.size()) / numRowBlocks * kColumns;
+  count(root, /*store=*/true);
+  if (element.isF32() && !tile.element.isF32() && widthOf(map, root, loop, /*store=*/true) > 1)
+    return storePairs(tile, fragments, root, map, loop, begin);
   if (tile.element != element || tile.depth < columns)
     tile = makeTile(element, tile.rows, columns);
-  count(root, /*store=*/true);
   barrier(); // the tile has been read
   auto pair = VectorType::get(2, tile.element);
   for (auto [number, fragment] : llvm::enumerate(fragments))

@@ -57,6 +57,8 @@ public:
 
   // Tiles.
   SharedTile makeTile(mlir::Type element, int64_t rows, int64_t depth, int64_t count = 1);
+  /// Some rows of a tile.
+  SharedTile rowsOf(SharedTile tile, int64_t first, int64_t count);
   /// `fetch` loads the rows of an operand from index `begin` of `loop` on into registers; `put`
   /// stores these into a tile. Elements beyond the operand are zero.
   llvm::SmallVector<mlir::Value> fetch(const SharedTile &tile, unsigned operand,
@@ -72,11 +74,19 @@ public:
   /// Makes tiles of `rows` rows for `walk`: two of each for tensor cores, which wait for memory
   /// otherwise, so that copies fill one while the other is multiplied.
   void makeWalked(llvm::ArrayRef<Walked> walked, std::optional<unsigned> loop, int64_t rows);
-  /// A loop over the tiles from row `begin` to `end` of `loop`. `stage`, if any, fills other shared
-  /// memory.
+  bool copiesTiles() const { return copiesAhead; }
+  /// Which half of the buffers has the current tiles.
+  mlir::Value half() const { return currentHalf; }
+  /// Other shared memory for the tiles at a row: `stage` fills it, or `copy` begins to copy to one
+  /// of two halves, if `copiesTiles`.
+  struct Staging {
+    llvm::function_ref<void(mlir::Value at)> stage;
+    llvm::function_ref<void(mlir::Value at, mlir::Value half)> copy;
+  };
+  /// A loop over the tiles from row `begin` to `end` of `loop`.
   llvm::SmallVector<mlir::Value>
   walk(llvm::ArrayRef<Walked> walked, std::optional<unsigned> loop, mlir::Value begin,
-       mlir::Value end, mlir::ValueRange carried, llvm::function_ref<void(mlir::Value)> stage,
+       mlir::Value end, mlir::ValueRange carried, const Staging &staging,
        llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
   /// Stores fragments as rows of `root` through a tile that is no longer in use (or through another
   /// one if its rows do not fit).
@@ -88,8 +98,8 @@ public:
   /// The depth of one multiplication by tensor cores.
   int64_t stepDepth() const { return element().isF32() ? kWideDepth : kDepth; }
   mlir::Type element() const;
-  /// The warp's rows of a tile, as the left operand of products with several tiles; empty if each
-  /// product loads them itself.
+  /// The warp's rows of a tile, as the left operand of products with several tiles; empty for FMA.
+  /// A product without it loads the rows itself.
   LeftFragments leftOf(const SharedTile &tile);
   using TileWriter::multiply;
   /// Multiplies the warp's rows of `left` with every row of `right`, and adds `sums`, if any.
@@ -115,6 +125,9 @@ public:
   /// Evaluates a region of the op for one element.
   mlir::Value evaluate(mlir::Region &region, mlir::Value product, mlir::Value queryIndex,
                        mlir::Value keyIndex, mlir::Value derivative = {});
+  /// The index of an element of a tile that begins at `first`, computed in 32 bits, which takes
+  /// half of the instructions.
+  mlir::Value position(mlir::Value first, mlir::Value offset);
   /// A tile of queries and keys.
   struct TilePlace {
     mlir::Value firstQuery, firstKey;
@@ -173,7 +186,14 @@ private:
   void accumulateByMma(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right);
   void accumulateByTf32(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right);
 
+  /// Stores fragments of f32 from the registers.
+  void storePairs(const SharedTile &tile, llvm::ArrayRef<Fragment> fragments, mlir::Value root,
+                  mlir::AffineMap map, std::optional<unsigned> loop, mlir::Value begin);
   RegionForm readForm(mlir::Region &region) const;
+  /// A bound of an integer of a region, which is below 2^31; none if it may have another value.
+  std::optional<int64_t> mostOf(mlir::Value value) const;
+  /// Compares indices in 32 bits if these suffice: half of the instructions and registers.
+  mlir::Value compare(mlir::arith::CmpIOp op, mlir::Value left, mlir::Value right);
   /// Whether the scores of a tile are inside of the operands and not masked; null if some never
   /// are, or if all always are (`isAlways`).
   mlir::Value isInner(const TilePlace &place, bool &isAlways);
@@ -184,6 +204,7 @@ private:
   std::optional<ext::KnownConditions> known;
   bool assumesKnown = false; ///< in code for tiles where `known` holds
   int64_t numWarps = 0, numRowBlocks = 1;
+  mlir::Value currentHalf;
   bool copiesAhead = false; ///< walked tiles are filled by copies
 };
 
