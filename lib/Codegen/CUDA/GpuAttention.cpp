@@ -65,9 +65,8 @@ TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth)
   sizes.keepsLeft = depth <= kMostKept;
   if (hasManyRows(tiles, rows)) {
     sizes.rowBlocks = 2;
-    // Blocks of more shared memory would be alone on a multiprocessor.
-    if (depth > kMostKept && tiles.element().isF32())
-      sizes.columns = 16;
+    // Long rows of f32 in larger tiles would leave no shared memory for a second block.
+    sizes.columns = depth > kMostKept && tiles.element().isF32() ? 16 : 32;
   }
   while (sizes.warps > 1 && sizes.rows() / 2 >= rows)
     sizes.warps /= 2;
@@ -109,6 +108,13 @@ std::pair<Value, Value> queriesOf(AttentionTiles &t, KeyRange range, Value first
   Value begin = t.least(t.greatest(t.add(first, -range.last), zero), queries);
   Value last = t.least(t.add(first, count), t.constant(t.extent(t.parts.domain.key)));
   return {t.multiply(t.divide(begin, tile), tile), t.least(t.add(last, -range.first), queries)};
+}
+
+std::pair<Value, Value> blockOf(AttentionTiles &t, int64_t numTiles, int64_t others, bool differ) {
+  Value block = t.launch.blockIndex();
+  if (differ)
+    return {t.remainder(block, others), t.divide(block, others)};
+  return {t.divide(block, numTiles), t.remainder(block, numTiles)};
 }
 
 std::optional<KeyRange> visibleKeys(const AttentionTiles &tiles) {

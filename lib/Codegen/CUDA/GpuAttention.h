@@ -53,6 +53,12 @@ std::pair<mlir::Value, mlir::Value> keysOf(AttentionTiles &tiles, KeyRange range
 std::pair<mlir::Value, mlir::Value> queriesOf(AttentionTiles &tiles, KeyRange range,
                                               mlir::Value first, int64_t count, int64_t tile);
 
+/// Which of `others` batches, heads or parts, and which of `tiles` tiles, a block has. If tiles
+/// differ in their work, those with one number are started together, so that a launch does not end
+/// with a few blocks of much work.
+std::pair<mlir::Value, mlir::Value> blockOf(AttentionTiles &tiles, int64_t numTiles, int64_t others,
+                                            bool differ);
+
 /// How the keys of an attention with few queries (decoding) are split over blocks, so that they
 /// occupy the GPU: the partial results of each part of the keys are combined by a second launch, in
 /// order.

@@ -44,10 +44,11 @@ protected:
   /// add nothing. `multiplyGradients` returns the products of gradient and value, from which delta
   /// has been subtracted unless the op has a region of weights. They are computed where
   /// exponentials are, since tensor cores and other units work at the same time.
-  std::pair<Fragments, Fragments>
-  differentiate(const Fragments &products, const AttentionTiles::TilePlace &place,
-                function_ref<Fragments()> multiplyGradients,
-                function_ref<Element(size_t fragment, unsigned i)> elementOf) {
+  /// `useWeights` is called with the weights, and the gradients by products are returned.
+  Fragments differentiate(const Fragments &products, const AttentionTiles::TilePlace &place,
+                          function_ref<Fragments()> multiplyGradients,
+                          function_ref<Element(size_t fragment, unsigned i)> elementOf,
+                          function_ref<void(ArrayRef<Fragment>)> useWeights) {
     size_t count = products.size();
     auto forEach = [&](Fragments &fragments, function_ref<void(Value &, size_t, unsigned)> body) {
       for (size_t number = 0; number < count; ++number)
@@ -76,6 +77,8 @@ protected:
       weight = t.weigh(share, at.queryIndex, at.keyIndex);
     });
     bool checks = place.checksQueries || place.checksKeys;
+    if (!checks)
+      useWeights(weights);
     Fragments both = t.forTile(place, checks ? 2 * count : count, [&](bool isOutside) {
       Fragments byProducts = gradients, inside = weights;
       forEach(byProducts, [&](Value &byProduct, size_t number, unsigned i) {
@@ -97,9 +100,9 @@ protected:
       return byProducts;
     });
     if (checks)
-      weights.assign(both.begin() + count, both.end());
+      useWeights(ArrayRef(both).drop_front(count));
     both.resize(count);
-    return {weights, both};
+    return both;
   }
 
   Region &derivative() const { return parts.op->getRegion(1); }
@@ -153,21 +156,26 @@ public:
     SmallVector<unsigned> outer(domain.batch);
     llvm::append_range(outer, t.otherQueryLoops());
     int64_t rowTiles = llvm::divideCeil(numQueries, rows);
-    t.fixDigits(outer, t.divide(t.launch.blockIndex(), rowTiles));
-    Value tile = t.remainder(t.launch.blockIndex(), rowTiles);
     std::optional<KeyRange> range = visibleKeys(t);
+    auto [number, tile] = blockOf(t, rowTiles, domain.sizeOf(outer), range.has_value());
+    t.fixDigits(outer, number);
     if (range)
       tile = t.add(t.multiply(tile, -1), rowTiles - 1);
     firstQuery = t.multiply(tile, rows);
 
-    t.put(queries, t.fetch(queries, kQuery, query, firstQuery));
-    t.put(gradients, t.fetch(gradients, kGradient, query, firstQuery));
-    t.barrier();
+    SmallVector<Value> fetchedQueries = t.fetch(queries, kQuery, query, firstQuery);
+    SmallVector<Value> fetchedGradients = t.fetch(gradients, kGradient, query, firstQuery);
     LeftFragments left, leftGradients;
-    if (sizes.keepsLeft) {
-      left = t.leftOf(queries);
-      leftGradients = t.leftOf(gradients);
-    }
+    auto beginTiles = [&] {
+      t.put(queries, fetchedQueries);
+      t.put(gradients, fetchedGradients);
+      t.barrier();
+      if (sizes.keepsLeft) {
+        left = t.leftOf(queries);
+        leftGradients = t.leftOf(gradients);
+      }
+      return SmallVector<Value>();
+    };
     SmallVector<Value> logsumexp, delta;
     for (unsigned which = 0; which < t.laneRows(); ++which) {
       Value row = t.add(firstQuery, t.rowOf(which));
@@ -180,8 +188,7 @@ public:
     Value begin = t.constant(0), end = t.constant(numKeys);
     if (range)
       std::tie(begin, end) = keysOf(t, *range, firstQuery, rows, keys.rows);
-    auto step = [&](Value at, ValueRange carried) {
-      firstKey = at;
+    auto step = [&](Value at, ValueRange carried, const AttentionTiles::TilePlace &place) {
       Fragments products = t.multiply(queries, left, keys);
       size_t count = products.size();
       auto rowOf = [&](size_t fragment, unsigned i) { return t.laneRowOf(fragment, i, count); };
@@ -190,8 +197,6 @@ public:
         for (auto [number, fragment] : llvm::enumerate(first))
           for (unsigned i = 0; i < 4; ++i)
             fragment[i] = delta[rowOf(number, i)];
-      AttentionTiles::TilePlace place{firstQuery, at, rows, keys.rows};
-      place.checksKeys = numKeys % keys.rows != 0;
       auto multiplyGradients = [&] { return t.multiply(gradients, leftGradients, values, first); };
       auto elementOf = [&](size_t fragment, unsigned i) {
         unsigned row = rowOf(fragment, i);
@@ -199,14 +204,25 @@ public:
                        t.position(at, t.columnOf(t.acrossOf(fragment, count), i % 2)),
                        logsumexp[row], delta[row]};
       };
-      Fragments byProducts = differentiate(products, place, multiplyGradients, elementOf).second;
+      Fragments byProducts = differentiate(products, place, multiplyGradients, elementOf,
+                                           /*useWeights=*/[](ArrayRef<Fragment>) {});
       Fragments sums = unflatten(carried);
       t.accumulate(sums, byProducts, keys, weights);
-      return flatten(sums);
+      return sums;
     };
-    Fragments sums = unflatten(t.walk(walked, domain.key, begin, end,
-                                      flatten(t.zeros(keys.depth * t.rowBlocks())),
-                                      AttentionTiles::Staging(), step));
+    auto stepOf = [&](Value at, ValueRange carried) {
+      firstKey = at;
+      AttentionTiles::TilePlace place{firstQuery, at, rows, keys.rows};
+      place.checksKeys = numKeys % keys.rows != 0;
+      return flatten(t.usesMma() ? t.forTile(place, carried.size() / 4,
+                                             [&](bool) { return step(at, carried, place); })
+                                 : step(at, carried, place));
+    };
+    AttentionTiles::Staging staging;
+    staging.begin = beginTiles;
+    Fragments sums =
+        unflatten(t.walk(walked, domain.key, begin, end,
+                         flatten(t.zeros(keys.depth * t.rowBlocks())), staging, stepOf));
     scale(sums);
     t.store(queries, sums, result, parts.maps[kQuery], query, firstQuery);
     countReads();
@@ -253,8 +269,9 @@ public:
     deltas = t.launch.shared(b.getF32Type(), (copiesRows ? 2 : 1) * walkedRows);
     int64_t rowTiles = llvm::divideCeil(numKeys, rows);
     int64_t blocks = partial ? numParts : rowTiles; // of a batch
-    t.fixDigits(domain.batch, t.divide(t.launch.blockIndex(), blocks));
-    Value tile = t.remainder(t.launch.blockIndex(), blocks);
+    auto [number, tile] =
+        blockOf(t, blocks, domain.sizeOf(domain.batch), visibleKeys(t).has_value());
+    t.fixDigits(domain.batch, number);
     if (partial) {
       // Tiles are dealt out in turn, since those of a causal mask differ in their work.
       zeroPart(tile, numParts);
@@ -457,17 +474,24 @@ private:
   }
 
   SmallVector<Value> step(Value at, ValueRange carried) {
-    SmallVector<Value> sums(carried);
-    const SharedTile allQueries = queries, allGradients = gradients;
-    for (int64_t first = 0; first < allQueries.rows; first += columns) {
-      queries = t.rowsOf(allQueries, first, columns);
-      gradients = t.rowsOf(allGradients, first, columns);
-      firstQuery = t.add(at, first);
-      sums = step(sums, first);
-    }
-    queries = allQueries;
-    gradients = allGradients;
-    return sums;
+    auto overSteps = [&](bool) {
+      const SharedTile allQueries = queries, allGradients = gradients;
+      SmallVector<Value> sums(carried);
+      for (int64_t first = 0; first < allQueries.rows; first += columns) {
+        queries = t.rowsOf(allQueries, first, columns);
+        gradients = t.rowsOf(allGradients, first, columns);
+        firstQuery = t.add(at, first);
+        sums = step(sums, first);
+      }
+      queries = allQueries;
+      gradients = allGradients;
+      return unflatten(sums);
+    };
+    if (!t.usesMma())
+      return flatten(overSteps(false));
+    AttentionTiles::TilePlace place{at, firstKey, queries.rows, keys.rows};
+    place.checksQueries = t.extent(query) % walkedRows != 0;
+    return flatten(t.forTile(place, carried.size() / 4, overSteps));
   }
 
   /// `first`: the first query in the staged rows.
@@ -505,11 +529,13 @@ private:
                      t.position(firstKey, t.rowOf(t.laneRowOf(fragment, i, count))),
                      logsumexp(fragment, i), delta(fragment, i)};
     };
-    auto [weightsOfKeys, byProducts] = differentiate(products, place, multiplyGradients, elementOf);
     Fragments sums = unflatten(carried);
     Fragments valueSums(ArrayRef(sums).drop_front(numKeySums));
     sums.resize(numKeySums);
-    t.accumulate(valueSums, weightsOfKeys, gradients, weights);
+    Fragments byProducts = differentiate(
+        products, place, multiplyGradients, elementOf, [&](ArrayRef<Fragment> weightsOfKeys) {
+          t.accumulate(valueSums, weightsOfKeys, gradients, weights);
+        });
     t.accumulate(sums, byProducts, queries, weights);
     if (partial)
       addByQuery();

@@ -61,8 +61,12 @@ public:
   GpuShape combine();
 
 private:
-  RowState step(const RowState &state, Value firstKey);
-  void rescale(RowState &next, const RowState &old, ArrayRef<Value> factors, Value grows);
+  Value queryOf(size_t number, unsigned i, size_t count);
+  Value keyOf(Value firstKey, size_t number, unsigned i, size_t count);
+  Fragments mask(ArrayRef<Fragment> products, Value firstKey);
+  RowState step(const RowState &state, Fragments &scores, Value firstKey);
+  void rescale(RowState &next, const RowState &old, Value grows,
+               function_ref<Value(unsigned)> factorOf);
   void finish(const RowState &state);
   void storePart(const RowState &state);
   void storeLogsumexp(Value most, Value total, Value row, Value isOurs);
@@ -97,35 +101,45 @@ private:
   SharedTile queries, keys, values, weights;
   LeftFragments left;
   Value firstQuery;
+  /// The products of the next tile are computed while the exponentials of a tile are.
+  bool isPipelined = false;
 };
 
 } // namespace
 
-RowState Forward::step(const RowState &state, Value firstKey) {
+Value Forward::queryOf(size_t number, unsigned i, size_t count) {
+  return t.position(firstQuery, t.rowOf(t.laneRowOf(number, i, count)));
+}
+
+Value Forward::keyOf(Value firstKey, size_t number, unsigned i, size_t count) {
+  return t.position(firstKey, t.columnOf(t.acrossOf(number, count), i % 2));
+}
+
+/// The scores of a tile of keys, from the products.
+Fragments Forward::mask(ArrayRef<Fragment> products, Value firstKey) {
   unsigned key = parts.domain.key;
-  Fragments scores = t.multiply(queries, left, keys);
-  RowState next = state;
   Value none = t.real(-std::numeric_limits<double>::infinity());
-  size_t count = scores.size();
-  auto queryOf = [&](size_t number, unsigned i) {
-    return t.position(firstQuery, t.rowOf(t.laneRowOf(number, i, count)));
-  };
-  auto keyOf = [&](size_t number, unsigned i) {
-    return t.position(firstKey, t.columnOf(t.acrossOf(number, count), i % 2));
-  };
+  size_t count = products.size();
   AttentionTiles::TilePlace place{firstQuery, firstKey, queries.rows, keys.rows};
   place.checksKeys = t.extent(key) % keys.rows != 0;
-  scores = t.forTile(place, count, [&](bool isOutside) {
-    Fragments result = scores;
+  return t.forTile(place, count, [&](bool isOutside) {
+    Fragments result(products);
     for (auto [number, fragment] : llvm::enumerate(result))
       for (unsigned i = 0; i < 4; ++i) {
-        Value keyIndex = keyOf(number, i);
-        fragment[i] = t.evaluate(parts.score(), fragment[i], queryOf(number, i), keyIndex);
+        Value keyIndex = keyOf(firstKey, number, i, count);
+        fragment[i] = t.evaluate(parts.score(), fragment[i], queryOf(number, i, count), keyIndex);
         if (isOutside)
           fragment[i] = t.select(t.less(keyIndex, t.constant(t.extent(key))), fragment[i], none);
       }
     return result;
   });
+}
+
+/// `scores`: of this tile; if the products of the next tile are computed here, replaced by its
+/// scores.
+RowState Forward::step(const RowState &state, Fragments &scores, Value firstKey) {
+  RowState next = state;
+  size_t count = scores.size();
   auto forRow = [&](MutableArrayRef<Fragment> fragments, unsigned row,
                     function_ref<void(Value &, size_t, unsigned)> body) {
     for (auto [number, fragment] : llvm::enumerate(fragments))
@@ -135,8 +149,15 @@ RowState Forward::step(const RowState &state, Value firstKey) {
   };
   // Of e^x, in the terms of the scores' factor.
   Value exponent = t.real(std::numbers::log2e * form().scale);
-  SmallVector<Value> factors;
+  SmallVector<Value> bases, factors;
   Value grows;
+  // e^(x - base). A product of query and key is far from where its error by the one rounding of
+  // base times a constant, which all weights of a row share, would matter. A mask may not be.
+  auto weightOf = [&](Value x, Value base) {
+    return form().isPlain
+               ? t.power(math::FmaOp::create(b, loc, x, exponent, mulf(base, negf(exponent))))
+               : t.exponential(subf(x, base));
+  };
   for (unsigned row = 0; row < t.laneRows(); ++row) {
     Value old = state.most[row], most = old;
     forRow(scores, row, [&](Value score, size_t, unsigned) { most = maxf(most, score); });
@@ -148,51 +169,52 @@ RowState Forward::step(const RowState &state, Value firstKey) {
     next.most[row] = most;
     grows = grows ? arith::OrIOp::create(b, loc, grows, isMore).getResult() : isMore;
     // Rows without a key so far subtract 0: -inf - -inf is NaN.
-    Value base = t.select(isNegativeInfinity(most), t.real(0), most);
-    // e^(x - base). A product of query and key is far from where its error by the one rounding of
-    // base times a constant, which all weights of a row share, would matter. A mask may not be.
-    Value subtracted = mulf(base, negf(exponent));
-    auto weightOf = [&](Value x) {
-      return form().isPlain ? t.power(math::FmaOp::create(b, loc, x, exponent, subtracted))
-                            : t.exponential(subf(x, base));
-    };
-    factors.push_back(weightOf(old));
+    bases.push_back(t.select(isNegativeInfinity(most), t.real(0), most));
+  }
+  rescale(next, state, grows, [&](unsigned row) { return weightOf(state.most[row], bases[row]); });
+  Fragments nextProducts;
+  if (isPipelined)
+    nextProducts = t.multiply(queries, left, keys);
+  for (unsigned row = 0; row < t.laneRows(); ++row) {
     Value total;
     forRow(scores, row, [&](Value &score, size_t number, unsigned i) {
-      score = weightOf(score);
+      score = weightOf(score, bases[row]);
       total = total ? addf(total, score) : score;
-      score = t.weigh(score, queryOf(number, i), keyOf(number, i));
+      score = t.weigh(score, queryOf(number, i, count), keyOf(firstKey, number, i, count));
     });
-    next.total[row] = total;
+    next.total[row] = addf(next.total[row], total);
   }
-  rescale(next, state, factors, grows);
   t.accumulate(next.sums, scores, values, weights);
+  if (isPipelined)
+    scores = mask(nextProducts, t.add(firstKey, keys.rows));
   return next;
 }
 
-/// Multiplies the sums of rows by a factor, and adds the old totals, also multiplied. `grows`:
-/// whether any factor is not 1, which is rare after the first tiles.
-void Forward::rescale(RowState &next, const RowState &old, ArrayRef<Value> factors, Value grows) {
-  SmallVector<Value> sums = flatten(old.sums), totals(old.total);
-  SmallVector<Value> all(sums);
-  llvm::append_range(all, totals);
+/// Multiplies the sums of rows and their totals by a factor for each row. `grows`: whether any
+/// factor is not 1, which is rare after the first tiles.
+void Forward::rescale(RowState &next, const RowState &old, Value grows,
+                      function_ref<Value(unsigned)> factorOf) {
+  SmallVector<Value> all = flatten(old.sums);
+  size_t numSums = all.size();
+  llvm::append_range(all, old.total);
   auto branch = scf::IfOp::create(b, loc, TypeRange(ValueRange(all)), grows, /*withElse=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
-    SmallVector<Value> scaled;
-    for (auto [number, sum] : llvm::enumerate(sums))
-      scaled.push_back(mulf(sum, factors[t.laneRowOf(number / 4, number % 4, old.sums.size())]));
-    for (auto [total, factor] : llvm::zip_equal(totals, factors))
+    SmallVector<Value> factors, scaled;
+    for (unsigned row = 0; row < t.laneRows(); ++row)
+      factors.push_back(factorOf(row));
+    for (size_t i = 0; i < numSums; ++i)
+      scaled.push_back(mulf(all[i], factors[t.laneRowOf(i / 4, i % 4, old.sums.size())]));
+    for (auto [total, factor] : llvm::zip_equal(old.total, factors))
       scaled.push_back(mulf(total, factor));
     scf::YieldOp::create(b, loc, scaled);
     b.setInsertionPointToStart(branch.elseBlock());
     scf::YieldOp::create(b, loc, all);
   }
   ValueRange made = branch.getResults();
-  next.sums = unflatten(made.take_front(sums.size()));
-  for (auto [total, before] : llvm::zip_equal(next.total, made.take_back(totals.size())))
-    total = addf(before, total);
+  next.sums = unflatten(made.take_front(numSums));
+  next.total = llvm::to_vector(made.drop_front(numSums));
 }
 
 void Forward::finish(const RowState &state) {
@@ -333,8 +355,9 @@ GpuShape Forward::emit() {
   t.setWarps(sizes.warps, sizes.rowBlocks);
   int64_t rows = t.rows();
   queries = t.makeTile(t.element(), rows, depth);
-  const AttentionTiles::Walked walked[] = {{keys, 1, depth}, {values, 2, width}};
+  AttentionTiles::Walked walked[] = {{keys, 1, depth}, {values, 2, width}};
   t.makeWalked(walked, domain.key, sizes.columns);
+  isPipelined = walked[0].isAhead = t.copiesTiles();
   if (!t.usesMma())
     weights = t.makeTile(t.element(), rows, sizes.columns);
 
@@ -344,24 +367,19 @@ GpuShape Forward::emit() {
   llvm::append_range(outer, t.otherQueryLoops());
   int64_t rowTiles = llvm::divideCeil(numQueries, rows);
   shape.blocks = domain.sizeOf(outer) * rowTiles * split.parts;
-  Value number = t.divide(t.launch.blockIndex(), rowTiles), part;
+  std::optional<KeyRange> range = visibleKeys(t);
+  auto [number, tile] = blockOf(t, rowTiles, domain.sizeOf(outer) * split.parts, range.has_value());
+  Value part;
   if (split.parts > 1) {
     part = t.divide(number, domain.sizeOf(outer));
     firstRow = t.multiply(number, numQueries);
     number = t.remainder(number, domain.sizeOf(outer));
   }
   t.fixDigits(outer, number);
-  Value tile = t.remainder(t.launch.blockIndex(), rowTiles);
-  std::optional<KeyRange> range = visibleKeys(t);
-  // The last queries of a causal mask attend to the most keys, so their blocks start first.
-  if (range)
+  if (range) // the last queries of a causal mask attend to the most keys
     tile = t.add(t.multiply(tile, -1), rowTiles - 1);
   firstQuery = t.multiply(tile, rows);
 
-  t.put(queries, t.fetch(queries, 0, query, firstQuery));
-  t.barrier();
-  if (sizes.keepsLeft)
-    left = t.leftOf(queries);
   RowState state;
   state.sums = t.zeros(values.depth * t.rowBlocks());
   state.most.assign(t.laneRows(), t.real(-std::numeric_limits<double>::infinity()));
@@ -373,13 +391,34 @@ GpuShape Forward::emit() {
     begin = t.add(begin, t.multiply(part, split.keys));
     end = t.least(end, t.add(begin, split.keys));
   }
+  SmallVector<Value> fetched = t.fetch(queries, 0, query, firstQuery);
+  auto beginTiles = [&]() -> SmallVector<Value> {
+    t.put(queries, fetched);
+    if (isPipelined)
+      t.waitForCopies();
+    t.barrier();
+    if (sizes.keepsLeft)
+      left = t.leftOf(queries);
+    if (!isPipelined)
+      return {};
+    return flatten(mask(t.multiply(queries, left, keys), begin));
+  };
   unsigned laneRows = t.laneRows();
-  state =
-      RowState::of(t.walk(walked, domain.key, begin, end, state.values(), AttentionTiles::Staging(),
-                          [&](Value firstKey, ValueRange carried) {
-                            return step(RowState::of(carried, laneRows), firstKey).values();
-                          }),
-                   laneRows);
+  size_t numState = state.values().size();
+  AttentionTiles::Staging staging;
+  staging.begin = beginTiles;
+  SmallVector<Value> done = t.walk(
+      walked, domain.key, begin, end, state.values(), staging,
+      [&](Value firstKey, ValueRange carried) {
+        Fragments scores = isPipelined ? unflatten(carried.drop_front(numState))
+                                       : mask(t.multiply(queries, left, keys), firstKey);
+        SmallVector<Value> next =
+            step(RowState::of(carried.take_front(numState), laneRows), scores, firstKey).values();
+        if (isPipelined)
+          llvm::append_range(next, flatten(scores));
+        return next;
+      });
+  state = RowState::of(ValueRange(done).take_front(numState), laneRows);
   if (part) {
     storePart(state);
   } else {

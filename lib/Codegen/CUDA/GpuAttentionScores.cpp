@@ -187,7 +187,7 @@ Value AttentionTiles::evaluate(Region &region, Value product, Value queryIndex, 
     }
   }
   auto isKnown = [&](Operation &op) -> std::optional<bool> {
-    if (assumesKnown)
+    if (isInnerTile && known)
       for (auto [condition, value] : known->values)
         if (condition == &op)
           return value;
@@ -272,12 +272,16 @@ Value AttentionTiles::isInner(const TilePlace &place, bool &isAlways) {
 
 Fragments AttentionTiles::forTile(const TilePlace &place, size_t count,
                                   function_ref<Fragments(bool)> body) {
+  bool checks = place.checksKeys || place.checksQueries;
+  if (isDecided)
+    return body(!isInnerTile && checks);
   bool isAlways = false;
   Value inner = isInner(place, isAlways);
-  auto emit = [&](bool isKnown) {
-    assumesKnown = isKnown && known;
-    Fragments result = body(!isKnown && (place.checksKeys || place.checksQueries));
-    assumesKnown = false;
+  auto emit = [&](bool isInner) {
+    isDecided = true;
+    isInnerTile = isInner;
+    Fragments result = body(!isInner && checks);
+    isDecided = isInnerTile = false;
     return result;
   };
   if (!inner)
@@ -285,9 +289,9 @@ Fragments AttentionTiles::forTile(const TilePlace &place, size_t count,
   SmallVector<Type> types(4 * count, b.getF32Type());
   auto branch = scf::IfOp::create(b, loc, types, inner, /*withElse=*/true);
   OpBuilder::InsertionGuard guard(b);
-  for (bool isKnown : {true, false}) {
-    b.setInsertionPointToStart(isKnown ? branch.thenBlock() : branch.elseBlock());
-    scf::YieldOp::create(b, loc, flatten(emit(isKnown)));
+  for (bool isInner : {true, false}) {
+    b.setInsertionPointToStart(isInner ? branch.thenBlock() : branch.elseBlock());
+    scf::YieldOp::create(b, loc, flatten(emit(isInner)));
   }
   return unflatten(branch.getResults());
 }

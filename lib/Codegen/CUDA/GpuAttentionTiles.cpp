@@ -126,8 +126,11 @@ SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<u
                                         const Staging &staging,
                                         function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   int64_t rows = walked.front().tile.rows;
-  if (!copiesAhead)
-    return TileWriter::loop(begin, end, rows, carried, [&](Value at, ValueRange inner) {
+  SmallVector<Value> all(carried);
+  if (!copiesAhead) {
+    if (staging.begin)
+      llvm::append_range(all, staging.begin());
+    return TileWriter::loop(begin, end, rows, all, [&](Value at, ValueRange inner) {
       SmallVector<SmallVector<Value>> fetched;
       for (const Walked &each : walked)
         fetched.push_back(fetch(each.tile, each.operand, loop, at));
@@ -139,26 +142,38 @@ SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<u
       barrier();
       return body(at, inner);
     });
+  }
 
   auto choose = [&](Value half) {
     for (const Walked &each : walked)
       each.tile.start = multiply(half, rows * each.tile.pitch);
   };
-  auto copyAll = [&](Value at, Value half) {
+  auto copySome = [&](Value at, Value half, bool isAhead) {
     auto branch = scf::IfOp::create(b, loc, less(at, end), /*withElse=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     choose(half);
     for (const Walked &each : walked)
-      copy(each.tile, each.operand, loop, at);
-    if (staging.copy)
+      if (each.isAhead == isAhead)
+        copy(each.tile, each.operand, loop, at);
+    if (staging.copy && !isAhead)
       staging.copy(at, half);
-    b.setInsertionPointAfter(branch);
+  };
+  bool hasAhead = llvm::any_of(walked, [](const Walked &each) { return each.isAhead; });
+  auto copyAll = [&](Value at, Value half) {
+    copySome(at, half, /*isAhead=*/false);
+    if (hasAhead)
+      copySome(add(at, rows), half, /*isAhead=*/true);
     commitCopies();
   };
   barrier(); // tiles of a previous walk have been read
+  if (hasAhead)
+    copySome(begin, constant(1), /*isAhead=*/true);
   copyAll(begin, constant(0));
-  SmallVector<Value> all(carried);
+  if (staging.begin) {
+    choose(constant(1)); // of those that are ahead
+    llvm::append_range(all, staging.begin());
+  }
   all.push_back(constant(0));
   SmallVector<Value> done =
       TileWriter::loop(begin, end, rows, all, [&](Value at, ValueRange inner) {

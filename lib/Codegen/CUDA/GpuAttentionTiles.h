@@ -70,6 +70,7 @@ public:
     SharedTile &tile;
     unsigned operand;
     int64_t depth;
+    bool isAhead = false; ///< the tile is the next one, if `copiesTiles`
   };
   /// Makes tiles of `rows` rows for `walk`: two of each for tensor cores, which wait for memory
   /// otherwise, so that copies fill one while the other is multiplied.
@@ -82,6 +83,9 @@ public:
   struct Staging {
     llvm::function_ref<void(mlir::Value at)> stage;
     llvm::function_ref<void(mlir::Value at, mlir::Value half)> copy;
+    /// Called while the first tiles are copied; returns more loop-carried values. Operands that are
+    /// ahead have their first tile after `waitForCopies` and a barrier.
+    llvm::function_ref<llvm::SmallVector<mlir::Value>()> begin;
   };
   /// A loop over the tiles from row `begin` to `end` of `loop`.
   llvm::SmallVector<mlir::Value>
@@ -137,7 +141,7 @@ public:
   /// Computes `count` fragments for the elements of a tile. `body` is called twice where the launch
   /// chooses, for each tile, between code for those where all elements are inside the operands and
   /// the conditions of the mask are known, and code for others. Its argument: whether elements may
-  /// be outside of the operands.
+  /// be outside of the operands. Within `body` other calls do not choose again.
   Fragments forTile(const TilePlace &place, size_t count, llvm::function_ref<Fragments(bool)> body);
   /// The weight of a share of the softmax, or the derivative by the share from that by the weight.
   mlir::Value weigh(mlir::Value share, mlir::Value queryIndex, mlir::Value keyIndex);
@@ -202,7 +206,8 @@ private:
   llvm::SmallVector<mlir::Value> fixed; ///< by loop
   llvm::SmallVector<RegionForm> forms;  ///< by region
   std::optional<ext::KnownConditions> known;
-  bool assumesKnown = false; ///< in code for tiles where `known` holds
+  /// In the code that `forTile` emits: for tiles where `known` holds, or for others.
+  bool isDecided = false, isInnerTile = false;
   int64_t numWarps = 0, numRowBlocks = 1;
   mlir::Value currentHalf;
   bool copiesAhead = false; ///< walked tiles are filled by copies
