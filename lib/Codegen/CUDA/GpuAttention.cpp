@@ -83,8 +83,9 @@ TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth
   if (!tiles.element().isF32() && hasManyRows(tiles, rows) && (depth <= kMostKept || !byKey)) {
     sizes.rowBlocks = 2;
     sizes.keepsLeft &= !byKey; // the sums take the registers
-  } else if (!tiles.element().isF32() && byKey && depth > kMostKept) {
-    // Scores of 16 columns leave registers for the left operands.
+  } else if (!tiles.element().isF32() && byKey && depth > kMostKept &&
+             tiles.extent(tiles.queryLoop()) % sizes.columns == 0) {
+    // Scores of 16 columns, without checks of bounds, leave registers for the left operands.
     sizes.columns = 16;
     sizes.steps = 2;
     sizes.keepsLeft = true;

@@ -105,6 +105,13 @@ protected:
     return both;
   }
 
+  /// Whether the whole step of a tile, and not only its masks, has code for tiles without masks:
+  /// products and exponentials are then scheduled together. Long rows leave no registers for it.
+  bool hasTwoForms() const {
+    constexpr int64_t kMostFeatures = 64;
+    return t.usesMma() && std::max(queries.depth, gradients.depth) <= kMostFeatures;
+  }
+
   Region &derivative() const { return parts.op->getRegion(1); }
   bool isPlain() const { return t.formOf(parts.score()).isPlain; }
   double exponent() const { return std::numbers::log2e * t.formOf(parts.score()).scale; }
@@ -157,11 +164,14 @@ public:
     llvm::append_range(outer, t.otherQueryLoops());
     int64_t rowTiles = llvm::divideCeil(numQueries, rows);
     std::optional<KeyRange> range = visibleKeys(t);
-    auto [number, tile] = blockOf(t, rowTiles, domain.sizeOf(outer), range.has_value());
-    t.fixDigits(outer, number);
-    if (range)
-      tile = t.add(t.multiply(tile, -1), rowTiles - 1);
-    firstQuery = t.multiply(tile, rows);
+    auto place = [&] {
+      auto [number, tile] = blockOf(t, rowTiles, domain.sizeOf(outer), range.has_value());
+      t.fixDigits(outer, number);
+      if (range)
+        tile = t.add(t.multiply(tile, -1), rowTiles - 1);
+      firstQuery = t.multiply(tile, rows);
+    };
+    place();
 
     SmallVector<Value> fetchedQueries = t.fetch(queries, kQuery, query, firstQuery);
     SmallVector<Value> fetchedGradients = t.fetch(gradients, kGradient, query, firstQuery);
@@ -214,9 +224,9 @@ public:
       firstKey = at;
       AttentionTiles::TilePlace place{firstQuery, at, rows, keys.rows};
       place.checksKeys = numKeys % keys.rows != 0;
-      return flatten(t.usesMma() ? t.forTile(place, carried.size() / 4,
-                                             [&](bool) { return step(at, carried, place); })
-                                 : step(at, carried, place));
+      return flatten(hasTwoForms() ? t.forTile(place, carried.size() / 4,
+                                               [&](bool) { return step(at, carried, place); })
+                                   : step(at, carried, place));
     };
     AttentionTiles::Staging staging;
     staging.begin = beginTiles;
@@ -224,6 +234,8 @@ public:
         unflatten(t.walk(walked, domain.key, begin, end,
                          flatten(t.zeros(keys.depth * t.rowBlocks())), staging, stepOf));
     scale(sums);
+    t.readThreadAgain();
+    place();
     t.store(queries, sums, result, parts.maps[kQuery], query, firstQuery);
     countReads();
     return shapeOf(domain.sizeOf(outer) * rowTiles);
@@ -269,21 +281,28 @@ public:
     deltas = t.launch.shared(b.getF32Type(), (copiesRows ? 2 : 1) * walkedRows);
     int64_t rowTiles = llvm::divideCeil(numKeys, rows);
     int64_t blocks = partial ? numParts : rowTiles; // of a batch
-    auto [number, tile] =
-        blockOf(t, blocks, domain.sizeOf(domain.batch), visibleKeys(t).has_value());
-    t.fixDigits(domain.batch, number);
+    Value tile;
+    auto place = [&] {
+      auto [number, itsTile] =
+          blockOf(t, blocks, domain.sizeOf(domain.batch), visibleKeys(t).has_value());
+      t.fixDigits(domain.batch, number);
+      tile = itsTile;
+      firstKey = t.multiply(tile, rows);
+    };
+    place();
     if (partial) {
       // Tiles are dealt out in turn, since those of a causal mask differ in their work.
       zeroPart(tile, numParts);
       t.loop(tile, t.constant(rowTiles), numParts, ValueRange(), [&](Value each, ValueRange) {
-        overTile(each, rows, byKey, byValue);
+        firstKey = t.multiply(each, rows);
+        overTile(rows, byKey, byValue, /*placeAgain=*/{});
         t.barrier(); // the tiles of keys and values have been stored
         return SmallVector<Value>();
       });
       t.count(partial, /*store=*/false, llvm::divideCeil(rowTiles, numParts));
       t.count(partial, /*store=*/true, llvm::divideCeil(rowTiles, numParts) + 1);
     } else {
-      overTile(tile, rows, byKey, byValue);
+      overTile(rows, byKey, byValue, place);
     }
     countReads();
     GpuShape shape;
@@ -294,8 +313,8 @@ public:
 
 private:
   /// Computes the gradients by the keys of a tile, and their part of that by the queries.
-  void overTile(Value tile, int64_t rows, Value byKey, Value byValue) {
-    firstKey = t.multiply(tile, rows);
+  /// `placeAgain`, if any, finds the tile from the indices of block and thread.
+  void overTile(int64_t rows, Value byKey, Value byValue, function_ref<void()> placeAgain) {
     t.put(keys, t.fetch(keys, kKey, domain.key, firstKey));
     t.put(values, t.fetch(values, kValue, domain.key, firstKey));
     t.barrier();
@@ -319,6 +338,10 @@ private:
                       : t.loop(t.constant(0), t.constant(numHeads), 1, flatten(sums), overHead);
     sums = unflatten(made);
     scale(MutableArrayRef(sums).take_front(numKeySums));
+    if (placeAgain) {
+      t.readThreadAgain();
+      placeAgain();
+    }
     t.store(keys, ArrayRef(sums).take_front(numKeySums), byKey, parts.maps[kKey], domain.key,
             firstKey);
     t.store(values, ArrayRef(sums).drop_front(numKeySums), byValue, parts.maps[kValue], domain.key,
@@ -487,7 +510,7 @@ private:
       gradients = allGradients;
       return unflatten(sums);
     };
-    if (!t.usesMma())
+    if (!hasTwoForms())
       return flatten(overSteps(false));
     AttentionTiles::TilePlace place{at, firstKey, queries.rows, keys.rows};
     place.checksQueries = t.extent(query) % walkedRows != 0;

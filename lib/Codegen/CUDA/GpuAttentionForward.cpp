@@ -368,17 +368,21 @@ GpuShape Forward::emit() {
   int64_t rowTiles = llvm::divideCeil(numQueries, rows);
   shape.blocks = domain.sizeOf(outer) * rowTiles * split.parts;
   std::optional<KeyRange> range = visibleKeys(t);
-  auto [number, tile] = blockOf(t, rowTiles, domain.sizeOf(outer) * split.parts, range.has_value());
   Value part;
-  if (split.parts > 1) {
-    part = t.divide(number, domain.sizeOf(outer));
-    firstRow = t.multiply(number, numQueries);
-    number = t.remainder(number, domain.sizeOf(outer));
-  }
-  t.fixDigits(outer, number);
-  if (range) // the last queries of a causal mask attend to the most keys
-    tile = t.add(t.multiply(tile, -1), rowTiles - 1);
-  firstQuery = t.multiply(tile, rows);
+  auto place = [&] {
+    auto [number, tile] =
+        blockOf(t, rowTiles, domain.sizeOf(outer) * split.parts, range.has_value());
+    if (split.parts > 1) {
+      part = t.divide(number, domain.sizeOf(outer));
+      firstRow = t.multiply(number, numQueries);
+      number = t.remainder(number, domain.sizeOf(outer));
+    }
+    t.fixDigits(outer, number);
+    if (range) // the last queries of a causal mask attend to the most keys
+      tile = t.add(t.multiply(tile, -1), rowTiles - 1);
+    firstQuery = t.multiply(tile, rows);
+  };
+  place();
 
   RowState state;
   state.sums = t.zeros(values.depth * t.rowBlocks());
@@ -419,6 +423,8 @@ GpuShape Forward::emit() {
         return next;
       });
   state = RowState::of(ValueRange(done).take_front(numState), laneRows);
+  t.readThreadAgain();
+  place();
   if (part) {
     storePart(state);
   } else {

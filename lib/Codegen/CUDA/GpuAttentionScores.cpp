@@ -280,7 +280,12 @@ Fragments AttentionTiles::forTile(const TilePlace &place, size_t count,
   auto emit = [&](bool isInner) {
     isDecided = true;
     isInnerTile = isInner;
+    // What only rare tiles need, as the indices of a mask, must not take registers in all others.
+    std::array<Value, 4> places{lane, warp, group, quad};
+    if (inner && !isInner)
+      useThread(launch.readThread());
     Fragments result = body(!isInner && checks);
+    std::tie(lane, warp, group, quad) = std::tie(places[0], places[1], places[2], places[3]);
     isDecided = isInnerTile = false;
     return result;
   };

@@ -8,6 +8,7 @@
 #include "GpuLaunchBuilder.h"
 
 #include "GpuAccess.h"
+#include "GpuRetarget.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -30,6 +31,25 @@ GpuLaunchBuilder::GpuLaunchBuilder(ModuleOp module, StringRef symbol, Location l
   b.setInsertionPoint(anchor);
   anchor = arith::ConstantIndexOp::create(b, loc, 0);
   b.setInsertionPointAfter(anchor);
+}
+
+/// Reads an index by code that is neither hoisted nor merged with an equal one.
+static Value readIndex(OpBuilder &b, Location loc, StringRef code) {
+  auto made = LLVM::InlineAsmOp::create(
+      b, loc, b.getI32Type(), ValueRange(), b.getStringAttr(code), b.getStringAttr("=r"),
+      /*has_side_effects=*/b.getUnitAttr(), /*is_align_stack=*/UnitAttr(),
+      LLVM::TailCallKindAttr::get(b.getContext(), LLVM::TailCallKind::None), LLVM::AsmDialectAttr(),
+      ArrayAttr());
+  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), made.getRes());
+}
+
+Value GpuLaunchBuilder::readThread() {
+  return readIndex(b, loc, kReadThreadCode);
+}
+
+void GpuLaunchBuilder::readIndicesAgain() {
+  block = readIndex(b, loc, kReadBlockCode);
+  thread = readThread();
 }
 
 OpBuilder GpuLaunchBuilder::entry() {

@@ -45,6 +45,11 @@ public:
   /// The index of the block, and of the thread within it.
   mlir::Value blockIndex() const { return block; }
   mlir::Value threadIndex() const { return thread; }
+  /// Reads both indices again, for the code that follows: values that are computed from them before
+  /// a loop and used after it would take registers in the loop.
+  void readIndicesAgain();
+  /// The index of the thread, read where the code is.
+  mlir::Value readThread();
 
   /// Ends the function.
   void finish(int64_t threads);

@@ -83,6 +83,10 @@ private:
       return field(offsetof(tessera_stub_thread, thread), b.getI32Type());
     if (isa<NVVM::BlockIdXOp>(op))
       return field(offsetof(tessera_stub_thread, block), b.getI32Type());
+    if (auto code = dyn_cast<LLVM::InlineAsmOp>(op))
+      return field(code.getAsmString() == kReadThreadCode ? offsetof(tessera_stub_thread, thread)
+                                                          : offsetof(tessera_stub_thread, block),
+                   b.getI32Type());
     if (auto address = dyn_cast<LLVM::AddressOfOp>(op);
         address && address.getGlobalName() == "tessera_shared")
       return field(offsetof(tessera_stub_thread, shared), pointer);

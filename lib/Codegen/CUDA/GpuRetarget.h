@@ -18,6 +18,10 @@ inline constexpr llvm::StringLiteral kExp2Intrinsic = "llvm.nvvm.ex2.approx.ftz.
 inline constexpr llvm::StringLiteral kPackBf16Intrinsic = "llvm.nvvm.ff2bf16x2.rn";
 inline constexpr llvm::StringLiteral kRoundTf32Intrinsic = "llvm.nvvm.f2tf32.rna";
 
+/// Assembly code of kernels: the indices of the block and of the thread, read where the code is.
+inline constexpr llvm::StringLiteral kReadBlockCode = "mov.u32 $0, %ctaid.x;";
+inline constexpr llvm::StringLiteral kReadThreadCode = "mov.u32 $0, %tid.x;";
+
 /// Turns a launch into a CPU function `void symbol(void **arguments, const tessera_stub_thread *)`,
 /// as StubKernel.h defines it. `table` holds the pointer to the emulator's functions; argument i
 /// has `bytes[i]` bytes, and the function reports accesses beyond them; all accesses if

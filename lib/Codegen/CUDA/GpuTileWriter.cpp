@@ -24,7 +24,15 @@ int64_t partsOfSum(int64_t blocks, int64_t steps, int64_t fewest) {
 
 TileWriter::TileWriter(GpuLaunchBuilder &launch, GpuLaunchInfo &info)
     : launch(launch), b(launch.b), loc(launch.loc), info(info) {
-  Value thread = launch.threadIndex();
+  useThread(launch.threadIndex());
+}
+
+void TileWriter::readThreadAgain() {
+  launch.readIndicesAgain();
+  useThread(launch.threadIndex());
+}
+
+void TileWriter::useThread(Value thread) {
   lane = remainder(thread, kWarp);
   warp = divide(thread, kWarp);
   group = divide(lane, 4);

@@ -116,7 +116,13 @@ public:
   mlir::Location loc;
   GpuLaunchInfo &info;
 
+  /// Reads the thread's index again, for the code after a loop (`readIndicesAgain`).
+  void readThreadAgain();
+
 protected:
+  /// Computes the lane's place from the index of the thread.
+  void useThread(mlir::Value thread);
+
   mlir::Value lane, warp, group, quad; ///< of the thread; its row and columns in a fragment
 };
 
