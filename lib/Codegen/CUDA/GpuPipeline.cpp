@@ -74,6 +74,7 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
     chooseInPadding(kernel);
     splitArgMax(kernel);
     fuseKernel(kernel);
+    separateIndexedSums(kernel);
     splitReductions(kernel);
   }
   aimAtDestinations(kernel);

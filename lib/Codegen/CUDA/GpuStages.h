@@ -59,6 +59,10 @@ void chooseInPadding(mlir::func::FuncOp kernel);
 /// Splits an op that keeps the greatest (or least) element and its index into two reductions.
 void splitArgMax(mlir::func::FuncOp kernel);
 
+/// Makes the elements of sums of all elements that are computed from indices ops of their own. The
+/// kernel is on tensors.
+void separateIndexedSums(mlir::func::FuncOp kernel);
+
 /// Splits reductions with few results into two stages. The kernel is on tensors.
 void splitReductions(mlir::func::FuncOp kernel);
 
