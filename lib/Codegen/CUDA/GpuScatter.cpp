@@ -17,84 +17,30 @@
 //                 for %n in own:   update of dest[place[%n], column]
 //
 // The updates of an element are done by one thread in order, so the result is that of one thread
-// in every run. Where there are fewer columns than threads, these also divide the rows of a range.
+// in every run. A thread has as many columns as 128 bits have elements. Where there are fewer
+// threads with columns than in a block, they also divide the rows of a range.
+//
+// A thread performs several updates at once: it loads what all of them need, and an update of a row
+// that an earlier one of these also changes takes the row from that one.
 //
 //===----------------------------------------------------------------------===//
 
-#include "GpuLimits.h"
-#include "GpuPlan.h"
-#include "GpuStages.h"
-#include "GpuTileWriter.h"
-
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "GpuScatter.h"
 
 using namespace mlir;
 
 namespace tessera::codegen {
 
-/// Updates of a chunk that each thread looks at.
-static constexpr int64_t kUpdates = 4;
+/// Consecutive updates that each thread looks at, and the most such runs of a chunk.
+static constexpr int64_t kUpdates = 4, kMostRuns = 4;
+/// Elements that a thread updates at once, and the most updates.
+static constexpr int64_t kElements = 16, kMostTogether = 8;
 /// Blocks that keep a GPU busy, and as many as help.
 static constexpr int64_t kFewBlocks = 264, kManyBlocks = 1056;
 
 static int64_t ceilDiv(int64_t left, int64_t right) {
   return (left + right - 1) / right;
 }
-
-namespace {
-class ScatterEmitter : TileWriter {
-public:
-  ScatterEmitter(Operation *nest, GpuLaunchBuilder &launch, GpuLaunchInfo &info)
-      : TileWriter(launch, info), nest(nest), loops(perfectNest(nest)) {}
-
-  /// Whether the scheme is possible; finds the roles of the loops.
-  bool match();
-  GpuShape emit();
-
-private:
-  /// Some of the loops and the number of their iterations, which count row-major.
-  struct Loops {
-    SmallVector<scf::ForOp> loops;
-    int64_t count = 1;
-    void add(scf::ForOp loop) {
-      loops.push_back(loop);
-      count *= *getConstantIntValue(loop.getUpperBound());
-    }
-  };
-
-  void choose();
-  void countBytes();
-  /// Maps the induction variables to those of iteration `number`.
-  void enter(const Loops &part, Value number, IRMapping &mapping);
-  /// The place of an update, as a row of the block's range, if unsigned less than `share`.
-  Value rowOf(Value update, IRMapping mapping);
-  /// Writes the updates of the chunk at `base` that the block owns; returns their number.
-  Value collect(Value base, const IRMapping &mapping);
-  Value equal(Value left, Value right) {
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, left, right);
-  }
-  Value word(int64_t value) { return arith::ConstantIntOp::create(b, loc, value, 32); }
-  template <typename Body> void onlyIf(Value condition, Body body) {
-    auto branch = scf::IfOp::create(b, loc, condition, /*withElse=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    body();
-  }
-
-  Operation *nest;
-  SmallVector<scf::ForOp> loops;
-  OwnedDimension owned;
-  SmallVector<Operation *> slice; ///< ops that compute the place, in order
-  Loops updates, batches, columns;
-
-  int64_t threads = kBlockThreads;
-  int64_t width = 1;  ///< columns of a block
-  int64_t groups = 1; ///< threads of a column, which divide the rows of a range
-  int64_t owners = 1, share = 1;
-  int64_t items = 1; ///< updates of a chunk for each thread
-  Value firstRow, own, rows, totals;
-};
-} // namespace
 
 bool ScatterEmitter::match() {
   std::optional<OwnedDimension> found = ownedDimension(nest);
@@ -128,14 +74,65 @@ bool ScatterEmitter::match() {
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   choose();
   return std::max({updates.count, owned.extent, columns.count}) <= kMost &&
-         owners * batches.count * ceilDiv(columns.count, width) <= kMaxBlocks;
+         owners * batches.count * ceilDiv(columns.count / lanes, width) <= kMaxBlocks;
+}
+
+bool ScatterEmitter::isVector(ValueRange indices) {
+  return lanes > 1 && !indices.empty() && indices.back() == columns.loops.back().getInductionVar();
+}
+
+void ScatterEmitter::chooseLanes() {
+  Block *body = loops.back().getBody();
+  SmallVector<memref::StoreOp> stores(body->getOps<memref::StoreOp>());
+  bool isStraight = llvm::all_of(body->without_terminator(), [](Operation &op) {
+    return isa<memref::LoadOp, memref::StoreOp>(op) || op.hasTrait<OpTrait::ConstantLike>() ||
+           OpTrait::hasElementwiseMappableTraits(&op);
+  });
+  if (!isStraight || stores.empty())
+    return;
+  Value last = columns.loops.empty() ? Value() : columns.loops.back().getInductionVar();
+  int64_t least = kAccessBytes;
+  bool isLast = last != nullptr;
+  for (Operation *user : last ? llvm::to_vector(last.getUsers()) : SmallVector<Operation *>()) {
+    auto load = dyn_cast<memref::LoadOp>(user);
+    auto store = dyn_cast<memref::StoreOp>(user);
+    auto indices = load ? load.getIndices() : store ? store.getIndices() : ValueRange();
+    MemRefType type = load ? load.getMemRefType() : store ? store.getMemRefType() : MemRefType();
+    isLast &= !indices.empty() && indices.back() == last && llvm::count(indices, last) == 1 &&
+              type.getLayout().isIdentity() && type.getShape().back() % 8 == 0 &&
+              (!store || store.getValueToStore() != last);
+    if (type)
+      least = std::min(least, bytesOf(type.getElementType()));
+  }
+  if (isLast && *getConstantIntValue(columns.loops.back().getUpperBound()) % 8 == 0)
+    lanes = std::min<int64_t>(8, kAccessBytes / least);
+  if (stores.size() != 1)
+    return;
+  written = stores[0];
+  for (auto load : body->getOps<memref::LoadOp>()) {
+    if (rootOf(load.getMemRef()) != rootOf(written.getMemRef()))
+      continue;
+    if (read || load.getMemRef() != written.getMemRef() ||
+        !llvm::equal(load.getIndices(), written.getIndices()))
+      return;
+    read = load;
+  }
+  together = std::min(kMostTogether, kElements / lanes);
 }
 
 void ScatterEmitter::choose() {
-  width = std::min(threads, columns.count);
+  chooseLanes();
+  int64_t across = columns.count / lanes;
+  width = std::min(threads, across);
   groups = threads / width;
+  // As many loads are in flight if some of the threads perform several updates at once.
+  if (together > 1 && groups <= together)
+    groups = 1;
+  if (groups > 1)
+    together = 1;
   items = std::min(kUpdates, ceilDiv(updates.count, threads));
-  int64_t others = batches.count * ceilDiv(columns.count, width);
+  runs = std::min(kMostRuns, ceilDiv(updates.count, threads * items));
+  int64_t others = batches.count * ceilDiv(across, width);
   // Every block reads all places: that may cost a quarter of the bytes of the updates, unless few
   // blocks would be busy.
   int64_t placeBytes = 0, updateBytes = 0;
@@ -172,81 +169,15 @@ void ScatterEmitter::countBytes() {
   });
 }
 
-void ScatterEmitter::enter(const Loops &part, Value number, IRMapping &mapping) {
-  int64_t rest = part.count;
-  for (scf::ForOp loop : llvm::reverse(part.loops)) {
-    int64_t trips = *getConstantIntValue(loop.getUpperBound());
-    rest /= trips;
-    mapping.map(loop.getInductionVar(), rest == 1 ? number : remainder(number, trips));
-    number = divide(number, trips);
-  }
-}
-
-Value ScatterEmitter::rowOf(Value update, IRMapping mapping) {
-  enter(updates, update, mapping);
-  for (Operation *op : slice)
-    b.clone(*op, mapping);
-  return arith::SubIOp::create(b, loc, mapping.lookup(owned.place), firstRow);
-}
-
-Value ScatterEmitter::collect(Value base, const IRMapping &mapping) {
-  Value first = multiply(launch.threadIndex(), items), count = word(0);
-  Type i32 = b.getI32Type();
-  SmallVector<Value> isOwn, row;
-  for (int64_t item = 0; item < items; ++item) {
-    Value update = add(base, add(first, item));
-    Value nearest = least(update, constant(updates.count - 1));
-    Value at = rowOf(nearest, mapping);
-    // Rows before the range are very large as unsigned numbers.
-    Value isInside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at, constant(share));
-    isInside = arith::AndIOp::create(b, loc, isInside, less(update, constant(updates.count)));
-    row.push_back(arith::IndexCastOp::create(b, loc, i32, at));
-    isOwn.push_back(isInside);
-    count = arith::AddIOp::create(b, loc, count, arith::ExtUIOp::create(b, loc, i32, isInside));
-  }
-  // The number of owned updates of the threads before, within the warp and in the warps before.
-  Value before = word(0), total = count;
-  for (int32_t distance = 1; distance < kWarp; distance *= 2) {
-    Value other = gpu::ShuffleOp::create(b, loc, total, distance, static_cast<int32_t>(kWarp),
-                                         gpu::ShuffleMode::XOR)
-                      .getShuffleResult();
-    Value isAfter = equal(remainder(divide(lane, distance), 2), constant(1));
-    before = arith::AddIOp::create(b, loc, before, select(isAfter, other, word(0)));
-    total = arith::AddIOp::create(b, loc, total, other);
-  }
-  onlyIf(equal(lane, constant(0)), [&] { put(total, totals, warp); });
-  barrier();
-  Value all = word(0);
-  for (int64_t other = 0; other < threads / kWarp; ++other) {
-    Value part = memref::LoadOp::create(b, loc, totals, constant(other));
-    Value isBefore = less(constant(other), warp);
-    before = arith::AddIOp::create(b, loc, before, select(isBefore, part, word(0)));
-    all = arith::AddIOp::create(b, loc, all, part);
-  }
-  for (int64_t item = 0; item < items; ++item) {
-    onlyIf(isOwn[item], [&] {
-      Value to = arith::IndexCastUIOp::create(b, loc, b.getIndexType(), before);
-      put(arith::IndexCastOp::create(b, loc, i32, add(first, item)), own, to);
-      if (groups > 1)
-        put(row[item], rows, to);
-    });
-    before =
-        arith::AddIOp::create(b, loc, before, arith::ExtUIOp::create(b, loc, i32, isOwn[item]));
-  }
-  barrier();
-  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), all);
-}
-
 GpuShape ScatterEmitter::emit() {
   b.setInsertionPoint(nest);
   countBytes();
-  Type i32 = b.getI32Type(), index = b.getIndexType();
-  const int64_t chunk = threads * items;
+  Type i32 = b.getI32Type();
+  const int64_t chunk = threads * items * runs, across = columns.count / lanes;
   own = launch.shared(i32, chunk);
-  if (groups > 1)
-    rows = launch.shared(i32, chunk);
-  totals = launch.shared(i32, threads / kWarp);
-  int64_t parts = ceilDiv(columns.count, width);
+  rows = launch.shared(i32, chunk);
+  totals = launch.shared(i32, threads / kWarp * ceilDiv(runs, 2));
+  int64_t parts = ceilDiv(across, width);
   Value block = launch.blockIndex();
   Value part = remainder(block, parts), rest = divide(block, parts);
   firstRow = multiply(divide(rest, batches.count), share);
@@ -254,34 +185,33 @@ GpuShape ScatterEmitter::emit() {
   enter(batches, remainder(rest, batches.count), mapping);
   Value column = add(multiply(part, width), remainder(launch.threadIndex(), width));
   Value group = divide(launch.threadIndex(), width);
-  enter(columns, column, mapping);
+  enter(columns, multiply(column, lanes), mapping);
   loop(constant(0), constant(updates.count), chunk, {},
        [&](Value base, ValueRange) -> SmallVector<Value> {
          Value count = collect(base, mapping);
-         loop(constant(0), count, 1, {}, [&](Value number, ValueRange) -> SmallVector<Value> {
-           auto read = [&](Value memory) -> Value {
-             return arith::IndexCastUIOp::create(b, loc, index,
-                                                 memref::LoadOp::create(b, loc, memory, number));
-           };
-           auto perform = [&] {
-             IRMapping inside = mapping;
-             enter(updates, add(base, read(own)), inside);
-             for (Operation &op : loops.back().getBody()->without_terminator())
-               b.clone(op, inside);
-           };
-           Value isNeeded;
-           if (groups > 1)
-             isNeeded = equal(remainder(read(rows), groups), group);
-           else if (width < threads) // and a block has all columns
-             isNeeded = less(launch.threadIndex(), constant(width));
-           else if (columns.count % width != 0)
-             isNeeded = less(column, constant(columns.count));
-           if (isNeeded)
-             onlyIf(isNeeded, perform);
-           else
-             perform();
-           return {};
-         });
+         auto overOwn = [&] {
+           loop(constant(0), count, together, {},
+                [&](Value number, ValueRange) -> SmallVector<Value> {
+                  if (together > 1)
+                    performTogether(base, number, count, mapping);
+                  else if (groups == 1)
+                    perform(base, number, mapping);
+                  else
+                    onlyIf(equal(remainder(arith::IndexCastUIOp::create(
+                                               b, loc, b.getIndexType(),
+                                               memref::LoadOp::create(b, loc, rows, number)),
+                                           groups),
+                                 group),
+                           [&] { perform(base, number, mapping); });
+                  return {};
+                });
+         };
+         if (groups == 1 && width < threads) // and a block has all columns
+           onlyIf(less(launch.threadIndex(), constant(width)), overOwn);
+         else if (across % width != 0)
+           onlyIf(less(column, constant(across)), overOwn);
+         else
+           overOwn();
          barrier();
          return {};
        });

@@ -91,3 +91,65 @@ func.func private @batched(%i: tensor<4x300xi32>, %g: tensor<4x300x5xi32>, %o: t
   } -> tensor<4x20x5xi32>
   return %r : tensor<4x20x5xi32>
 }
+
+// A thread has four columns of f32, and 16 threads share a row, so that 16 groups of a block divide its rows. 5,000
+// updates are two chunks of 4,096.
+// CHECK: vectors: pointwise scatter equal
+// LOOPS-LABEL: vectors: launches
+// LOOPS: scatter: grid {{[0-9]+}}, block 256,
+// LOOPS: vector.load {{.*}} : memref<5000x64xf32>, vector<4xf32>
+// LOOPS: vector.store {{.*}} : memref<300x64xf32>, vector<4xf32>
+func.func private @vectors(%i: tensor<5000xi32>, %g: tensor<5000x64xf32>, %o: tensor<300x64xf32>) -> tensor<300x64xf32>
+    attributes {kernel.reads = 2 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %fill = linalg.fill ins(%zero : f32) outs(%o : tensor<300x64xf32>) -> tensor<300x64xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(v, j, n) -> (n)>, affine_map<(v, j, n) -> (n, j)>,
+                                        affine_map<(v, j, n) -> (v, j)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%i, %g : tensor<5000xi32>, tensor<5000x64xf32>) outs(%fill : tensor<300x64xf32>) {
+  ^bb0(%at: i32, %value: f32, %sum: f32):
+    %v = linalg.index 0 : index
+    %row = arith.index_cast %v : index to i32
+    %hit = arith.cmpi eq, %at, %row : i32
+    %term = arith.select %hit, %value, %zero : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<300x64xf32>
+  return %r : tensor<300x64xf32>
+}
+
+// Long rows: 192 threads of a block have all columns, and perform four updates at once. With 40 rows most of these are
+// of the same rows as others.
+// CHECK: together: pointwise scatter equal
+// LOOPS-LABEL: together: launches
+// LOOPS: scatter: grid 40, block 256,
+// LOOPS: vector.load {{.*}} : memref<40x768xf32>, vector<4xf32>
+// LOOPS: arith.select {{.*}} : vector<4xf32>
+// LOOPS: vector.store {{.*}} : memref<40x768xf32>, vector<4xf32>
+func.func private @together(%i: tensor<1500xi32>, %g: tensor<1500x768xf32>, %o: tensor<40x768xf32>)
+    -> tensor<40x768xf32> attributes {kernel.reads = 2 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %fill = linalg.fill ins(%zero : f32) outs(%o : tensor<40x768xf32>) -> tensor<40x768xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(v, j, n) -> (n)>, affine_map<(v, j, n) -> (n, j)>,
+                                        affine_map<(v, j, n) -> (v, j)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%i, %g : tensor<1500xi32>, tensor<1500x768xf32>) outs(%fill : tensor<40x768xf32>) {
+  ^bb0(%at: i32, %value: f32, %sum: f32):
+    %v = linalg.index 0 : index
+    %row = arith.index_cast %v : index to i32
+    %hit = arith.cmpi eq, %at, %row : i32
+    %term = arith.select %hit, %value, %zero : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<40x768xf32>
+  return %r : tensor<40x768xf32>
+}
+
+// Overwritten rows: the last update of a row remains. Rows of bf16, eight columns a thread.
+// CHECK: overwritten: pointwise scatter {{(pointwise )?}}equal
+func.func private @overwritten(%s: tensor<700x256xbf16>, %i: tensor<700x1xindex>, %d: tensor<50x256xbf16>, %o: tensor<50x256xbf16>)
+    -> tensor<50x256xbf16> attributes {kernel.reads = 3 : i64} {
+  %0 = tensor.scatter %s into %d[%i] scatter_dims([0]) unique
+      : (tensor<700x256xbf16>, tensor<50x256xbf16>, tensor<700x1xindex>) -> tensor<50x256xbf16>
+  return %0 : tensor<50x256xbf16>
+}
