@@ -200,3 +200,4 @@ GpuShape GpuEmitter::emitRows() {
 }
 
 } // namespace tessera::codegen
+  shape.resident = resident;

@@ -23,6 +23,7 @@ namespace tessera::codegen {
 /// The grid of a group.
 struct GpuShape {
   int64_t blocks = 1, threads = 1;
+  int64_t resident = 1; ///< blocks of a multiprocessor, for which registers must suffice
   /// In a nest of loops: the number of iterations and of owners of indices. Each combination is a
   /// thread.
   int64_t iterations = 1, owners = 1;
@@ -88,7 +89,7 @@ struct GpuEmitState {
   /// A sum of exponentials that is computed in the walk of a maximum over the same row.
   struct OnlineSum {
     const GpuMember *maximum, *sum;
-    Key shift; ///< of the value that the sum's exponents subtract, one per row
+    Key shift;                   ///< of the value that the sum's exponents subtract, one per row
     mlir::Value part, reference; ///< after the walk: the sum relative to `reference`
   };
   /// An operand in shared memory, tile[last][across].

@@ -21,6 +21,9 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
+/// The bytes of a line of the cache.
+static constexpr int64_t kLineBytes = 128;
+
 /// The number of the sum's chunks that the row loop carries as values.
 int64_t GpuEmitter::roundsOf(const Sums &sums) const {
   const Space &space = spaces.at(sums.volume);
@@ -106,6 +109,39 @@ void GpuEmitter::endSums(ValueRange carried) {
   }
 }
 
+/// Brings the operands of the next row, but at most row `last`, to the L2 cache, while this one is
+/// processed.
+void GpuEmitter::prefetchNext(Value last) {
+  Value here = row;
+  row = arith::MinUIOp::create(b, loc, add(row, 1), last);
+  std::set<Key> fetched;
+  for (const GpuMember &member : group.members)
+    for (const GpuAccess &access : member.accesses) {
+      if (access.scalar || group.writes(access.root) || outerOf(member, access).isUniform())
+        continue;
+      Key key = keyInRow(member, access);
+      auto space = spaces.find(key.volume);
+      if (!key.vector || space == spaces.end() || !space->second.unrolled ||
+          !fetched.insert(key).second)
+        continue;
+      // One thread of those whose chunks share a line.
+      int64_t bytes = std::max<int64_t>(1, space->second.lanes) * bytesOf(access.element);
+      Value isFirst = arith::CmpIOp::create(
+          b, loc, arith::CmpIPredicate::eq,
+          remainder(lane, std::max<int64_t>(1, kLineBytes / bytes)), constant(0));
+      auto branch = scf::IfOp::create(b, loc, isFirst, /*withElse=*/false);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(branch.thenBlock());
+      Value memory = launch.flat(access.root, /*write=*/false);
+      for (int64_t number = 0; number < (space->second.chunks + team - 1) / team; ++number) {
+        Chunk chunk = rowChunk(space->second, key.volume, number);
+        memref::PrefetchOp::create(b, loc, memory, address(member, access, chunk, 0),
+                                   /*isWrite=*/false, /*localityHint=*/2, /*isDataCache=*/true);
+      }
+    }
+  row = here;
+}
+
 void GpuEmitter::walkRows() {
   Value first = row;
   Values carried;
@@ -119,6 +155,7 @@ void GpuEmitter::walkRows() {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     row = add(first, loop.getInductionVar());
+    prefetchNext(add(first, group.walk - 1));
     Values current(loop.getRegionIterArgs());
     MutableArrayRef<Value> rest = current;
     int64_t before = sharedReductions;

@@ -105,6 +105,7 @@ private:
   void addRow(Sums &sums, llvm::MutableArrayRef<mlir::Value> current);
   void endSums(mlir::ValueRange carried);
   int64_t roundsOf(const Sums &sums) const;
+  void prefetchNext(mlir::Value last);
 
   // GpuEmitLongRows.cpp
   void planLongRows();
@@ -212,6 +213,7 @@ private:
   /// Rows processed in order.
   std::vector<Sums> allSums;
   SumsIn sumsIn = SumsIn::registers;
+  int64_t resident = 1;            ///< blocks of a multiprocessor, for which registers must suffice
 };
 
 } // namespace tessera::codegen

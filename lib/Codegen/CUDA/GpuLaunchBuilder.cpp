@@ -134,7 +134,9 @@ Value GpuLaunchBuilder::shared(Type element, int64_t elements) {
   return memref::ViewOp::create(e, loc, type, all, offset, ValueRange());
 }
 
-void GpuLaunchBuilder::finish(int64_t threads) {
+void GpuLaunchBuilder::finish(int64_t threads, int64_t resident) {
+  if (resident > 1)
+    function->setAttr(kResidentAttr, b.getI64IntegerAttr(resident));
   function->setAttr(kBlockAttr, b.getI64IntegerAttr(threads));
   function->setAttr(kSharedAttr, b.getI64IntegerAttr(sharedBytes));
 }

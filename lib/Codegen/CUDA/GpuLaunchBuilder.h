@@ -20,6 +20,9 @@ inline constexpr int64_t kSharedSpace = 3;
 /// Attributes of a launch: threads per block, bytes of shared memory.
 inline constexpr llvm::StringLiteral kBlockAttr = "gpu.block_size";
 inline constexpr llvm::StringLiteral kSharedAttr = "gpu.shared_bytes";
+/// Of an exponential: its result is only added to others, of which one is 1 and none is greater.
+inline constexpr llvm::StringLiteral kTermAttr = "gpu.term";
+inline constexpr llvm::StringLiteral kResidentAttr = "gpu.resident_blocks";
 
 /// Builds `func.func @symbol(%buffers..., %shared : memref<?xi8, 3>)`, the code of one thread.
 /// Buffers become arguments at their first use.
@@ -51,8 +54,8 @@ public:
   /// The index of the thread, read where the code is.
   mlir::Value readThread();
 
-  /// Ends the function.
-  void finish(int64_t threads);
+  /// Ends the function, of blocks of `threads`; registers must suffice for `resident` of them.
+  void finish(int64_t threads, int64_t resident = 1);
 
   mlir::OpBuilder b;
   mlir::Location loc;

@@ -110,7 +110,7 @@ private:
       builder.function.erase(); // no code
       return success();
     }
-    builder.finish(shape->threads);
+    builder.finish(shape->threads, shape->resident);
     runtime::GpuLaunch launch;
     launch.symbol = name;
     launch.grid = {shape->blocks, 1, 1};

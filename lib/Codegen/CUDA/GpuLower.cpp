@@ -78,6 +78,25 @@ struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
   }
 };
 
+/// Brings the line of an element to the L2 cache.
+struct LowerPrefetch : ConvertOpToLLVMPattern<memref::PrefetchOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(memref::PrefetchOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    Value address =
+        getStridedElementPtr(rewriter, op.getLoc(), cast<MemRefType>(op.getMemref().getType()),
+                             adaptor.getMemref(), adaptor.getIndices());
+    // LLVM's intrinsic needs sm_90.
+    LLVM::InlineAsmOp::create(rewriter, op.getLoc(), TypeRange(), address, "prefetch.L2 [$0];", "l",
+                              /*has_side_effects=*/true, /*is_align_stack=*/false,
+                              LLVM::tailcallkind::TailCallKind::None, /*asm_dialect=*/nullptr,
+                              /*operand_attrs=*/nullptr);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 /// Rounds f32 to bf16, two at a time, by cvt.rn.bf16x2.f32. LLVM itself would round by five integer
 /// instructions, since it selects a conversion only from sm_90 on.
 struct LowerTruncToBf16 : ConvertOpToLLVMPattern<arith::TruncFOp> {
@@ -118,6 +137,40 @@ struct LowerTruncToBf16 : ConvertOpToLLVMPattern<arith::TruncFOp> {
       for (int64_t i = first; i <= last; ++i)
         result = LLVM::InsertElementOp::create(rewriter, loc, result, element(both, i - first),
                                                constant(i));
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// Extends pairs of bf16 by one instruction each: the lower one by a shift of the word that has
+/// both, the upper one by a mask.
+struct LowerExtFromBf16 : ConvertOpToLLVMPattern<arith::ExtFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op, OpAdaptor adaptor,
+                                ConversionPatternRewriter &rewriter) const override {
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (!vector || vector.getRank() != 1 || vector.getNumElements() % 2 != 0 ||
+        !vector.getElementType().isF32() || !getElementTypeOrSelf(op.getIn().getType()).isBF16())
+      return rewriter.notifyMatchFailure(op, "not pairs of bf16 to f32");
+    Location loc = op.getLoc();
+    Type i32 = rewriter.getI32Type();
+    auto constant = [&](int64_t value) -> Value {
+      return LLVM::ConstantOp::create(rewriter, loc, i32, rewriter.getIntegerAttr(i32, value));
+    };
+    int64_t pairs = vector.getNumElements() / 2;
+    Value words =
+        LLVM::BitcastOp::create(rewriter, loc, VectorType::get(pairs, i32), adaptor.getIn());
+    Value result = LLVM::PoisonOp::create(rewriter, loc, vector);
+    for (int64_t i = 0; i < pairs; ++i) {
+      Value word = LLVM::ExtractElementOp::create(rewriter, loc, words, constant(i));
+      Value lower = LLVM::ShlOp::create(rewriter, loc, word, constant(16));
+      Value upper = LLVM::AndOp::create(rewriter, loc, word, constant(-65536));
+      for (auto [place, bits] : {std::pair(2 * i, lower), std::pair(2 * i + 1, upper)})
+        result = LLVM::InsertElementOp::create(
+            rewriter, loc, result,
+            LLVM::BitcastOp::create(rewriter, loc, rewriter.getF32Type(), bits), constant(place));
     }
     rewriter.replaceOp(op, result);
     return success();
@@ -182,9 +235,12 @@ LogicalResult lowerLaunches(ModuleOp module) {
   MLIRContext *context = module.getContext();
   if (failed(checkMath(module)) || failed(flattenKernel(module)))
     return failure();
-  std::map<std::string, int64_t> threads;
+  std::map<std::string, int64_t> threads, resident;
   for (auto function : module.getOps<func::FuncOp>()) {
     threads[function.getName().str()] = function->getAttrOfType<IntegerAttr>(kBlockAttr).getInt();
+    auto blocks = function->getAttrOfType<IntegerAttr>(kResidentAttr);
+    resident[function.getName().str()] = blocks ? blocks.getInt() : 1;
+    function->removeAttr(kResidentAttr);
     function->removeAttr(kBlockAttr);
     function->removeAttr(kSharedAttr);
   }
@@ -194,7 +250,7 @@ LogicalResult lowerLaunches(ModuleOp module) {
   RewritePatternSet patterns(context);
   patterns.add<LowerIndex<gpu::ThreadIdOp, NVVM::ThreadIdXOp>,
                LowerIndex<gpu::BlockIdOp, NVVM::BlockIdXOp>, LowerBarrier, LowerShuffle>(converter);
-  patterns.add<LowerTruncToBf16>(converter, /*benefit=*/3);
+  patterns.add<LowerTruncToBf16, LowerExtFromBf16, LowerPrefetch>(converter, /*benefit=*/3);
   arith::populateCeilFloorDivExpandOpsPatterns(patterns);
   arith::populateArithToLLVMConversionPatterns(converter, patterns);
   populateMathToLLVMConversionPatterns(converter, patterns, /*approximateLog1p=*/false);
@@ -219,7 +275,9 @@ LogicalResult lowerLaunches(ModuleOp module) {
         NVVM::NVVMDialect::getMaxntidAttrName(),
         b.getDenseI32ArrayAttr({static_cast<int32_t>(threads[function.getName().str()])}));
     // Otherwise ptxas limits registers to 64 to allow more blocks, and spills.
-    function->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(), b.getI32IntegerAttr(1));
+    function->setAttr(
+        NVVM::NVVMDialect::getMinctasmAttrName(),
+        b.getI32IntegerAttr(static_cast<int32_t>(resident[function.getName().str()])));
   }
   return success();
 }

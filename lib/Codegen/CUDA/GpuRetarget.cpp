@@ -52,6 +52,8 @@ public:
         replace(op, multiplyMatrices(product));
       else if (isa<NVVM::CpAsyncOp, NVVM::CpAsyncCommitGroupOp, NVVM::CpAsyncWaitGroupOp>(op))
         copyAsync(op);
+      else if (isa<LLVM::InlineAsmOp>(op)) // a prefetch, without effect on values
+        op->erase();
       else if (auto cast = dyn_cast<LLVM::AddrSpaceCastOp>(op)) // of the CPU's only address space
         replace(op, cast.getArg());
     }

@@ -15,6 +15,9 @@ static constexpr int64_t kTeamThreads = 128; ///< of a block with several teams
 static constexpr int64_t kMaxRounds = 16;
 /// Fewer rows than this leave multiprocessors idle (132 of an H100, two blocks each).
 static constexpr int64_t kFewRows = 264;
+/// Values of a row in so many registers leave space for the rest, if two blocks of kBlockThreads
+/// share a multiprocessor: 128 registers of each thread.
+static constexpr int64_t kResidentRegisters = 112;
 /// Shorter rows, in vectors, do not justify the code at their edges.
 static constexpr int64_t kShortestShifted = 8;
 
@@ -120,6 +123,10 @@ void GpuEmitter::planTeam() {
     unrolled = grow();
     sumsIn = placeSums() ? SumsIn::shared : SumsIn::memory;
   }
+  // Two blocks hide the barriers of each other.
+  if (unrolled && group.walk > 1 && team <= kBlockThreads &&
+      (rounds(team) * held + working) / 4 <= kResidentRegisters)
+    resident = 2;
   if (!unrolled)
     planLongRows();
   for (auto &[volume, space] : spaces)
