@@ -21,6 +21,11 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
+/// Limits on the chunks that a thread processes at once: their bytes in registers, their number.
+static constexpr int64_t kBurstBytes = 128, kMostTogether = 4;
+/// So many rows keep all multiprocessors busy with small blocks, which wait for each other less.
+static constexpr int64_t kManyRows = 2048;
+
 GpuEmitter::Key GpuEmitter::keyInRow(const GpuMember &member, const GpuAccess &access) const {
   Chunk chunk;
   chunk.volume = 1;
@@ -104,17 +109,73 @@ bool GpuEmitter::isOnlyAt(const Key &key) const {
   return true;
 }
 
-/// Chooses the threads of a block for rows processed by loops.
-void GpuEmitter::planLongRows() {
+/// The members that read or write an element of a row, or that compute it again.
+SmallVector<const GpuMember *> GpuEmitter::usersOf(const Key &key) const {
+  SmallVector<const GpuMember *> users;
+  for (const GpuMember &member : group.members)
+    for (const GpuAccess &access : member.accesses) {
+      Key other = access.scalar ? key : keyInRow(member, access);
+      if (access.scalar || other < key || key < other)
+        continue;
+      bool again = false;
+      for (const NestOutput &output : member.outputs) {
+        Key result = keyInRow(member, member.accesses[output.operand]);
+        if (producerOf(result) != &member || &member.accesses[output.operand] == &access)
+          continue;
+        again = true;
+        llvm::append_range(users, usersOf(result));
+      }
+      if (!again && producerOf(key) != &member)
+        users.push_back(&member);
+    }
+  return users;
+}
+
+/// Whether nothing needs to stay in shared memory, because a maximum and a sum are computed in one
+/// walk over the row; finds values that only this walk needs. Space for them would only leave less
+/// for other blocks.
+bool GpuEmitter::planWalks(const std::map<Key, Range> &all) {
+  findOnlineSums();
+  bool none = !onlineSums.empty();
+  for (const auto &[key, range] : all) {
+    SmallVector<const GpuMember *> users = usersOf(key);
+    bool once = llvm::any_of(onlineSums, [&](const OnlineSum &online) {
+      return llvm::all_of(users, [&](const GpuMember *user) {
+        return user == online.maximum || user == online.sum;
+      });
+    });
+    if (once)
+      walked.insert(key);
+    none &= once || range.first == range.last || producerOf(key);
+  }
+  onlineSums.clear();
+  return none;
+}
+
+/// Chooses the threads of a block for rows processed by loops. `working`: the bytes of a chunk of
+/// all values that a member needs.
+void GpuEmitter::planLongRows(int64_t working) {
   int64_t most = 1;
   for (auto &[volume, space] : spaces)
     most = std::max(most, space.chunks);
   // With the row in shared memory, a multiprocessor runs one block. (Sums over rows have space for
   // the maximum number of threads.)
   team = std::min(kMaxThreads, static_cast<int64_t>(llvm::alignTo(most, kWarp)));
-  planSlots();
+  std::map<Key, Range> all = ranges();
+  recomputeAll(all);
+  if (!planWalks(all)) {
+    recomputed.clear();
+    walked.clear();
+    planWalks(ranges());
+    planSlots();
+  }
   if (slots.empty() && allSums.empty())
-    team = std::min<int64_t>(512, team);
+    team = std::min<int64_t>(group.count() >= kManyRows ? 256 : 512, team);
+  burst = std::clamp<int64_t>(
+      llvm::bit_floor(static_cast<uint64_t>(kBurstBytes / std::max<int64_t>(1, working))), 1,
+      kMostTogether);
+  if (team > 512)
+    burst = std::min<int64_t>(burst, 2);
   SmallVector<Value> memories;
   for (auto [element, elements] : placed)
     memories.push_back(launch.shared(element, elements));
@@ -155,12 +216,21 @@ Value GpuEmitter::loadSlot(const Slot &slot, Type element, const Chunk &chunk) {
       /*nontemporal=*/false, llvm::MaybeAlign(std::min(kAccessBytes, width * bytesOf(element))));
 }
 
+/// Ends the loops over a row's chunks that write to shared memory: now it has all of them.
+void GpuEmitter::endFilling() {
+  for (Slot *slot : filling) {
+    // The previous value in this memory is no longer used.
+    for (auto &[key, other] : slots)
+      if (other.memory == slot->memory)
+        other.filled = false;
+    slot->filled = true;
+  }
+  filling.clear();
+}
+
 void GpuEmitter::storeSlot(Slot &slot, Value value, const Chunk &chunk) {
-  // The previous value in this memory is no longer used.
-  for (auto &[key, other] : slots)
-    if (other.memory == slot.memory)
-      other.filled = false;
-  slot.filled = true;
+  if (!llvm::is_contained(filling, &slot))
+    filling.push_back(&slot);
   Value at = multiply(chunk.slot, std::max<int64_t>(1, chunk.lanes));
   auto type = dyn_cast<VectorType>(value.getType());
   if (!type) {

@@ -68,32 +68,85 @@ GpuEmitter::Chunk GpuEmitter::rowChunk(const Space &space, int64_t volume, int64
   return chunk;
 }
 
-void GpuEmitter::overChunks(const Space &space, int64_t volume, Values &carried,
-                            function_ref<void(Chunk, Values &)> body) {
-  int64_t rounds = (space.chunks + team - 1) / team;
+/// Calls `body` with the chunks that a thread processes at once: in an unrolled row one after the
+/// other, otherwise as many as fit into registers, all of them inside the row, in a loop; then the
+/// others one by one. A thread has the same chunks in every loop over the space.
+void GpuEmitter::overBursts(const Space &space, int64_t volume, Values &carried,
+                            function_ref<void(ArrayRef<Chunk>, Values &)> body) {
   if (space.unrolled) {
-    for (int64_t number = 0; number < rounds; ++number)
+    for (int64_t number = 0; number < (space.chunks + team - 1) / team; ++number)
       body(rowChunk(space, volume, number), carried);
     return;
   }
-  auto loop = scf::ForOp::create(b, loc, constant(0), constant(rounds), constant(1), carried);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
+  // A chunk that begins before the row, or ends behind it, has code of its own.
+  int64_t first = space.leading ? 1 : 0;
+  int64_t inside = space.leading ? volume / space.lanes - 1 : space.chunks;
+  int64_t loops = burst > 1 ? inside / (burst * team) : 0, done = loops * burst * team;
+  auto emit = [&](int64_t count, function_ref<void(Value, Values &)> work) {
+    auto loop = scf::ForOp::create(b, loc, constant(0), constant(count), constant(1), carried);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    std::map<Key, Value> outside = cache;
+    inLoop = true;
+    Values current(loop.getRegionIterArgs());
+    work(loop.getInductionVar(), current);
+    if (!current.empty())
+      scf::YieldOp::create(b, loc, current);
+    inLoop = false;
+    cache = std::move(outside);
+    carried = Values(loop.getResults());
+  };
   Chunk chunk;
-  chunk.number = -1;
   chunk.lanes = space.lanes;
   chunk.volume = volume;
-  Value index = add(lane, multiply(loop.getInductionVar(), team));
-  placeChunk(chunk, space, index, /*inner=*/!space.leading && space.chunks % team == 0);
-  std::map<Key, Value> outside = cache;
-  inLoop = true;
-  Values current(loop.getRegionIterArgs());
-  body(chunk, current);
-  if (!current.empty())
-    scf::YieldOp::create(b, loc, current);
-  inLoop = false;
-  cache = std::move(outside);
-  carried = Values(loop.getResults());
+  // Only accesses to chunk -1 are counted.
+  if (loops > 0)
+    emit(loops, [&](Value iteration, Values &current) {
+      Value base = add(add(lane, multiply(iteration, burst * team)), first);
+      SmallVector<Chunk> chunks(burst, chunk);
+      for (auto [i, part] : llvm::enumerate(chunks)) {
+        part.number = i == 0 ? -1 : static_cast<int64_t>(i);
+        placeChunk(part, space, add(base, static_cast<int64_t>(i) * team), /*inner=*/true);
+      }
+      body(chunks, current);
+    });
+  chunk.number = loops > 0 ? burst : -1;
+  int64_t rest = space.chunks - done, rounds = (rest + team - 1) / team;
+  if (rounds > 0)
+    emit(rounds, [&](Value iteration, Values &current) {
+      Value index = add(lane, multiply(iteration, team));
+      if (done > 0) {
+        Value later = add(index, done);
+        if (first > 0) {
+          Value isFirst =
+              arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, index, constant(0));
+          later = arith::SelectOp::create(b, loc, isFirst, index, later);
+        }
+        index = later;
+      }
+      placeChunk(chunk, space, index, /*inner=*/!space.leading && rest % team == 0);
+      body(chunk, current);
+    });
+  endFilling();
+}
+
+void GpuEmitter::overChunks(const Space &space, int64_t volume, Values &carried,
+                            function_ref<void(Chunk, Values &)> body) {
+  overBursts(space, volume, carried, [&](ArrayRef<Chunk> chunks, Values &current) {
+    for (const Chunk &chunk : chunks)
+      body(chunk, current);
+  });
+}
+
+/// Loads the member's operands of several chunks before it stores the result of one.
+void GpuEmitter::loadFirst(const GpuMember &member, ArrayRef<Chunk> chunks) {
+  if (chunks.size() == 1)
+    return;
+  for (const Chunk &chunk : chunks)
+    for (const GpuAccess &access : member.accesses)
+      if (!access.scalar && !access.output &&
+          !member.op.getMatchingBlockArgument(access.operand).use_empty())
+        load(member, access, chunk);
 }
 
 /// Replaces `current` by `next` in the chunk's lanes that are within the row.
@@ -103,10 +156,26 @@ void GpuEmitter::keepInside(const Chunk &chunk, ValueRange next, Values &current
     before = valid ? arith::SelectOp::create(b, loc, valid, value, before).getResult() : value;
 }
 
+/// Loads the operands with one element per row before a loop over its chunks, except for `later`.
+void GpuEmitter::loadPerRow(const GpuMember &member, const Key *later) {
+  for (const GpuAccess &access : member.accesses) {
+    if (access.scalar || access.output)
+      continue;
+    Key key = keyInRow(member, access);
+    bool isLater = later && !(key < *later) && !(*later < key);
+    if (!key.vector && !isLater && !member.op.getMatchingBlockArgument(access.operand).use_empty())
+      load(member, access, Chunk());
+  }
+}
+
 void GpuEmitter::rowElements(const GpuMember &member, const Space &space, int64_t volume) {
   Values none;
-  overChunks(space, volume, none,
-             [&](Chunk chunk, Values &) { body(member, chunk, ValueRange()); });
+  loadPerRow(member);
+  overBursts(space, volume, none, [&](ArrayRef<Chunk> chunks, Values &) {
+    loadFirst(member, chunks);
+    for (const Chunk &chunk : chunks)
+      body(member, chunk, ValueRange());
+  });
 }
 
 void GpuEmitter::rowReduction(const GpuMember &member, const Space &space, int64_t volume) {
@@ -121,8 +190,11 @@ void GpuEmitter::rowReduction(const GpuMember &member, const Space &space, int64
     old.push_back(load(member, access, none));
     accumulators.push_back(neutralOf(*output.kind, access.element, space.lanes));
   }
-  overChunks(space, volume, accumulators, [&](Chunk chunk, Values &current) {
-    keepInside(chunk, body(member, chunk, current), current);
+  loadPerRow(member);
+  overBursts(space, volume, accumulators, [&](ArrayRef<Chunk> chunks, Values &current) {
+    loadFirst(member, chunks);
+    for (const Chunk &chunk : chunks)
+      keepInside(chunk, body(member, chunk, current), current);
   });
   for (auto [i, output] : llvm::enumerate(outputs)) {
     Value value = teamReduce(overLanes(accumulators[i], *output->kind), *output->kind);
@@ -164,6 +236,7 @@ GpuShape GpuEmitter::emitRows() {
   int64_t rows = group.count() / group.walk;
   GpuShape shape;
   shape.threads = team * teams;
+  shape.resident = resident;
   shape.blocks = (rows + teams - 1) / teams;
   lane = launch.threadIndex();
   row = launch.blockIndex();
@@ -200,4 +273,3 @@ GpuShape GpuEmitter::emitRows() {
 }
 
 } // namespace tessera::codegen
-  shape.resident = resident;

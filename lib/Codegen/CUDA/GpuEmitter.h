@@ -72,6 +72,10 @@ private:
   mlir::Value within(const Chunk &chunk);
   void overChunks(const Space &space, int64_t volume, Values &carried,
                   llvm::function_ref<void(Chunk, Values &)> body);
+  void overBursts(const Space &space, int64_t volume, Values &carried,
+                  llvm::function_ref<void(llvm::ArrayRef<Chunk>, Values &)> body);
+  void loadPerRow(const GpuMember &member, const Key *later = nullptr);
+  void loadFirst(const GpuMember &member, llvm::ArrayRef<Chunk> chunks);
   void keepInside(const Chunk &chunk, mlir::ValueRange next, Values &current);
   std::map<Key, Range> ranges() const;
   Key keyInRow(const GpuMember &member, const GpuAccess &access) const;
@@ -96,19 +100,24 @@ private:
   mlir::Value splatOf(mlir::Type type, const llvm::APFloat &number);
   mlir::Value finiteOr0(mlir::Value value);
   mlir::Value expDifference(mlir::Value from, mlir::Value to, mlir::FloatType element);
+  void markTerms(mlir::Operation *loop, mlir::Value shift);
   mlir::Value shiftSum(mlir::Value sum, mlir::Value from, mlir::Value to);
 
   // GpuEmitWalk.cpp
   void walkRows();
+  void prefetchNext(mlir::Value last);
   bool placeSums();
   void beginSums(Values &carried);
   void addRow(Sums &sums, llvm::MutableArrayRef<mlir::Value> current);
   void endSums(mlir::ValueRange carried);
   int64_t roundsOf(const Sums &sums) const;
-  void prefetchNext(mlir::Value last);
 
   // GpuEmitLongRows.cpp
-  void planLongRows();
+  void planLongRows(int64_t working);
+  llvm::SmallVector<const GpuMember *> usersOf(const Key &key) const;
+  bool planWalks(const std::map<Key, Range> &all);
+  void recomputeAll(std::map<Key, Range> &all);
+  void endFilling();
   void planSlots();
   bool placeSlots(const std::map<Key, Range> &ranges);
   bool isOnlyAt(const Key &key) const;
@@ -204,16 +213,19 @@ private:
   mlir::Value row, rowValid, lane;
   int64_t team = 1, teams = 1;
   int64_t sharedReductions = 0; ///< emitted so far: combined through shared memory, with a barrier
+  int64_t resident = 1;            ///< blocks of a multiprocessor, for which registers must suffice
   std::map<int64_t, Space> spaces; ///< by volume
   /// Rows processed by loops: values in shared memory, and values that their users recompute.
   std::map<Key, Slot> slots;
   llvm::SmallVector<std::pair<mlir::Type, int64_t>> placed; ///< type and number of elements
   std::map<Key, const GpuMember *> recomputed;
+  llvm::SmallVector<Slot *> filling; ///< written in the current loops over a row's chunks
+  std::set<Key> walked;              ///< values that only one walk over the row needs
+  int64_t burst = 1;                 ///< chunks that a thread processes at once
   std::vector<OnlineSum> onlineSums;
   /// Rows processed in order.
   std::vector<Sums> allSums;
   SumsIn sumsIn = SumsIn::registers;
-  int64_t resident = 1;            ///< blocks of a multiprocessor, for which registers must suffice
 };
 
 } // namespace tessera::codegen

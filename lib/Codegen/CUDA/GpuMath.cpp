@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuFormula.h"
+#include "GpuLaunchBuilder.h"
 #include "GpuRetarget.h"
 #include "GpuStages.h"
 
@@ -48,6 +49,8 @@ public:
                         arith::FastMathFlags::afn);
     if (isa<math::Exp2Op>(op))
       return math::Exp2Op::create(b, loc, x, arith::FastMathFlags::afn);
+    if (isa<math::ExpOp>(op) && op->hasAttr(kTermAttr))
+      return power(mul(x, c(std::numbers::log2e)));
     if (isa<math::ExpOp>(op))
       return isCoarse ? math::Exp2Op::create(b, loc, mul(x, c(std::numbers::log2e)),
                                              arith::FastMathFlags::afn)

@@ -321,8 +321,25 @@ Value GpuEmitter::shiftSum(Value sum, Value from, Value to) {
       cast<FloatType>(getElementTypeOrSelf(type)).getFloatSemantics();
   Value none = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, from,
                                      splatOf(type, APFloat::getInf(semantics, /*Negative=*/true)));
-  Value shifted = arith::MulFOp::create(b, loc, sum, factor);
-  return arith::SelectOp::create(b, loc, none, sum, shifted);
+  factor = arith::SelectOp::create(
+      b, loc, none, splatOf(factor.getType(), APFloat(element.getFloatSemantics(), 1)), factor);
+  if (auto vector = dyn_cast<VectorType>(sum.getType()); vector && !isa<VectorType>(type))
+    factor = widen(b, loc, factor, vector.getNumElements());
+  return arith::MulFOp::create(b, loc, sum, factor);
+}
+
+/// Marks the exponentials of x - shift. The greatest is 1 and all are added, so that approximations
+/// of the others, relative to their own size, are as good as rounding.
+void GpuEmitter::markTerms(Operation *loop, Value shift) {
+  loop->walk([&](math::ExpOp exp) {
+    auto difference = exp.getOperand().getDefiningOp<arith::SubFOp>();
+    Value from = difference ? difference.getRhs() : Value();
+    while (from && from != shift && from.getDefiningOp() &&
+           isa<vector::BroadcastOp, arith::ExtFOp>(from.getDefiningOp()))
+      from = from.getDefiningOp()->getOperand(0);
+    if (from == shift && getElementTypeOrSelf(exp.getType()).isF32())
+      exp->setAttr(kTermAttr, b.getUnitAttr());
+  });
 }
 
 /// Computes the maximum and the sum relative to it, in one walk over the row.
@@ -334,22 +351,28 @@ void GpuEmitter::walkOnline(OnlineSum &online) {
   vector::CombiningKind kind = *greatestOutput.kind;
   int64_t volume = ownVolume(maximum);
   const Space &space = spaces[volume];
-  Values carried{neutralOf(kind, limit.element, space.lanes),
+  // One maximum for all lanes and chunks, so that the sums are shifted once for all of them.
+  Values carried{neutralOf(kind, limit.element, /*lanes=*/0),
                  neutralOf(vector::CombiningKind::ADD, total.element, space.lanes)};
   Value old = load(maximum, limit, Chunk());
-  overChunks(space, volume, carried, [&](Chunk chunk, Values &current) {
-    Value greatest = body(maximum, chunk, current[0])[0];
-    Value shifted = shiftSum(current[1], current[0], greatest);
-    cache[online.shift] = finiteOr0(greatest);
-    keepInside(chunk, {greatest, body(sum, chunk, shifted)[0]}, current);
+  loadPerRow(maximum);
+  loadPerRow(sum, &online.shift);
+  overBursts(space, volume, carried, [&](ArrayRef<Chunk> chunks, Values &current) {
+    loadFirst(maximum, chunks);
+    Values most{widen(b, loc, current[0], space.lanes)};
+    for (const Chunk &chunk : chunks)
+      keepInside(chunk, body(maximum, chunk, most), most);
+    Value greatest = overLanes(most[0], kind);
+    Values part{shiftSum(current[1], current[0], greatest)};
+    Value shift = finiteOr0(greatest);
+    cache[online.shift] = shift;
+    for (const Chunk &chunk : chunks)
+      keepInside(chunk, body(sum, chunk, part), part);
+    current = {greatest, part[0]};
+    markTerms(b.getInsertionBlock()->getParentOp(), shift);
   });
-  Value greatest = carried[0], part = carried[1];
-  if (space.lanes) {
-    Value most = overLanes(greatest, kind);
-    part = overLanes(shiftSum(part, greatest, widen(b, loc, most, space.lanes)),
-                     vector::CombiningKind::ADD);
-    greatest = most;
-  }
+  Value greatest = carried[0];
+  Value part = overLanes(carried[1], vector::CombiningKind::ADD);
   Value most = teamReduce(greatest, kind);
   online.part = teamReduce(shiftSum(part, greatest, most), vector::CombiningKind::ADD);
   online.reference = finiteOr0(most);

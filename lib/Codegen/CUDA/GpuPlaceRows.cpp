@@ -27,8 +27,8 @@ bool GpuEmitter::placeSlots(const std::map<Key, Range> &all) {
   std::vector<Place> places;
   for (const auto &[key, range] : all) {
     Value root = Value::getFromOpaquePointer(key.root);
-    if (range.first == range.last || recomputed.count(key) || group.sumsInto(root) ||
-        (group.writes(root) && !isOnlyAt(key)))
+    if (range.first == range.last || recomputed.count(key) || walked.count(key) ||
+        group.sumsInto(root) || (group.writes(root) && !isOnlyAt(key)))
       continue;
     const Space &space = spaces.at(key.volume);
     int64_t rounds = (space.chunks + team - 1) / team;
@@ -76,13 +76,8 @@ bool GpuEmitter::placeSlots(const std::map<Key, Range> &all) {
   return enough;
 }
 
-void GpuEmitter::planSlots() {
-  std::map<Key, Range> all = ranges();
-  if (placeSlots(all))
-    return;
-  // Shared memory does not suffice: recompute what is possible, which extends the live ranges of
-  // the operands.
-  slots.clear();
+/// Lets users recompute all values that they can, which extends the live ranges of the operands.
+void GpuEmitter::recomputeAll(std::map<Key, Range> &all) {
   for (const GpuMember &member : llvm::reverse(group.members)) {
     if (!isRecomputable(member, all))
       continue;
@@ -99,6 +94,15 @@ void GpuEmitter::planSlots() {
         if (auto from = all.find(keyInRow(member, access)); from != all.end())
           from->second.last = std::max(from->second.last, last);
   }
+}
+
+void GpuEmitter::planSlots() {
+  std::map<Key, Range> all = ranges();
+  if (placeSlots(all))
+    return;
+  // Shared memory does not suffice.
+  slots.clear();
+  recomputeAll(all);
   placeSlots(all);
 }
 

@@ -128,7 +128,7 @@ void GpuEmitter::planTeam() {
       (rounds(team) * held + working) / 4 <= kResidentRegisters)
     resident = 2;
   if (!unrolled)
-    planLongRows();
+    planLongRows(working);
   for (auto &[volume, space] : spaces)
     space.unrolled = unrolled;
   teams = team <= kWarp && group.walk == 1 ? kTeamThreads / team : 1;
@@ -147,7 +147,9 @@ bool GpuEmitter::shift(ArrayRef<const GpuMember *> members, int64_t volume, Spac
   for (const GpuMember *member : members)
     for (const GpuAccess &access : member->accesses) {
       FlatAccess inner = innerOf(*member, access);
-      if (access.scalar || inner.dims.size() != 1 || inner.dims[0].step != 1)
+      // Temporaries of the launch are not in memory.
+      if (access.scalar || inner.dims.size() != 1 || inner.dims[0].step != 1 ||
+          (group.writes(access.root) && !live(access.root)))
         continue;
       if (int64_t bytes = elementsOf(*member, access) * bytesOf(access.element); bytes > most) {
         most = bytes;

@@ -164,6 +164,24 @@ void markApproximable(ModuleOp module) {
   });
 }
 
+/// Replaces the greater and the lesser of two f32, instructions of a GPU, by LLVM's intrinsics.
+/// Upstream's patterns would expand them to comparisons.
+template <typename Op, typename Intrinsic> void keepInstructions(ModuleOp module) {
+  SmallVector<Op> ops;
+  module.walk([&](Op op) {
+    auto vector = dyn_cast<VectorType>(op.getType());
+    if (getElementTypeOrSelf(op.getType()).isF32() && !(vector && vector.getRank() != 1))
+      ops.push_back(op);
+  });
+  for (Op op : ops) {
+    OpBuilder b(op);
+    Value result =
+        Intrinsic::create(b, op.getLoc(), op.getType(), op.getLhs(), op.getRhs()).getResult();
+    op.getResult().replaceAllUsesWith(result);
+    op.erase();
+  }
+}
+
 } // namespace
 
 LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
@@ -203,6 +221,12 @@ LogicalResult expandKernelMath(ModuleOp module, const MathTarget &target) {
     });
     if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
       return failure();
+  }
+  if (target.isGpu) {
+    keepInstructions<arith::MaximumFOp, LLVM::MaximumOp>(module);
+    keepInstructions<arith::MinimumFOp, LLVM::MinimumOp>(module);
+    keepInstructions<arith::MaxNumFOp, LLVM::MaxNumOp>(module);
+    keepInstructions<arith::MinNumFOp, LLVM::MinNumOp>(module);
   }
   RewritePatternSet patterns(context);
   patterns.add<ExpandExpM1>(context);
