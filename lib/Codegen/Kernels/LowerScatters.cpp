@@ -348,15 +348,29 @@ static bool isScatter(Operation *op) {
   return generic && dist::isScatter(generic);
 }
 
+/// Whether the operand is read once: its elements have all loops but the selected ones.
+static bool isReadOnce(linalg::GenericOp op, OpOperand &input) {
+  llvm::SmallBitVector missing(op.getNumLoops(), true);
+  for (const dist::SelectedLoop &each : dist::replaceableLoops(op))
+    missing.reset(each.loop);
+  for (AffineExpr expr : op.getMatchingIndexingMap(&input).getResults())
+    if (auto dim = dyn_cast<AffineDimExpr>(expr))
+      missing.reset(dim.getPosition());
+  return missing.none();
+}
+
 /// Fuses elementwise ops that only scatters read: each task computes the indices and the terms that
-/// it needs.
-static linalg::GenericOp takeProducers(linalg::GenericOp op) {
+/// it needs. With `onlyTerms` only those that it reads once, not the indices, which all owners of
+/// rows read.
+static linalg::GenericOp takeProducers(linalg::GenericOp op, bool onlyTerms) {
   IRRewriter rewriter(op);
   for (unsigned number = 0; number < op.getNumDpsInputs();) {
     OpOperand &input = op->getOpOperand(number);
     auto producer = input.get().getDefiningOp<linalg::GenericOp>();
     if (!producer || producer->getNumResults() != 1 || producer->getBlock() != op->getBlock() ||
         !llvm::all_of(producer->getUsers(), isScatter) ||
+        (onlyTerms && (!producer->hasOneUse() || !isReadOnce(op, input) ||
+                       !isa<FloatType>(getElementTypeOrSelf(input.get())))) ||
         !linalg::areElementwiseOpsFusable(&input)) {
       ++number;
       continue;
@@ -384,6 +398,7 @@ static linalg::GenericOp takeProducers(linalg::GenericOp op) {
 }
 
 void lowerScatters(func::FuncOp kernel, bool inTasks) {
+  const bool byOwners = !inTasks;
   SmallVector<linalg::GenericOp> ops;
   kernel.walk([&](linalg::GenericOp op) {
     if (isScatter(op))
@@ -391,8 +406,8 @@ void lowerScatters(func::FuncOp kernel, bool inTasks) {
   });
   for (linalg::GenericOp op : ops) {
     inTasks &= op->getBlock() == &kernel.getBody().front();
-    if (inTasks)
-      op = takeProducers(op);
+    if (inTasks || byOwners)
+      op = takeProducers(op, /*onlyTerms=*/byOwners);
     SmallVector<dist::SelectedLoop, 2> selected = dist::replaceableLoops(op);
     OpBuilder b(op);
     Value sums;

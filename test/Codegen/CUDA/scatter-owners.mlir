@@ -153,3 +153,33 @@ func.func private @overwritten(%s: tensor<700x256xbf16>, %i: tensor<700x1xindex>
       : (tensor<700x256xbf16>, tensor<50x256xbf16>, tensor<700x1xindex>) -> tensor<50x256xbf16>
   return %0 : tensor<50x256xbf16>
 }
+
+// Scaled terms are computed by the updates: no launch writes them to memory.
+// CHECK: scaled: pointwise scatter equal
+func.func private @scaled(%i: tensor<500xi32>, %g: tensor<500x64xf32>, %o: tensor<40x64xf32>) -> tensor<40x64xf32>
+    attributes {kernel.reads = 2 : i64} {
+  %zero = arith.constant 0.0 : f32
+  %factor = arith.constant 0.37 : f32
+  %empty = tensor.empty() : tensor<500x64xf32>
+  %terms = linalg.generic {indexing_maps = [affine_map<(n, j) -> (n, j)>, affine_map<(n, j) -> (n, j)>],
+                           iterator_types = ["parallel", "parallel"]}
+      ins(%g : tensor<500x64xf32>) outs(%empty : tensor<500x64xf32>) {
+  ^bb0(%value: f32, %unused: f32):
+    %scaled = arith.mulf %value, %factor : f32
+    linalg.yield %scaled : f32
+  } -> tensor<500x64xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%o : tensor<40x64xf32>) -> tensor<40x64xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(v, j, n) -> (n)>, affine_map<(v, j, n) -> (n, j)>,
+                                        affine_map<(v, j, n) -> (v, j)>],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%i, %terms : tensor<500xi32>, tensor<500x64xf32>) outs(%fill : tensor<40x64xf32>) {
+  ^bb0(%at: i32, %value: f32, %sum: f32):
+    %v = linalg.index 0 : index
+    %row = arith.index_cast %v : index to i32
+    %hit = arith.cmpi eq, %at, %row : i32
+    %term = arith.select %hit, %value, %zero : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<40x64xf32>
+  return %r : tensor<40x64xf32>
+}
