@@ -112,22 +112,29 @@ bool GpuEmitter::isOnlyAt(const Key &key) const {
 /// The members that read or write an element of a row, or that compute it again.
 SmallVector<const GpuMember *> GpuEmitter::usersOf(const Key &key) const {
   SmallVector<const GpuMember *> users;
-  for (const GpuMember &member : group.members)
-    for (const GpuAccess &access : member.accesses) {
-      Key other = access.scalar ? key : keyInRow(member, access);
-      if (access.scalar || other < key || key < other)
-        continue;
-      bool again = false;
-      for (const NestOutput &output : member.outputs) {
-        Key result = keyInRow(member, member.accesses[output.operand]);
-        if (producerOf(result) != &member || &member.accesses[output.operand] == &access)
+  std::set<Key> seen{key};
+  std::vector<Key> open{key};
+  while (!open.empty()) {
+    Key next = std::move(open.back());
+    open.pop_back();
+    for (const GpuMember &member : group.members)
+      for (const GpuAccess &access : member.accesses) {
+        Key other = access.scalar ? Key() : keyInRow(member, access);
+        if (access.scalar || other < next || next < other)
           continue;
-        again = true;
-        llvm::append_range(users, usersOf(result));
+        bool again = false;
+        for (const NestOutput &output : member.outputs) {
+          Key result = keyInRow(member, member.accesses[output.operand]);
+          if (producerOf(result) != &member)
+            continue;
+          again = true;
+          if (seen.insert(result).second)
+            open.push_back(std::move(result));
+        }
+        if (!again)
+          users.push_back(&member);
       }
-      if (!again && producerOf(key) != &member)
-        users.push_back(&member);
-    }
+  }
   return users;
 }
 

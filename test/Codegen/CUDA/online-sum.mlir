@@ -1,5 +1,6 @@
 // The maximum of a long row and the sum of exponentials relative to it are computed in one walk over the row.
 // RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80" -o /dev/null | FileCheck %s
+// RUN: tessera-opt %s --tessera-compile-gpu-kernels="arch=compute_80 print-loops" -o /dev/null | FileCheck %s --check-prefix=LOOPS
 // RUN: tessera-opt %s --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=EQUAL
 
 #ij = affine_map<(i, j) -> (i, j)>
@@ -9,6 +10,15 @@
 // Read twice and written once: 3 of 2, where a pass for the maximum would make 4.
 // CHECK-LABEL: softmax: launches 1, workspace 0, bytes 38401152 of 25600768
 // EQUAL: softmax: rows equal
+// A thread has one maximum, and loads four chunks at once, none of which is at an edge.
+// LOOPS-LABEL: softmax: launches
+// LOOPS: scf.for {{.*}} iter_args({{.*}}) -> (f32, vector<4xf32>)
+// LOOPS-NOT: scf.if
+// LOOPS-COUNT-4: vector.load
+// LOOPS-NOT: memref.load
+// LOOPS: math.exp {{.*}} : f32
+// LOOPS-COUNT-4: math.exp {{.*}} {gpu.term} : vector<4xf32>
+// LOOPS: scf.yield
 func.func private @softmax(%x: tensor<32x100003xf32>, %o: tensor<32x100003xf32>) -> tensor<32x100003xf32>
     attributes {kernel.reads = 1 : i64} {
   %0 = linalg.softmax dimension(1) ins(%x : tensor<32x100003xf32>) outs(%o : tensor<32x100003xf32>) -> tensor<32x100003xf32>

@@ -2,6 +2,7 @@
 // partial sums, which later launches add in order. Each argument is read once.
 // RUN: split-file %s %t
 // RUN: tessera-opt %t/norm.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=NORM
+// RUN: tessera-opt %t/norm.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels="arch=compute_80 print-ptx" -o /dev/null | FileCheck %s --check-prefix=FETCH
 // RUN: tessera-opt %t/odd.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=ODD
 // RUN: tessera-opt %t/wide.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels="arch=compute_90" --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=WIDE
 // RUN: tessera-opt %t/few.mlir --dist-autodiff="function=loss wrt=x,g,h" --tessera-pipeline --codegen=gpu=true --tessera-compile-gpu-kernels --tessera-check-gpu-kernels -o /dev/null | FileCheck %s --check-prefix=FEW
@@ -15,6 +16,11 @@
 // NORM-NEXT: plain: grid 64, block 256, shared 1024
 // NORM-NEXT: plain: grid 64, block 256, shared 1024
 // NORM: rows rows plain plain equal
+
+// While a block processes a row, the next one is fetched; two blocks share a multiprocessor.
+// FETCH: .minnctapersm 2
+// FETCH: prefetch.L2
+// FETCH: bar.sync
 
 // A thread has the same columns of every row, although rows are not aligned.
 // ODD: launches 4, workspace {{[0-9]+}}, bytes {{[0-9]+}} of
