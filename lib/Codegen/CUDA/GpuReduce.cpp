@@ -16,6 +16,9 @@ using namespace mlir;
 
 namespace tessera::codegen {
 
+/// So many parts of a block's reduction are combined by each thread, more by shuffles.
+static constexpr int64_t kFewParts = 8;
+
 /// The neutral element of a reduction, in each of a chunk's lanes.
 Value GpuEmitter::neutralOf(vector::CombiningKind kind, Type element, int64_t lanes) {
   return widen(b, loc, arith::ConstantOp::create(b, loc, neutralElement(kind, element)), lanes);
@@ -88,6 +91,14 @@ Value GpuEmitter::teamReduce(Value value, vector::CombiningKind kind) {
     memref::StoreOp::create(b, loc, value, parts, warp);
   }
   gpu::BarrierOp::create(b, loc);
+  // Every thread adds up a few parts itself.
+  if (warps <= kFewParts) {
+    value = memref::LoadOp::create(b, loc, parts, constant(0));
+    for (int64_t other = 1; other < warps; ++other)
+      value = vector::makeArithReduction(b, loc, kind, value,
+                                         memref::LoadOp::create(b, loc, parts, constant(other)));
+    return value;
+  }
   // Every group of `width` lanes reads all parts, so every lane gets the result.
   auto width = static_cast<int64_t>(llvm::PowerOf2Ceil(warps));
   Value which = remainder(within, width);
