@@ -41,8 +41,6 @@ static constexpr int64_t kMostLanes = 8;
 static constexpr int64_t kElements = 16, kMostTogether = 8;
 /// The most bytes that a block fills, and that blocks fill by narrow accesses.
 static constexpr int64_t kFilledBytes = 1 << 20;
-/// Blocks of a multiprocessor that fill their rows: while some wait for places, others write.
-static constexpr int64_t kFillingBlocks = 3;
 /// Blocks that keep a GPU busy, and as many as help.
 static constexpr int64_t kFewBlocks = 264, kManyBlocks = 1056;
 
@@ -133,7 +131,7 @@ void ScatterEmitter::chooseLanes() {
       return;
     read = load;
   }
-  together = std::min(kMostTogether, (filled ? kElements / 2 : kElements) / lanes);
+  together = std::min(kMostTogether, kElements / lanes);
 }
 
 void ScatterEmitter::choose() {
@@ -169,9 +167,8 @@ void ScatterEmitter::choose() {
   int64_t cheap = updateBytes / std::max<int64_t>(1, 4 * placeBytes);
   owners = std::max(ceilDiv(kFewBlocks, others), std::min(ceilDiv(kManyBlocks, others), cheap));
   // Whole waves of blocks.
-  const int64_t wave = filled ? kFewBlocks / 2 * kFillingBlocks : kFewBlocks;
-  if (int64_t waves = owners * others / wave; waves > 0)
-    owners = std::max<int64_t>(1, waves * wave / others);
+  if (int64_t waves = owners * others / kFewBlocks; waves > 0)
+    owners = std::max<int64_t>(1, waves * kFewBlocks / others);
   owners = std::min(owners, owned.extent);
   if (!filled)
     owners = std::min(owners, updates.count);
@@ -249,18 +246,11 @@ GpuShape ScatterEmitter::emit() {
     else
       body();
   };
-  // Half of the blocks write while the others read places.
-  Value isEarly = equal(remainder(block, 2), constant(0));
   if (filled)
-    onlyIf(isEarly, [&] { onlyColumns([&] { fill(group, mapping); }); });
+    onlyColumns([&] { fill(group, mapping); });
   loop(constant(0), constant(updates.count), chunk, {},
        [&](Value base, ValueRange) -> SmallVector<Value> {
          Value count = collect(base, mapping);
-         if (filled) {
-           Value isFirst = equal(base, constant(0));
-           Value isNow = select(isEarly, arith::ConstantIntOp::create(b, loc, 0, 1), isFirst);
-           onlyIf(isNow, [&] { onlyColumns([&] { fill(group, mapping); }); });
-         }
          auto overOwn = [&] {
            loop(constant(0), count, together, {},
                 [&](Value number, ValueRange) -> SmallVector<Value> {
@@ -287,8 +277,6 @@ GpuShape ScatterEmitter::emit() {
   info.serialIterations = ceilDiv(updates.count, threads) + ceilDiv(updates.count, owners);
   GpuShape shape;
   shape.threads = threads;
-  if (filled)
-    shape.resident = kFillingBlocks;
   shape.blocks = owners * batches.count * parts;
   return shape;
 }
