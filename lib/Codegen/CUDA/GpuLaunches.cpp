@@ -43,13 +43,9 @@ public:
 
 private:
   LogicalResult emitPlans() {
-    for (size_t i = 0; i < plans.size(); ++i) {
-      if (i + 1 < plans.size())
-        if ((plans[i + 1].filled = filledByScatter(plans[i], plans[i + 1])))
-          continue;
+    for (size_t i = 0; i < plans.size(); ++i)
       if (failed(emit(i)))
         return failure();
-    }
     workspace.layOut(result);
     info.workspaceBytes = result.workspaceBytes;
     return success();

@@ -252,7 +252,7 @@ FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &builder, Gp
     info.serialIterations = std::max(info.serialIterations, iterationsOf(op));
   }
   if (plan.nest && clones.size() == 1)
-    if (std::optional<GpuShape> shape = emitScatter(clones[0], plan.filled, builder, info)) {
+    if (std::optional<GpuShape> shape = emitScatter(clones[0], builder, info)) {
       info.scheme = GpuScheme::scatter;
       info.narrow.push_back("updates at computed indices");
       return *shape;

@@ -21,9 +21,6 @@ struct GpuPlan {
   bool parallel = false;                    ///< one linalg op, with a thread per iteration
   bool nest = false;                        ///< one loop nest with some independent loops
   std::string reason;                       ///< why there is no group
-  /// Of a nest of updates: what its blocks write to all elements of the destination before, in
-  /// place of a launch; null: nothing.
-  mlir::TypedAttr filled;
 
   /// Adds the buffers that the launch reads and writes.
   void effects(llvm::SmallVectorImpl<mlir::Value> &reads,
@@ -47,11 +44,8 @@ mlir::FailureOr<GpuShape> emitLoops(const GpuPlan &plan, GpuLaunchBuilder &build
 
 /// Emits a nest of updates at computed indices, which it replaces, by blocks that own the indices;
 /// none if the nest is not of that form.
-std::optional<GpuShape> emitScatter(mlir::Operation *nest, mlir::TypedAttr filled,
-                                    GpuLaunchBuilder &builder, GpuLaunchInfo &info);
-/// The value that `fill` writes to all elements of what the nest updates, if the nest's blocks may
-/// do that; else null.
-mlir::TypedAttr filledByScatter(const GpuPlan &fill, const GpuPlan &nest);
+std::optional<GpuShape> emitScatter(mlir::Operation *nest, GpuLaunchBuilder &builder,
+                                    GpuLaunchInfo &info);
 
 } // namespace tessera::codegen
 

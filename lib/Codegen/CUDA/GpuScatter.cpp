@@ -27,20 +27,14 @@
 
 #include "GpuScatter.h"
 
-#include "mlir/IR/Matchers.h"
-
 using namespace mlir;
 
 namespace tessera::codegen {
 
 /// Consecutive updates that each thread looks at, and the most such runs of a chunk.
 static constexpr int64_t kUpdates = 4, kMostRuns = 4;
-/// The most columns of a thread.
-static constexpr int64_t kMostLanes = 8;
 /// Elements that a thread updates at once, and the most updates.
 static constexpr int64_t kElements = 16, kMostTogether = 8;
-/// The most bytes that a block fills, and that blocks fill by narrow accesses.
-static constexpr int64_t kFilledBytes = 1 << 20;
 /// Blocks that keep a GPU busy, and as many as help.
 static constexpr int64_t kFewBlocks = 264, kManyBlocks = 1056;
 
@@ -87,15 +81,6 @@ bool ScatterEmitter::isVector(ValueRange indices) {
   return lanes > 1 && !indices.empty() && indices.back() == columns.loops.back().getInductionVar();
 }
 
-/// Whether rows are contiguous and begin at multiples of kMostLanes elements.
-static bool hasAlignedRows(MemRefType type) {
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  auto fits = [](int64_t step) { return !ShapedType::isDynamic(step) && step % kMostLanes == 0; };
-  return succeeded(type.getStridesAndOffset(strides, offset)) && strides.back() == 1 &&
-         fits(offset) && llvm::all_of(ArrayRef(strides).drop_back(), fits);
-}
-
 void ScatterEmitter::chooseLanes() {
   Block *body = loops.back().getBody();
   SmallVector<memref::StoreOp> stores(body->getOps<memref::StoreOp>());
@@ -114,12 +99,13 @@ void ScatterEmitter::chooseLanes() {
     auto indices = load ? load.getIndices() : store ? store.getIndices() : ValueRange();
     MemRefType type = load ? load.getMemRefType() : store ? store.getMemRefType() : MemRefType();
     isLast &= !indices.empty() && indices.back() == last && llvm::count(indices, last) == 1 &&
-              hasAlignedRows(type) && (!store || store.getValueToStore() != last);
+              type.getLayout().isIdentity() && type.getShape().back() % 8 == 0 &&
+              (!store || store.getValueToStore() != last);
     if (type)
       least = std::min(least, bytesOf(type.getElementType()));
   }
-  if (isLast && *getConstantIntValue(columns.loops.back().getUpperBound()) % kMostLanes == 0)
-    lanes = std::min(kMostLanes, kAccessBytes / least);
+  if (isLast && *getConstantIntValue(columns.loops.back().getUpperBound()) % 8 == 0)
+    lanes = std::min<int64_t>(8, kAccessBytes / least);
   if (stores.size() != 1)
     return;
   written = stores[0];
@@ -136,8 +122,6 @@ void ScatterEmitter::chooseLanes() {
 
 void ScatterEmitter::choose() {
   chooseLanes();
-  if (!written)
-    filled = {};
   int64_t across = columns.count / lanes;
   width = std::min(threads, across);
   groups = threads / width;
@@ -160,44 +144,11 @@ void ScatterEmitter::choose() {
       return;
     (llvm::is_contained(slice, op) ? placeBytes : updateBytes) += bytesOf(type);
   });
-  updateBytes *= columns.count;
-  if (filled)
-    updateBytes += cast<MemRefType>(written.getMemRef().getType()).getNumElements() *
-                   bytesOf(filled.getType()) / (updates.count * batches.count);
-  int64_t cheap = updateBytes / std::max<int64_t>(1, 4 * placeBytes);
+  int64_t cheap = updateBytes * columns.count / std::max<int64_t>(1, 4 * placeBytes);
   owners = std::max(ceilDiv(kFewBlocks, others), std::min(ceilDiv(kManyBlocks, others), cheap));
-  // Whole waves of blocks.
-  if (int64_t waves = owners * others / kFewBlocks; waves > 0)
-    owners = std::max<int64_t>(1, waves * kFewBlocks / others);
-  owners = std::min(owners, owned.extent);
-  if (!filled)
-    owners = std::min(owners, updates.count);
-  owners = std::max<int64_t>(1, owners);
+  owners = std::max<int64_t>(1, std::min({owners, owned.extent, updates.count}));
   share = ceilDiv(owned.extent, owners);
   owners = ceilDiv(owned.extent, share);
-}
-
-bool ScatterEmitter::mayFill(Value root) {
-  if (!written || written.getMemRef() != root)
-    return false;
-  // Each dimension is the place, or all of a loop that others do not have.
-  auto type = cast<MemRefType>(root.getType());
-  llvm::SmallPtrSet<Value, 4> own;
-  for (auto [extent, index] : llvm::zip_equal(type.getShape(), written.getIndices())) {
-    bool isPlace = index == owned.place && extent == owned.extent;
-    bool isLoop =
-        llvm::any_of(llvm::concat<scf::ForOp>(batches.loops, columns.loops), [&](scf::ForOp loop) {
-          return loop.getInductionVar() == index &&
-                 getConstantIntValue(loop.getUpperBound()) == extent;
-        });
-    if (!(isPlace || isLoop) || !own.insert(index).second)
-      return false;
-  }
-  if (own.size() != 1 + batches.loops.size() + columns.loops.size())
-    return false;
-  int64_t bytes = bytesOf(type.getElementType()), all = bytes * type.getNumElements();
-  int64_t blocks = owners * batches.count * ceilDiv(columns.count / lanes, width);
-  return all / blocks <= kFilledBytes && (all <= kFilledBytes || lanes * bytes >= kAccessBytes);
 }
 
 /// Of what is read and written at places each update's elements count, at most once each.
@@ -221,9 +172,6 @@ void ScatterEmitter::countBytes() {
 GpuShape ScatterEmitter::emit() {
   b.setInsertionPoint(nest);
   countBytes();
-  if (filled)
-    info.writtenBytes += cast<MemRefType>(written.getMemRef().getType()).getNumElements() *
-                         bytesOf(filled.getType());
   Type i32 = b.getI32Type();
   const int64_t chunk = threads * items * runs, across = columns.count / lanes;
   own = launch.shared(i32, chunk);
@@ -238,16 +186,6 @@ GpuShape ScatterEmitter::emit() {
   Value column = add(multiply(part, width), remainder(launch.threadIndex(), width));
   Value group = divide(launch.threadIndex(), width);
   enter(columns, multiply(column, lanes), mapping);
-  auto onlyColumns = [&](auto body) {
-    if (groups == 1 && width < threads) // and a block has all columns
-      onlyIf(less(launch.threadIndex(), constant(width)), body);
-    else if (across % width != 0)
-      onlyIf(less(column, constant(across)), body);
-    else
-      body();
-  };
-  if (filled)
-    onlyColumns([&] { fill(group, mapping); });
   loop(constant(0), constant(updates.count), chunk, {},
        [&](Value base, ValueRange) -> SmallVector<Value> {
          Value count = collect(base, mapping);
@@ -268,7 +206,12 @@ GpuShape ScatterEmitter::emit() {
                   return {};
                 });
          };
-         onlyColumns(overOwn);
+         if (groups == 1 && width < threads) // and a block has all columns
+           onlyIf(less(launch.threadIndex(), constant(width)), overOwn);
+         else if (across % width != 0)
+           onlyIf(less(column, constant(across)), overOwn);
+         else
+           overOwn();
          barrier();
          return {};
        });
@@ -281,38 +224,11 @@ GpuShape ScatterEmitter::emit() {
   return shape;
 }
 
-TypedAttr filledByScatter(const GpuPlan &fill, const GpuPlan &nest) {
-  if (!fill.group || fill.group->members.size() != 1 || !fill.group->columns.empty() ||
-      !nest.nest || nest.ops.size() != 1)
-    return {};
-  const GpuMember &member = fill.group->members[0];
-  if (!member.isFill() || member.outputs.size() != 1)
-    return {};
-  Value yielded = member.op.getBody()->getTerminator()->getOperand(0);
-  if (auto argument = dyn_cast<BlockArgument>(yielded);
-      argument && argument.getOwner() == member.op.getBody())
-    yielded = member.op.getMatchingOpOperand(argument)->get();
-  TypedAttr value;
-  if (!matchPattern(yielded, m_Constant(&value)))
-    return {};
-  const GpuAccess &access = member.accesses[member.outputs[0].operand];
-  auto type = dyn_cast<MemRefType>(access.root.getType());
-  if (access.view || !type || member.volume() != type.getNumElements() ||
-      !member.op.getMatchingIndexingMap(access.operand).isPermutation())
-    return {};
-  // Only for the analysis.
-  OwningOpRef<ModuleOp> scratch = ModuleOp::create(nest.ops[0]->getLoc());
-  GpuLaunchBuilder builder(*scratch, "scratch", nest.ops[0]->getLoc());
-  GpuLaunchInfo info;
-  ScatterEmitter emitter(nest.ops[0], value, builder, info);
-  return emitter.match() && emitter.mayFill(access.root) ? value : TypedAttr();
-}
-
-std::optional<GpuShape> emitScatter(Operation *nest, TypedAttr filled, GpuLaunchBuilder &builder,
+std::optional<GpuShape> emitScatter(Operation *nest, GpuLaunchBuilder &builder,
                                     GpuLaunchInfo &info) {
   OpBuilder::InsertPoint before = builder.b.saveInsertionPoint();
   builder.b.setInsertionPoint(nest);
-  ScatterEmitter emitter(nest, filled, builder, info);
+  ScatterEmitter emitter(nest, builder, info);
   if (!emitter.match()) {
     builder.b.restoreInsertionPoint(before);
     return std::nullopt;

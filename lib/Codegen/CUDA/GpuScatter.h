@@ -19,16 +19,11 @@ namespace tessera::codegen {
 /// Emits the launch of one nest.
 class ScatterEmitter : TileWriter {
 public:
-  /// `filled`: what the blocks write to all elements of the destination before; null: nothing.
-  ScatterEmitter(mlir::Operation *nest, mlir::TypedAttr filled, GpuLaunchBuilder &launch,
-                 GpuLaunchInfo &info)
-      : TileWriter(launch, info), nest(nest), filled(filled), loops(perfectNest(nest)) {}
+  ScatterEmitter(mlir::Operation *nest, GpuLaunchBuilder &launch, GpuLaunchInfo &info)
+      : TileWriter(launch, info), nest(nest), loops(perfectNest(nest)) {}
 
   /// Whether the scheme is possible; finds the roles of the loops.
   bool match();
-  /// Whether the blocks that update the elements of `root` may fill it: they own all of them, and
-  /// are enough.
-  bool mayFill(mlir::Value root);
   GpuShape emit();
 
 private:
@@ -83,10 +78,7 @@ private:
     body();
   }
 
-  void fill(mlir::Value group, const mlir::IRMapping &mapping);
-
   mlir::Operation *nest;
-  mlir::TypedAttr filled;
   llvm::SmallVector<mlir::scf::ForOp> loops;
   OwnedDimension owned;
   llvm::SmallVector<mlir::Operation *> slice; ///< ops that compute the place, in order

@@ -150,20 +150,6 @@ void ScatterEmitter::store(memref::StoreOp op, Value value, const IRMapping &map
                           llvm::MaybeAlign(bytes));
 }
 
-/// Fills the thread's columns of the block's rows: those that it updates later, so that no other
-/// thread waits.
-void ScatterEmitter::fill(Value group, const IRMapping &mapping) {
-  Value value = arith::ConstantOp::create(b, loc, filled);
-  Value rest = arith::SubIOp::create(b, loc, constant(owned.extent), firstRow);
-  loop(groups > 1 ? group : constant(0), least(constant(share), rest), groups, {},
-       [&](Value number, ValueRange) -> SmallVector<Value> {
-         IRMapping inside = mapping;
-         inside.map(owned.place, add(firstRow, number));
-         store(written, value, inside);
-         return {};
-       });
-}
-
 ScatterEmitter::Update ScatterEmitter::begin(Value base, Value number, const IRMapping &mapping) {
   auto get = [&](Value memory) -> Value { return memref::LoadOp::create(b, loc, memory, number); };
   auto asIndex = [&](Value value) -> Value {

