@@ -73,6 +73,12 @@ TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth)
   return sizes;
 }
 
+/// Shared memory of a launch of gradients: two tiles of rows, and two of columns that are copied
+/// while two others are read. Rows are padded by 16 bytes.
+static int64_t gradientBytes(const AttentionTiles &tiles, const TileSizes &sizes, int64_t depth) {
+  return (2 * sizes.rows() + 4 * sizes.columns) * (depth * bytesOf(tiles.element()) + 16);
+}
+
 TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth, bool byKey) {
   TileSizes sizes{4, 32};
   // Long rows of f32: four tiles of 64 need more shared memory than some GPUs have, and scores of
@@ -83,6 +89,8 @@ TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth
   if (!tiles.element().isF32() && hasManyRows(tiles, rows) && (depth <= kMostKept || !byKey)) {
     sizes.rowBlocks = 2;
     sizes.keepsLeft &= !byKey; // the sums take the registers
+    if (gradientBytes(tiles, sizes, depth) > tiles.sharedLimit)
+      sizes.rowBlocks = 1;
   } else if (!tiles.element().isF32() && byKey && depth > kMostKept &&
              tiles.extent(tiles.queryLoop()) % sizes.columns == 0) {
     // Scores of 16 columns, without checks of bounds, leave registers for the left operands.
@@ -167,15 +175,15 @@ static void addLaunches(const AttentionKernel &attention, TileKernel &tileKernel
 }
 
 void emitAttention(func::FuncOp kernel, const AttentionKernel &attention, ModuleOp launches,
-                   StringRef symbol, ArrayRef<bool> mayAlias, runtime::GpuKernel &result,
-                   GpuKernelInfo &info) {
+                   StringRef symbol, ArrayRef<bool> mayAlias, const GpuLaunchLimits &limits,
+                   runtime::GpuKernel &result, GpuKernelInfo &info) {
   TileKernel tileKernel(kernel, launches, symbol, mayAlias, result, info);
   ext::AttentionParts parts = ext::partsOf(attention.op);
   auto launchOf = [&](function_ref<GpuShape(AttentionTiles &)> emit) {
     tileKernel.launch(attention.op->getLoc(), GpuScheme::attention,
                       [&](GpuLaunchBuilder &builder, GpuLaunchInfo &launchInfo) {
                         AttentionTiles tiles(builder, parts, tileKernel.roots(attention.operands),
-                                             launchInfo);
+                                             launchInfo, limits);
                         return emit(tiles);
                       });
   };

@@ -26,7 +26,7 @@ std::optional<AttentionKernel> matchAttention(mlir::func::FuncOp kernel);
 /// stay in registers, for one tile of keys at a time (FlashAttention-2, arXiv 2307.08691).
 void emitAttention(mlir::func::FuncOp kernel, const AttentionKernel &attention,
                    mlir::ModuleOp launches, llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias,
-                   runtime::GpuKernel &result, GpuKernelInfo &info);
+                   const GpuLaunchLimits &limits, runtime::GpuKernel &result, GpuKernelInfo &info);
 
 /// The tile of a block in an attention: warps of one or two times 16 rows each, and columns.
 struct TileSizes {

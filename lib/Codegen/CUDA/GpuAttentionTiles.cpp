@@ -12,8 +12,10 @@ using namespace mlir;
 namespace tessera::codegen {
 
 AttentionTiles::AttentionTiles(GpuLaunchBuilder &launch, const ext::AttentionParts &parts,
-                               ArrayRef<Value> roots, GpuLaunchInfo &info)
-    : TileWriter(launch, info), parts(parts), roots(roots), fixed(parts.domain.extents.size()) {
+                               ArrayRef<Value> roots, GpuLaunchInfo &info,
+                               const GpuLaunchLimits &limits)
+    : TileWriter(launch, info), parts(parts), sharedLimit(limits.sharedBytes), roots(roots),
+      fixed(parts.domain.extents.size()) {
   for (unsigned loop : parts.domain.query)
     if (!query || extent(loop) > extent(query))
       query = loop;

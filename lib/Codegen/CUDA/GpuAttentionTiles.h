@@ -8,6 +8,7 @@
 #ifndef TESSERA_CODEGEN_CUDA_GPUATTENTIONTILES_H
 #define TESSERA_CODEGEN_CUDA_GPUATTENTIONTILES_H
 
+#include "GpuLimits.h"
 #include "GpuTileWriter.h"
 #include "tessera/Dialect/Ext/IR/AttentionBand.h"
 #include "tessera/Dialect/Ext/IR/ConvertFloat.h"
@@ -27,7 +28,8 @@ public:
   /// `roots`: the kernel's arguments by operand of the op. `info.tf32`: products of f32 round
   /// their operands, for tensor cores.
   AttentionTiles(GpuLaunchBuilder &launch, const ext::AttentionParts &parts,
-                 llvm::ArrayRef<mlir::Value> roots, GpuLaunchInfo &info);
+                 llvm::ArrayRef<mlir::Value> roots, GpuLaunchInfo &info,
+                 const GpuLaunchLimits &limits);
 
   /// Sets the number of warps per block, and of 16 rows per warp: the fragments of a product are
   /// those of the first 16 rows, then of the next.
@@ -163,6 +165,7 @@ public:
   mlir::Value loadElement(unsigned operand, std::optional<unsigned> loop, mlir::Value index);
 
   const ext::AttentionParts &parts;
+  const int64_t sharedLimit; ///< bytes of a block
   llvm::SmallVector<mlir::Value> roots;
 
 private:

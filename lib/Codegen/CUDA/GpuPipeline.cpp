@@ -54,8 +54,11 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
                                  const GpuOptions &options, GpuUnit &unit, StringRef &stage) {
   auto kernel = *module.getOps<func::FuncOp>().begin();
   SmallVector<bool> mayAlias = mayAliasOf(kernel);
+  GpuLaunchLimits limits;
+  for (const std::string &arch : options.archs)
+    limits.sharedBytes = std::min(limits.sharedBytes, sharedBytesOf(arch));
   if (std::optional<AttentionKernel> attention = matchAttention(kernel); attention && schemes) {
-    emitAttention(kernel, *attention, launches, symbol, mayAlias, unit.kernel, unit.info);
+    emitAttention(kernel, *attention, launches, symbol, mayAlias, limits, unit.kernel, unit.info);
     return success();
   }
   if (std::optional<ContractionKernel> contraction = matchContractionKernel(kernel);
@@ -99,9 +102,6 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
   kernel.walk([&](memref::GetGlobalOp get) { get.setName((symbol + get.getName()).str()); });
   if (schemes)
     chooseInBranches(kernel);
-  GpuLaunchLimits limits;
-  for (const std::string &arch : options.archs)
-    limits.sharedBytes = std::min(limits.sharedBytes, sharedBytesOf(arch));
   if (options.wideIndices)
     limits.narrowIterations = 0;
   stage = "splitting into launches";

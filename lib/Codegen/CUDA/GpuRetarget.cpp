@@ -85,7 +85,7 @@ private:
       return field(offsetof(tessera_stub_thread, thread), b.getI32Type());
     if (isa<NVVM::BlockIdXOp>(op))
       return field(offsetof(tessera_stub_thread, block), b.getI32Type());
-    if (auto code = dyn_cast<LLVM::InlineAsmOp>(op))
+    if (auto code = dyn_cast<LLVM::InlineAsmOp>(op); code && code->getNumResults() > 0)
       return field(code.getAsmString() == kReadThreadCode ? offsetof(tessera_stub_thread, thread)
                                                           : offsetof(tessera_stub_thread, block),
                    b.getI32Type());
