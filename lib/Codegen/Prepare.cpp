@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OverwriteBlocks.h"
+#include "PadProducts.h"
 #include "PrepareScalars.h"
 #include "PrepareTensors.h"
 #include "TakeLookups.h"
@@ -42,6 +43,8 @@ struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
     if (!dist::isLocalView(function))
       return;
     dropShardings(function);
+    if (parallel)
+      padProducts(function);
     if (failed(checkSignature(function)) || failed(prepareTensors(function, parallel)))
       return signalPassFailure();
     overwriteBlocks(function);

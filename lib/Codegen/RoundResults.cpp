@@ -15,8 +15,7 @@
 using namespace mlir;
 using namespace tessera;
 
-/// The only reader of a value, if it rounds each element to 16 bits and does nothing else.
-static linalg::GenericOp roundingOf(Value value) {
+linalg::GenericOp codegen::roundingOf(Value value) {
   auto generic = value.hasOneUse() ? dyn_cast<linalg::GenericOp>(*value.getUsers().begin())
                                    : linalg::GenericOp();
   if (!generic || generic.getNumDpsInputs() != 1 || generic.getNumResults() != 1 ||

@@ -9,8 +9,12 @@
 #define TESSERA_LIB_CODEGEN_ROUNDRESULTS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace tessera::codegen {
+
+/// The only reader of a value, if it rounds each element to 16 bits and does nothing else.
+mlir::linalg::GenericOp roundingOf(mlir::Value value);
 
 /// Lets attention and its derivative write results that are only rounded to 16 bits as such: their
 /// sums are f32 in registers, so nothing else changes. After partitioning, since contributions of

@@ -34,7 +34,7 @@ def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {
       `parallel` a scan is parallel loop nests in logarithmically many steps, and a sort remains an op, which is a kernel.
   }];
   let options = [
-    Option<"parallel", "parallel", "bool", /*default=*/"false", "Lower scans to parallel steps, and keep sorts, for GPUs">,
+    Option<"parallel", "parallel", "bool", /*default=*/"false", "Lower scans to parallel steps, keep sorts, and align the rows of products, for GPUs">,
   ];
 }
 
