@@ -206,7 +206,9 @@ LogicalResult Compilation::compile(const PipelineOptions &pipeline, Phase from, 
       return failure();
     return fitMemory(pipeline, start, false);
   }
-  if (search.mode.empty() && to == Phase::scheduled && from < Phase::propagated)
+  // Whoever asks for rings wants no plan without them.
+  if (search.mode.empty() && to == Phase::scheduled && from < Phase::propagated &&
+      pipeline.attentionSequence != "ring")
     return searchWithin(pipeline, from);
   return runPhases(pipeline, from, to);
 }
