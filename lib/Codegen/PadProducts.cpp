@@ -77,9 +77,9 @@ static Value pad(OpBuilder &b, Location loc, Value value, ArrayRef<int64_t> shap
     return value;
   // An earlier product reads the same.
   for (Operation *user : value.getUsers())
-    if (auto known = dyn_cast<tensor::PadOp>(user);
-        known && known->hasAttr(kForProduct) && known.getType().getShape() == shape &&
-        known->getBlock() == b.getBlock())
+    if (auto known = dyn_cast<tensor::PadOp>(user); known && known->hasAttr(kForProduct) &&
+                                                    known.getType().getShape() == shape &&
+                                                    known->getBlock() == b.getBlock())
       return known;
   SplatElementsAttr splat;
   if (matchPattern(value, m_Constant(&splat)))

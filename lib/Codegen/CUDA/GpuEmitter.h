@@ -213,7 +213,7 @@ private:
   mlir::Value row, rowValid, lane;
   int64_t team = 1, teams = 1;
   int64_t sharedReductions = 0; ///< emitted so far: combined through shared memory, with a barrier
-  int64_t resident = 1;            ///< blocks of a multiprocessor, for which registers must suffice
+  int64_t resident = 1;         ///< blocks of a multiprocessor, for which registers must suffice
   std::map<int64_t, Space> spaces; ///< by volume
   /// Rows processed by loops: values in shared memory, and values that their users recompute.
   std::map<Key, Slot> slots;
