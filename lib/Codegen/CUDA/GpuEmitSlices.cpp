@@ -95,40 +95,26 @@ void GpuEmitter::slicedMember(const GpuMember &member, const Chunk &chunk) {
   inLoop = false;
   cache = std::move(outside);
 
-  int64_t width = std::max<int64_t>(1, chunk.lanes);
-  SmallVector<Value> memories;
-  auto at = [&](Value which) {
-    return multiply(add(multiply(which, sliceColumns), column), width);
-  };
-  for (auto [value, output] : llvm::zip_equal(partial, outputs)) {
-    Type element = member.accesses[output->operand].element;
-    Value memory = launch.shared(element, slices * sliceColumns * width);
-    memories.push_back(memory);
-    if (chunk.lanes == 0)
-      memref::StoreOp::create(b, loc, value, memory, at(slice));
-    else
-      vector::StoreOp::create(b, loc, value, memory, ValueRange{at(slice)}, /*nontemporal=*/false,
-                              llvm::MaybeAlign(std::min(kAccessBytes, width * bytesOf(element))));
+  SmallVector<Slot> parts(outputs.size());
+  Chunk mine = chunk;
+  auto at = [&](Value which) { return add(multiply(which, sliceColumns), column); };
+  mine.slot = at(slice);
+  for (auto [value, output, part] : llvm::zip_equal(partial, outputs, parts)) {
+    part.memory = launch.shared(member.accesses[output->operand].element,
+                                slices * sliceColumns * std::max<int64_t>(1, chunk.lanes));
+    storeSlot(part, value, mine);
   }
   gpu::BarrierOp::create(b, loc);
   auto loop = scf::ForOp::create(b, loc, constant(0), constant(slices), constant(1), old);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
+    mine.slot = at(loop.getInductionVar());
     Values sums;
-    for (auto [i, output] : llvm::enumerate(outputs)) {
-      Type element = member.accesses[output->operand].element;
-      Value place = at(loop.getInductionVar()), value;
-      if (chunk.lanes == 0)
-        value = memref::LoadOp::create(b, loc, memories[i], place);
-      else
-        value = vector::LoadOp::create(
-            b, loc, VectorType::get(width, element), memories[i], ValueRange{place},
-            /*nontemporal=*/false,
-            llvm::MaybeAlign(std::min(kAccessBytes, width * bytesOf(element))));
-      sums.push_back(
-          vector::makeArithReduction(b, loc, *output->kind, loop.getRegionIterArg(i), value));
-    }
+    for (auto [i, output] : llvm::enumerate(outputs))
+      sums.push_back(vector::makeArithReduction(
+          b, loc, *output->kind, loop.getRegionIterArg(i),
+          loadSlot(parts[i], member.accesses[output->operand].element, mine)));
     scf::YieldOp::create(b, loc, sums);
   }
   for (auto [i, output] : llvm::enumerate(outputs))
