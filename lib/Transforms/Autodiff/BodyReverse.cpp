@@ -161,9 +161,12 @@ static std::optional<AffineMap> plainMap(const LoopNest &nest, const BodyTarget 
 }
 
 /// The source of a padded target instead, if it is read by windows: its cotangent has the extents
-/// of the source, so that both can be cut into the same parts.
-static BodyTarget withoutPadding(const LoopNest &nest, const BodyTarget &target) {
+/// of the source, so that both can be cut into the same parts. Not if the op is in a region that
+/// captures the padded value, which sums up the cotangents of its captured values alone.
+static BodyTarget withoutPadding(const LoopNest &nest, const BodyTarget &target, Block *block) {
   auto pad = target.value.getDefiningOp<tensor::PadOp>();
+  if (pad && pad->getBlock() != block)
+    return target;
   Value fill = pad ? pad.getConstantPaddingValue() : Value();
   auto isNatural = [](int64_t width) { return width >= 0; };
   if (!fill || !matchPattern(fill, m_Constant()) || !llvm::all_of(pad.getStaticLow(), isNatural) ||
@@ -182,7 +185,7 @@ static BodyTarget withoutPadding(const LoopNest &nest, const BodyTarget &target)
 LogicalResult BodyReverse::emitTargets(bool withInits) {
   SmallVector<BodyTarget> all = targets(withInits);
   for (BodyTarget &target : all)
-    target = withoutPadding(nest, target);
+    target = withoutPadding(nest, target, op->getBlock());
   auto isFull = [&](const BodyTarget &target) {
     std::optional<AffineMap> map = plainMap(nest, target);
     if (!map)
