@@ -126,6 +126,15 @@ TEST(OverlapSchedule, LoopsWaitForTheQueuesOfTheirCollectives) {
   EXPECT_EQ(scheduleOverlap({computes(1), reduces(2, {0}), loop, computes(1, {1})}, {}).seconds, 5);
 }
 
+TEST(OverlapSchedule, LastCollectivesTakeTurnsBehindComputation) {
+  // Gradients, updates of weights, sends of the weights: the first two are sent meanwhile.
+  std::vector<OverlapStep> steps = {computes(2),      computes(2),      computes(2),
+                                    computes(1, {0}), computes(1, {1}), computes(1, {2}),
+                                    reduces(2, {3}),  reduces(2, {4}),  reduces(2, {5})};
+  EXPECT_EQ(scheduled(steps), "0 1 3 s6 2 4 s7 5 8 w6 w7");
+  EXPECT_EQ(scheduleOverlap(steps, {}).seconds, 12);
+}
+
 TEST(OverlapSchedule, FreeStepsRunBeforeTheirReader) {
   EXPECT_EQ(scheduled({computes(1), reduces(1, {0}), computes(0, {1}), computes(1, {0}),
                        computes(1, {2, 3})}),

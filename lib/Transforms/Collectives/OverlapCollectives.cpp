@@ -89,8 +89,11 @@ static bool isOrdered(Operation *op) {
 }
 
 /// Whether the received data takes memory in addition to the sent data: results are larger, or
-/// other ops send or read the operand later, as for the blocks of keys in a ring.
+/// other ops send or read the operand later, as for the blocks of keys in a ring. Not for results
+/// of the function, such as updated weights, which are not freed however late they are received.
 static bool addsMemory(Operation *op) {
+  if (llvm::all_of(op->getUsers(), llvm::IsaPred<func::ReturnOp>))
+    return false;
   if (bytesOf(op->getResultTypes()) > bytesOf(op->getOperandTypes()))
     return true;
   return isa<ExchangeOp>(op) && llvm::any_of(op->getOperands(), [&](Value operand) {

@@ -147,21 +147,38 @@ void Scheduler::findStarts() {
   }
 }
 
-/// The earliest possible end is that of all computation, or of the longest path.
+/// The earliest possible end is that of all computation, or of the longest path. The collectives
+/// that nothing reads, such as gathers of updated weights, take turns on their queue: of many only
+/// one can be the last.
 void Scheduler::findLatest() {
-  std::vector<double> path(steps.size(), 0);
+  std::vector<double> earliestEnd(steps.size(), 0);
   double end = 0, longest = 0;
+  std::vector<std::vector<unsigned>> last(queueFreeAt.size()); // by queue
+  for (unsigned step = 0; step < steps.size(); ++step) {
+    for (unsigned source : sources[step])
+      earliestEnd[step] = std::max(earliestEnd[step], earliestEnd[source]);
+    earliestEnd[step] += steps[step].seconds;
+    longest = std::max(longest, earliestEnd[step]);
+    end += isCollective(step) ? 0 : steps[step].seconds;
+    if (isCollective(step) && users[step].empty())
+      last[steps[step].queue].push_back(step);
+  }
+  latest.assign(steps.size(), std::max(end, longest)); // of ends, until each is visited
+  for (std::vector<unsigned> &turns : last) {
+    std::sort(turns.begin(), turns.end(), [&](unsigned a, unsigned b) {
+      return std::pair(earliestEnd[a], a) > std::pair(earliestEnd[b], b);
+    });
+    double free = std::max(end, longest);
+    for (unsigned step : turns) {
+      latest[step] = free;
+      free -= steps[step].seconds;
+    }
+  }
   for (size_t step = steps.size(); step-- > 0;) {
     for (unsigned user : users[step])
-      path[step] = std::max(path[step], path[user]);
-    path[step] += steps[step].seconds;
-    longest = std::max(longest, path[step]);
-    end += isCollective(step) ? 0 : steps[step].seconds;
+      latest[step] = std::min(latest[step], latest[user]);
+    latest[step] -= steps[step].seconds;
   }
-  end = std::max(end, longest);
-  latest.resize(steps.size());
-  for (size_t step = 0; step < steps.size(); ++step)
-    latest[step] = end - path[step];
 }
 
 /// Queues a step whose sources are all scheduled.
