@@ -221,6 +221,9 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
     if (pipeline.from == Phase::partitioned && to == Phase::scheduled && pipeline.overlaps &&
         pipeline.fusion.empty())
       return overlapBest(pipeline);
+    if (pipeline.from == Phase::propagated && to == Phase::scheduled && pipeline.overlaps &&
+        pipeline.fusion.empty() && pipeline.dividesUpdates)
+      return divideUpdatesBest(pipeline);
     if (pipeline.from == Phase::propagated) {
       // Later the ops have local shapes without the cuts of their loops.
       std::vector<std::string> names = dist::parallelismsOf(*program);

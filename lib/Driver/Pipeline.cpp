@@ -164,6 +164,9 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     manager.addPass(dist::createDistSinkSlices());
     dist::DistSinkPartialsOptions sink;
     sink.keepCuts = options.search.memoryBudget.has_value() || options.search.minimise == "memory";
+    sink.objective = options.objective;
+    sink.topology = options.topology;
+    sink.divideUpdates = options.dividesUpdates;
     manager.addPass(dist::createDistSinkPartials(sink));
     manager.addPass(dist::createDistInsertReshards());
     if (!options.narrowReductions)

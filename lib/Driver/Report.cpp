@@ -44,13 +44,15 @@ public:
       if (!isLocalView(function))
         continue;
       for (unsigned i = 0; i < function.getNumArguments(); ++i)
-        describe(
-            function, arguments, function.getArgAttrOfType<IntegerAttr>(i, DistDialect::kArgument),
-            function.getArgumentTypes()[i], function.getArgAttrDict(i), argumentName(function, i));
+        describe(function, arguments,
+                 function.getArgAttrOfType<IntegerAttr>(i, DistDialect::kArgument),
+                 function.getArgumentTypes()[i], function.getArgAttrDict(i),
+                 argumentName(function, i), "in parts, as it is updated");
       for (unsigned i = 0; i < function.getNumResults(); ++i)
-        describe(
-            function, results, function.getResultAttrOfType<IntegerAttr>(i, DistDialect::kResult),
-            function.getResultTypes()[i], function.getResultAttrDict(i), resultName(function, i));
+        describe(function, results,
+                 function.getResultAttrOfType<IntegerAttr>(i, DistDialect::kResult),
+                 function.getResultTypes()[i], function.getResultAttrDict(i),
+                 resultName(function, i), "in parts, as it is computed");
     }
     FailureOr<pipeline::StepReport> step = pipeline::simulateStep(module, topology);
     if (failed(step))
@@ -79,7 +81,8 @@ private:
   }
 
   void describe(func::FuncOp function, std::map<int64_t, ValueReport> &into, IntegerAttr index,
-                Type type, DictionaryAttr attributes, const std::string &name) {
+                Type type, DictionaryAttr attributes, const std::string &name,
+                const char *cutAfterPropagation) {
     ValueReport value;
     value.name = name;
     auto global = attributes ? attributes.getAs<TypeAttr>(DistDialect::kGlobalType) : TypeAttr();
@@ -93,7 +96,9 @@ private:
     bool isCut = global && global.getValue() != type;
     report.isAnythingCut |= isCut;
     if (value.origin.empty() && isCut)
-      value.origin = module->hasAttr(DistDialect::kSearch) ? "the search chose it" : "the program";
+      value.origin = module->hasAttr(DistDialect::kSearch) ? "the search chose it"
+                     : origins.isEmpty()                   ? "the program"
+                                                           : cutAfterPropagation;
     else if (value.origin.empty())
       value.origin = value.sharding.empty() ? "one device" : "whole on every device";
     into.emplace(index ? index.getInt() : static_cast<int64_t>(into.size()), std::move(value));

@@ -46,8 +46,9 @@ static func::FuncOp smallFunction(ModuleOp module) {
   return count <= kMostOps ? *functions.begin() : func::FuncOp();
 }
 
-/// Gives arguments and results of `to` the shardings of `from`.
-static void copyShardings(func::FuncOp from, func::FuncOp to) {
+/// Gives arguments and results of `to` the shardings of `from`; if `ofState`, only arguments and
+/// the results that feed them.
+static void copyShardings(func::FuncOp from, func::FuncOp to, bool ofState) {
   dist::SignatureAttrs source(from), target(to);
   auto copy = [](NamedAttrList &of, NamedAttrList &into) {
     if (Attribute sharding = of.get(dist::DistDialect::kSharding))
@@ -56,7 +57,8 @@ static void copyShardings(func::FuncOp from, func::FuncOp to) {
   for (unsigned i = 0; i < from.getNumArguments(); ++i)
     copy(source.ofArgument(i), target.ofArgument(i));
   for (unsigned i = 0; i < from.getNumResults(); ++i)
-    copy(source.ofResult(i), target.ofResult(i));
+    if (!ofState || source.ofResult(i).get(dist::DistDialect::kFeeds))
+      copy(source.ofResult(i), target.ofResult(i));
   target.write();
 }
 
@@ -90,9 +92,22 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
   OwningOpRef<ModuleOp> searched = program->clone();
   if (failed(runPhases(pipeline, start, Phase::propagated)))
     return failure();
-  copyShardings(*program->getOps<func::FuncOp>().begin(),
-                *searched->getOps<func::FuncOp>().begin());
-  if (failed(runPhases(pipeline, Phase::propagated, Phase::scheduled)))
+  auto copy = [&](bool ofState) {
+    copyShardings(*program->getOps<func::FuncOp>().begin(),
+                  *searched->getOps<func::FuncOp>().begin(), ofState);
+  };
+  copy(/*ofState=*/false);
+  {
+    // State is open until then; with overlap the updates are divided or not.
+    OwningOpRef<ModuleOp> propagated = pipeline.overlaps ? program->clone() : nullptr;
+    if (failed(runPhases(pipeline, Phase::propagated, Phase::resharded)))
+      return failure();
+    copy(/*ofState=*/true);
+    if (propagated)
+      program = std::move(propagated);
+  }
+  Phase reached = pipeline.overlaps ? Phase::propagated : Phase::resharded;
+  if (failed(runPhases(pipeline, reached, Phase::scheduled)))
     return failure();
   FailureOr<Report> plain = report();
   if (failed(plain))

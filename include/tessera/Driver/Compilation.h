@@ -83,6 +83,9 @@ private:
   /// From `partitioned` to `scheduled`: joins collectives and prefetches in loops such that the
   /// modelled step is shortest.
   mlir::LogicalResult overlapBest(const PipelineOptions &pipeline);
+  /// From `propagated` to `scheduled`: divides updates among devices if that makes the modelled
+  /// step with overlap shorter.
+  mlir::LogicalResult divideUpdatesBest(PipelineOptions pipeline);
   /// From `fused` to `scheduled`, or better from `ordered`, the same program before its collectives
   /// are joined, if the arena stays within the budget.
   mlir::LogicalResult overlapWithinBudget(const PipelineOptions &pipeline,

@@ -25,6 +25,8 @@ public:
   /// The origin of the axes of a named argument or result, e.g. `"tp" from w0 (mlp.mlir:3:12)`;
   /// empty if no axis was propagated to it.
   std::string originOf(const std::string &name) const;
+  /// Whether nothing was propagated, as in a program in the local view.
+  bool isEmpty() const { return gains.empty(); }
   /// Whether recording is suspended.
   void pause(bool isPaused) { paused = isPaused; }
 

@@ -44,6 +44,7 @@ struct PipelineOptions {
   std::vector<int64_t> rings;             ///< kinds of attentions (dist-ring-attention); empty: all
   std::string schedule;                   ///< of a pipeline's micro-batches, empty: the program's
   bool overlaps = false;                  ///< overlap computation with collectives
+  bool dividesUpdates = true;             ///< among the devices whose gradients are summed
   std::string topology;                   ///< file of the machine, empty for the default
   bool remarks = false;                   ///< on choices and their reasons
   SearchRequest search;                   ///< without a mode annotations decide

@@ -21,17 +21,18 @@
 
 namespace tessera::dist {
 
-/// The dimension along which contributions over `axis` to a tensor with this sharding are
-/// scattered: the first that the axis divides evenly.
+/// The dimension along which contributions of so many devices to a tensor with this sharding are
+/// scattered: the first that they divide evenly.
 std::optional<int64_t> dimToScatter(const sharding::TensorSharding &own,
-                                    llvm::ArrayRef<int64_t> shape, const sharding::AxisRef &axis);
+                                    llvm::ArrayRef<int64_t> shape, int64_t devices);
 
 /// The sharding with contributions over `open` axes scattered if that divides evenly; other
 /// contributions are all-reduced.
 sharding::TensorSharding scattered(const sharding::TensorSharding &own,
                                    llvm::ArrayRef<int64_t> shape, const sharding::AxisList &open);
 
-/// Gives every result of the function that is open its placement.
+/// Gives every result and argument of the function that is open its placement: a result is
+/// scattered, state (a result and the argument that it feeds) stays as it is.
 void placeOpenResults(mlir::func::FuncOp function, const MeshTable &meshes);
 
 } // namespace tessera::dist

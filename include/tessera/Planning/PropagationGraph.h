@@ -70,6 +70,8 @@ public:
   /// Whether a result of the function has no placement: none on itself, on the returned value, or
   /// on the argument that it feeds.
   bool isOpenResult(size_t result) const;
+  /// Whether neither a result nor the argument that it feeds has a placement.
+  bool isOpenState(size_t result) const;
 
   /// The rule of a node and the shardings of its tensors: the key for caching a propagation step.
   AddressKey keyOf(const RuleNode &node) const;
@@ -94,6 +96,7 @@ private:
   void addControlFlow(mlir::RegionBranchOpInterface op);
 
   const sharding::TensorSharding *allOpen(const sharding::Mesh &mesh, int64_t rank);
+  bool isOpen(int64_t tensor) const; ///< whether it has no annotation
 
   const MeshTable &meshes;
   /// Data that nodes and tensors refer to; shared by copies of a graph.

@@ -178,10 +178,18 @@ def DistSinkPartials : Dist_Pass<"dist-sink-partials"> {
     `dist.shardings`; `dist-insert-reshards` then reduces partial values for users that need them whole.
     A loop accumulator that starts from zero is reduced after the loop even if it is sharded over the axis, which takes
     the memory of a whole value, unless `keep-cuts` is set.
+    With `divide-updates`, the second cut also counts the time of the ops at the end of a step that every device would
+    compute whole: an optimizer's update is cut over the axis if that saves more than the latencies of a reduce-scatter and
+    a gather. Moments and other state that only such ops read, and that has no annotation, is then kept in parts: the
+    argument and the result that feeds it are cut.
   }];
   let options = [
     Option<"keepCuts", "keep-cuts", "bool", "false",
            "Keep the accumulators of loops sharded and reduce them in every iteration; set under a memory budget">,
+    Option<"divideUpdates", "divide-updates", "bool", "true",
+           "Divide ops at the end of a step among the devices whose contributions they need, and the state that only they read">,
+    Option<"objective", "objective", "std::string", "\"time\"", "Objective: time or bytes">,
+    Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
   ];
 }
 

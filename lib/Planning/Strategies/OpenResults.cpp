@@ -15,9 +15,9 @@ using namespace tessera::dist;
 using namespace tessera::sharding;
 
 std::optional<int64_t> dist::dimToScatter(const TensorSharding &own, ArrayRef<int64_t> shape,
-                                          const AxisRef &axis) {
+                                          int64_t devices) {
   for (auto [d, axes] : llvm::enumerate(own.dims))
-    if (shape[d] > 0 && shape[d] % (sizeOf(axes) * axis.size) == 0)
+    if (shape[d] > 0 && shape[d] % (sizeOf(axes) * devices) == 0)
       return d;
   return std::nullopt;
 }
@@ -28,7 +28,8 @@ TensorSharding dist::scattered(const TensorSharding &own, ArrayRef<int64_t> shap
   for (const PartialAxis &partial : own.partial) {
     bool mayCut =
         llvm::any_of(open, [&](const AxisRef &other) { return other.contains(partial.axis); });
-    std::optional<int64_t> dim = mayCut ? dimToScatter(result, shape, partial.axis) : std::nullopt;
+    std::optional<int64_t> dim =
+        mayCut ? dimToScatter(result, shape, partial.axis.size) : std::nullopt;
     if (!dim)
       continue;
     result.dims[*dim].push_back(partial.axis);
@@ -39,6 +40,14 @@ TensorSharding dist::scattered(const TensorSharding &own, ArrayRef<int64_t> shap
 
 void dist::placeOpenResults(func::FuncOp function, const MeshTable &meshes) {
   SignatureAttrs signature(function);
+  for (BlockArgument argument : function.getArguments())
+    if (auto own = function.getArgAttrOfType<ShardingAttr>(argument.getArgNumber(),
+                                                           DistDialect::kSharding))
+      if (TensorSharding state = resolveVerified(own, meshes, argument.getType());
+          !state.open.empty())
+        signature.ofArgument(argument.getArgNumber())
+            .set(DistDialect::kSharding, ShardingAttr::get(own.getMesh(), meshes.get(own.getMesh()),
+                                                           state.closed(), function.getContext()));
   function.walk([&](func::ReturnOp ret) {
     for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
       auto own = function.getResultAttrOfType<ShardingAttr>(i, DistDialect::kSharding);
@@ -49,7 +58,9 @@ void dist::placeOpenResults(func::FuncOp function, const MeshTable &meshes) {
       if (result.open.empty())
         continue;
       TensorSharding placed = result.closed();
-      if (ShardingAttr attr = getSharding(value); attr && attr.getMesh() == own.getMesh()) {
+      bool feeds = !!function.getResultAttrOfType<IntegerAttr>(i, DistDialect::kFeeds);
+      if (ShardingAttr attr = getSharding(value);
+          !feeds && attr && attr.getMesh() == own.getMesh()) {
         TensorSharding returned = resolveVerified(attr, meshes, type);
         if (returned.windows.empty())
           placed = scattered(returned, type.getShape(), result.open);

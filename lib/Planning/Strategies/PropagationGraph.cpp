@@ -36,12 +36,19 @@ int64_t PropagationGraph::returned(size_t result) const {
   return nodes[nodesOf[results[result]].front()].tensors.front();
 }
 
+bool PropagationGraph::isOpen(int64_t tensor) const {
+  const TensorState &state = tensors[tensor];
+  return state.given == TensorSharding::allOpen(*state.mesh, state.type.getRank());
+}
+
 bool PropagationGraph::isOpenResult(size_t result) const {
-  if (results[result] < 0 || fed[result] >= 0)
-    return false;
-  const TensorState &state = tensors[results[result]], &value = tensors[returned(result)];
-  TensorSharding open = TensorSharding::allOpen(*state.mesh, state.type.getRank());
-  return state.given == open && value.given == open;
+  return results[result] >= 0 && fed[result] < 0 && isOpen(results[result]) &&
+         isOpen(returned(result));
+}
+
+bool PropagationGraph::isOpenState(size_t result) const {
+  return results[result] >= 0 && fed[result] >= 0 && isOpen(results[result]) &&
+         isOpen(returned(result)) && isOpen(fed[result]);
 }
 
 int64_t PropagationGraph::addTensor(RankedTensorType type, FlatSymbolRefAttr mesh,

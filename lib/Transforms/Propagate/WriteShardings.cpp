@@ -157,25 +157,29 @@ void dist::leaveResultsOpen(func::FuncOp function, const PropagationGraph &graph
     if (sharding)
       for (const PartialAxis &partial : sharding->partial)
         contributed.try_emplace(state.mesh, isLarger).first->second.insert(partial.axis);
+  auto open = [&](const TensorState &state, TensorSharding own) {
+    if (auto axes = contributed.find(state.mesh); axes != contributed.end())
+      for (const AxisRef &axis : axes->second)
+        if (own.isFree(axis) && !overlapsAny(own.open, axis) &&
+            dimToScatter(own, state.type.getShape(), axis.size))
+          own.open.push_back(axis);
+    return ShardingAttr::get(state.meshName, *state.mesh, canonical(own), function.getContext());
+  };
   SignatureAttrs signature(function);
   for (auto [index, tensor] : llvm::enumerate(graph.results)) {
-    if (!graph.isOpenResult(index))
-      continue;
-    const TensorState &state = graph.tensors[tensor];
-    const TensorSharding &made = *decision.tensors[graph.returned(index)];
-    TensorSharding opened = state.sharding->closed();
-    if (made.windows.empty())
-      opened = made.withoutPartial();
-    auto axes = contributed.find(state.mesh);
-    if (axes != contributed.end())
-      for (const AxisRef &axis : axes->second)
-        if (opened.isFree(axis) && !overlapsAny(opened.open, axis) &&
-            dimToScatter(opened, state.type.getShape(), axis))
-          opened.open.push_back(axis);
-    if (opened != state.sharding->closed())
+    if (graph.isOpenResult(index)) {
+      const TensorState &state = graph.tensors[tensor];
+      const TensorSharding &made = *decision.tensors[graph.returned(index)];
       signature.ofResult(index).set(
           DistDialect::kSharding,
-          ShardingAttr::get(state.meshName, *state.mesh, canonical(opened), function.getContext()));
+          open(state, made.windows.empty() ? made.withoutPartial() : state.sharding->closed()));
+    } else if (graph.isOpenState(index)) {
+      const TensorState &state = graph.tensors[graph.fed[index]];
+      ShardingAttr opened = open(state, state.sharding->closed());
+      auto argument = function.getResultAttrOfType<IntegerAttr>(index, DistDialect::kFeeds);
+      signature.ofResult(index).set(DistDialect::kSharding, opened);
+      signature.ofArgument(argument.getInt()).set(DistDialect::kSharding, opened);
+    }
   }
   signature.write();
 }

@@ -9,24 +9,33 @@
 // between the two, on the part of each device. That sends less if the gathered
 // value is narrower (a gradient rounded to bf16), or if there is no gather (a
 // result without a placement, or one that is summed up over the cut dimension,
-// of which only the sum is sent). A minimum cut per mesh axis chooses the ops to
-// cut; the rest of the plan does not change.
+// of which only the sum is sent). It also divides their work: an optimizer's
+// update that every device would compute whole. State that only such ops read
+// and write, as moments, is then kept in parts (Y. Xu et al., "Automatic
+// Cross-Replica Sharding of Weight Update in Data-Parallel Training", 2020).
+//
+// A minimum cut per mesh axis, or per axes that reductions have in common, chooses the ops to cut;
+// the rest of the plan does not change. Times count as the bytes that are sent meanwhile.
 //
 //   source --bytes of a reduce-scatter--> scattered copy of a sum
 //   source --bytes of a gather--> whole copy of a sum
-//   whole copy --oo--> ops that may be cut: on the sink's side they are whole
-// op --bytes of a gather--> whole copy of its result
-// op --bytes of an all-reduce--> sink, if it reduces over the cut dimension
+//   source --time saved by the cut--> op that may be cut: on the sink's side it is whole
+//   whole copy --oo--> ops that read it in parts
+//   op --bytes of a gather--> whole copy of its result
+//   op --bytes of an all-reduce--> sink, if it reduces over the cut dimension
 //   copy --oo--> sink, for a use that needs the copy
+//   whole copy of the next state --oo--> whole copy of the state
 //
 // Among equal cuts the one nearest to the source is taken, which keeps an all-reduce.
 //
 //===----------------------------------------------------------------------===//
 
 #include "ScatterPartials.h"
+#include "TimeInBytes.h"
 
 #include "tessera/Planning/OpenResults.h"
 
+#include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Dialect/Dist/IR/ValueFlow.h"
 #include "tessera/Planning/OpCosts.h"
 #include "tessera/Sharding/Buffers.h"
@@ -47,38 +56,50 @@ static constexpr int64_t kBytesOfAGather = 4096;
 
 namespace {
 
-/// A sum over devices, or the result of an op on such sums.
+/// A sum over devices, state that the program's caller keeps, or the result of an op on such
+/// values.
 struct Part {
   Value value;
   int64_t dim;                  ///< that the axis may cut; -1 for an op that reduces over it
-  int64_t factor = -1;          ///< of the op that runs over it; -1 for a sum
+  int64_t factor = -1;          ///< of the op that runs over it; -1 for a sum or state
+  int64_t next = -1;            ///< of state: the function's result that feeds it
   SmallVector<int64_t> of = {}; ///< operands of the op that are parts, cut alike
   int64_t scattered = -1;       ///< nodes of the cut; of a sum
-  int64_t whole = -1;           ///< of both
+  int64_t whole = -1;           ///< of all that have a dimension
   int64_t cut = -1;             ///< of an op: on the source's side it is cut
+  int64_t saved = 0;            ///< of an op: its time that a cut saves, in bytes
 };
 
 class Scattering {
 public:
   Scattering(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings,
-             FlatSymbolRefAttr mesh, PartialAxis partial)
-      : function(function), meshes(meshes), shardings(shardings), mesh(mesh), partial(partial) {}
+             FlatSymbolRefAttr mesh, const std::vector<PartialAxis> &partial, const OpCosts &costs,
+             const CostOptions &options)
+      : function(function), meshes(meshes), shardings(shardings), mesh(mesh), partial(partial),
+        group(axesOf(partial)), devices(sizeOf(group)), costs(costs),
+        prices(meshes.get(mesh), group, options) {}
 
-  void run() {
+  void run(UpdateDivision division) {
+    collectState();
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()) && op->getNumResults() == 1)
         collect(op);
     });
+    collectFactors();
     if (llvm::none_of(parts, [](const Part &part) { return part.factor >= 0; }))
       return;
     for (Part &part : parts)
-      addNodes(part);
+      if (endsStep(part))
+        part.saved = prices.bytesOf(savedBy(part));
+    if (division == UpdateDivision::none || !dividingPays() ||
+        (division == UpdateDivision::savesMemory && !cutsState()))
+      solve(/*divides=*/false);
+    SignatureAttrs signature(function);
     for (const Part &part : parts)
-      addUses(part);
-    cut.solve();
-    for (const Part &part : parts)
-      if (part.factor >= 0 && cut.onSourceSide(part.cut))
-        apply(part);
+      if (part.factor >= 0 ? cut.onSourceSide(part.cut)
+                           : part.next >= 0 && cut.onSourceSide(part.whole))
+        apply(part, signature);
+    signature.write();
   }
 
 private:
@@ -96,6 +117,35 @@ private:
 
   static Block *blockOf(Value value) { return value.getParentBlock(); }
 
+  /// The minimum cut for the bytes that are sent, and if the ops are to be divided, for the time of
+  /// their work.
+  int64_t solve(bool divides) {
+    cut = MinimumCut();
+    for (Part &part : parts) {
+      addNodes(part);
+      if (divides && part.cut >= 0)
+        cut.addEdge(MinimumCut::kSource, part.cut, part.saved);
+    }
+    for (const Part &part : parts)
+      addUses(part);
+    return cut.solve();
+  }
+
+  /// Whether cutting the ops for their work is faster than cutting them for bytes alone, with the
+  /// latencies of a reduce-scatter and a gather. If so, they are cut for it.
+  bool dividingPays() {
+    int64_t undivided = solve(false);
+    for (const Part &part : parts) // the time of work that the cut for bytes leaves
+      if (part.cut >= 0 && !cut.onSourceSide(part.cut))
+        undivided += part.saved;
+    return solve(true) + prices.bytesOf(prices.latency()) < undivided;
+  }
+
+  bool cutsState() const {
+    return llvm::any_of(
+        parts, [&](const Part &part) { return part.next >= 0 && cut.onSourceSide(part.whole); });
+  }
+
   const Part *partOf(Value value) const {
     auto it = index.find(value);
     return it == index.end() ? nullptr : &parts[it->second];
@@ -110,14 +160,14 @@ private:
     std::optional<TensorSharding> own = shardingOf(op->getResult(0));
     if (!own || !own->windows.empty())
       return;
-    if (own->partial == std::vector<PartialAxis>{partial}) {
+    if (own->partial == partial) {
       std::optional<int64_t> dim =
-          dimToScatter(own->withoutPartial(), shapeOfValue(op->getResult(0)), partial.axis);
+          dimToScatter(own->withoutPartial(), shapeOfValue(op->getResult(0)), devices);
       if (dim)
         add({op->getResult(0), *dim});
       return;
     }
-    if (isa<linalg::LinalgOp>(op) && !own->isPartial() && own->isFree(partial.axis))
+    if (isa<linalg::LinalgOp>(op) && !own->isPartial() && isFree(*own))
       collectOp(op);
   }
 
@@ -134,32 +184,105 @@ private:
 
   /// An op that may have the cut of a part that it reads.
   void collectOp(Operation *op) {
-    const ShardedOp &sharded = shardings.of(op);
-    const ShardingRule &rule = sharded.rule;
-    if (sharded.mesh != mesh || rule.results.size() != 1 ||
-        llvm::any_of(sharded.sharding.factors,
-                     [&](const AxisList &axes) { return overlapsAny(axes, partial.axis); }))
-      return;
-    Part part{op->getResult(0), -1};
-    for (size_t i = 0; i < rule.operands.size() && part.factor < 0; ++i)
+    const ShardingRule &rule = shardings.of(op).rule;
+    int64_t factor = -1;
+    for (size_t i = 0; i < rule.operands.size() && factor < 0; ++i)
       if (const Part *from = partOf(op->getOperand(i));
           from && from->dim >= 0 && blockOf(from->value) == op->getBlock())
-        part.factor = factorOf(rule.operands[i], from->dim);
-    if (part.factor < 0)
-      return;
-    bool reduces = rule.factors[part.factor].kind == FactorKind::reduction;
-    if (!reduces && rule.factors[part.factor].kind != FactorKind::parallel)
-      return;
-    int64_t parallel = sizeOf(sharded.sharding.factors[part.factor]) * partial.axis.size;
+        factor = factorOf(rule.operands[i], from->dim);
+    if (std::optional<Part> part = partAlong(op, factor))
+      add(std::move(*part));
+  }
+
+  /// An op whose loop over a factor may be cut.
+  std::optional<Part> partAlong(Operation *op, int64_t factor) const {
+    const ShardedOp &sharded = shardings.of(op);
+    const ShardingRule &rule = sharded.rule;
+    if (factor < 0 || sharded.mesh != mesh || rule.results.size() != 1 ||
+        llvm::any_of(
+            sharded.sharding.factors, [&](const AxisList &axes) { return cutsOver(axes); }))
+      return std::nullopt;
+    bool reduces = rule.factors[factor].kind == FactorKind::reduction;
+    if (!reduces && rule.factors[factor].kind != FactorKind::parallel)
+      return std::nullopt;
+    Part part{op->getResult(0), -1, factor};
     for (size_t d = 0; d < rule.results[0].size(); ++d)
-      if (factorOf(rule.results[0], d) == part.factor)
+      if (factorOf(rule.results[0], d) == factor)
         part.dim = d;
-    if ((part.dim < 0) != reduces || rule.factors[part.factor].size % parallel != 0)
-      return;
+    int64_t parallel = sizeOf(sharded.sharding.factors[factor]) * devices;
+    if ((part.dim < 0) != reduces || rule.factors[factor].size % parallel != 0)
+      return std::nullopt;
     for (size_t i = 0; i < rule.operands.size(); ++i)
-      if (hasFactor(rule.operands[i], part.factor) && !mayCut(op, rule, i, part))
-        return;
-    add(std::move(part));
+      if (hasFactor(rule.operands[i], factor) && !mayCut(op, rule, i, part))
+        return std::nullopt;
+    return part;
+  }
+
+  /// The ops that only compute what parts read, as the decay of a weight: they may be cut like it.
+  void collectFactors() {
+    for (size_t p = 0; p < parts.size(); ++p) {
+      Operation *op = parts[p].factor >= 0 ? parts[p].value.getDefiningOp() : nullptr;
+      for (int64_t i = 0; op && i < op->getNumOperands(); ++i) {
+        Operation *maker = op->getOperand(i).getDefiningOp();
+        if (!maker || maker->getNumResults() != 1 || maker->getBlock() != op->getBlock() ||
+            !isa<linalg::LinalgOp>(maker) || partOf(op->getOperand(i)))
+          continue;
+        ArrayRef<DimRule> read = shardings.of(op).rule.operands[i];
+        std::optional<TensorSharding> own = shardingOf(op->getOperand(i));
+        if (!own || own->isPartial() || !own->windows.empty())
+          continue;
+        for (size_t d = 0; d < read.size(); ++d)
+          if (factorOf(read, d) == parts[p].factor)
+            if (std::optional<Part> part =
+                    partAlong(maker, factorOf(shardings.of(maker).rule.results[0], d))) {
+              parts[p].of.push_back(i);
+              add(std::move(*part));
+              break;
+            }
+      }
+    }
+  }
+
+  /// Arguments whose sharding is open, and which a result of the same function feeds.
+  void collectState() {
+    for (unsigned r = 0; r < function.getNumResults(); ++r) {
+      auto feeds = function.getResultAttrOfType<IntegerAttr>(r, DistDialect::kFeeds);
+      if (!feeds)
+        continue;
+      BlockArgument argument = function.getArgument(feeds.getInt());
+      std::optional<TensorSharding> own = shardingOf(argument);
+      if (!own || !isOpen(*own))
+        continue;
+      if (std::optional<int64_t> dim = dimToScatter(own->closed(), shapeOfValue(argument), devices))
+        add({.value = argument, .dim = *dim, .next = r});
+    }
+  }
+
+  bool isOpen(const TensorSharding &sharding) const {
+    return llvm::all_of(group, [&](const AxisRef &axis) {
+      return llvm::any_of(sharding.open, [&](const AxisRef &open) { return open.contains(axis); });
+    });
+  }
+
+  bool isFree(const TensorSharding &sharding) const {
+    return llvm::all_of(group, [&](const AxisRef &axis) { return sharding.isFree(axis); });
+  }
+
+  /// Whether any of the group's axes is among these.
+  bool cutsOver(const AxisList &axes) const {
+    return llvm::any_of(group, [&](const AxisRef &axis) { return overlapsAny(axes, axis); });
+  }
+
+  void addGroup(AxisList &axes) const {
+    axes.insert(axes.end(), group.begin(), group.end());
+    axes = mergeAxes(std::move(axes));
+  }
+
+  static AxisList axesOf(const std::vector<PartialAxis> &partial) {
+    AxisList axes;
+    for (const PartialAxis &each : partial)
+      axes.push_back(each.axis);
+    return axes;
   }
 
   /// Whether an operand with the part's factor is available, or computed, in such parts.
@@ -171,7 +294,7 @@ private:
              blockOf(from->value) == op->getBlock();
     }
     std::optional<TensorSharding> own = shardingOf(operand);
-    return own && own->isFree(partial.axis) && own->windows.empty();
+    return own && isFree(*own) && own->windows.empty();
   }
 
   static int64_t tripsOfPart(const Part &part) { return boundedTrips(blockOf(part.value)); }
@@ -179,8 +302,40 @@ private:
   /// Bytes of half an all-reduce.
   int64_t halfOf(const Part &part) const {
     return bytesOfHalf(cast<RankedTensorType>(part.value.getType()),
-                       shardingOf(part.value)->withoutPartial(), partial.axis.size) *
+                       shardingOf(part.value)->withoutPartial(), devices) *
            tripsOfPart(part);
+  }
+
+  /// Seconds of an op's work that a cut saves.
+  double savedBy(const Part &part) {
+    if (part.factor < 0)
+      return 0;
+    Operation *op = part.value.getDefiningOp();
+    const ShardedOp &sharded = shardings.of(op);
+    OpSharding cutSharding = sharded.sharding;
+    addGroup(cutSharding.factors[part.factor]);
+    double saved =
+        secondsOf(op, sharded.rule, sharded.sharding) - secondsOf(op, sharded.rule, cutSharding);
+    return static_cast<double>(tripsOfPart(part)) * std::max(0.0, saved);
+  }
+
+  double secondsOf(Operation *op, const ShardingRule &rule, const OpSharding &sharding) const {
+    double iterations = 1;
+    for (auto [factor, axes] : llvm::zip_equal(rule.factors, sharding.factors))
+      iterations *= static_cast<double>(ceilDiv(factor.size, sizeOf(axes)));
+    SmallVector<double> elements;
+    auto add = [&](Value value, const TensorSharding &own) {
+      elements.push_back(1);
+      for (int64_t extent : localShape(own, shapeOfValue(value).vec()))
+        elements.back() *= static_cast<double>(extent);
+    };
+    for (auto [i, operand] : llvm::enumerate(op->getOperands()))
+      if (isa<RankedTensorType>(operand.getType()))
+        add(operand, operandSharding(rule, i, sharding));
+      else
+        elements.push_back(1);
+    add(op->getResult(0), resultSharding(rule, 0, sharding));
+    return costs.seconds(op, iterations, elements, meshes.get(mesh).numDevices());
   }
 
   void addNodes(Part &part) {
@@ -191,6 +346,8 @@ private:
                          2 * half + kBytesOfAGather * tripsOfPart(part));
     }
     part.whole = cut.addNode();
+    if (part.next >= 0)
+      return;
     if (part.factor >= 0) {
       part.cut = cut.addNode();
       return cut.addEdge(part.cut, part.whole, half + kBytesOfAGather * tripsOfPart(part));
@@ -198,6 +355,23 @@ private:
     part.scattered = cut.addNode();
     cut.addEdge(MinimumCut::kSource, part.scattered, half);
     cut.addEdge(MinimumCut::kSource, part.whole, half);
+  }
+
+  /// Whether the work of an op is the last before results: other ops need it only in parts, or as
+  /// a sum of all of it. So the gathers after it are joined; those of a layer would each wait.
+  bool endsStep(const Part &part) {
+    if (part.factor < 0)
+      return false;
+    auto [it, isNew] = ends.try_emplace(part.value, true);
+    if (!isNew || part.dim < 0)
+      return it->second;
+    bool result = llvm::all_of(part.value.getUses(), [&](OpOperand &use) {
+      Operation *user = use.getOwner();
+      const Part *other = user->getNumResults() == 1 ? partOf(user->getResult(0)) : nullptr;
+      return isa<func::ReturnOp>(user) ||
+             (other && llvm::is_contained(other->of, use.getOperandNumber()) && endsStep(*other));
+    });
+    return ends[part.value] = result;
   }
 
   void addUses(const Part &part) {
@@ -208,20 +382,36 @@ private:
       if (use.getOwner()->getNumResults() == 1)
         user = partOf(use.getOwner()->getResult(0));
       if (user && user->factor >= 0 && llvm::is_contained(user->of, use.getOperandNumber())) {
-        if (part.factor < 0)
+        if (part.scattered >= 0)
           cut.addEdge(part.scattered, MinimumCut::kSink, MinimumCut::kInfinite);
         // A part that is computed whole needs no gather: it is on the sink's side with the op.
         cut.addEdge(part.whole, user->cut, MinimumCut::kInfinite);
         continue;
       }
+      if (const Part *state = stateFedBy(use)) {
+        if (part.scattered >= 0)
+          cut.addEdge(part.scattered, MinimumCut::kSink, MinimumCut::kInfinite);
+        cut.addEdge(part.whole, state->dim == part.dim ? state->whole : MinimumCut::kSink,
+                    MinimumCut::kInfinite);
+        continue;
+      }
       Need need = needOf(part, use);
       if (need == Need::contributions || (need == Need::part && part.factor >= 0))
         continue;
-      if (part.factor < 0)
+      if (part.scattered >= 0)
         cut.addEdge(part.scattered, MinimumCut::kSink, MinimumCut::kInfinite);
       if (need == Need::whole)
         cut.addEdge(part.whole, MinimumCut::kSink, MinimumCut::kInfinite);
     }
+  }
+
+  /// The state that a use feeds, or null.
+  const Part *stateFedBy(OpOperand &use) const {
+    if (!isa<func::ReturnOp>(use.getOwner()))
+      return nullptr;
+    auto it =
+        llvm::find_if(parts, [&](const Part &part) { return part.next == use.getOperandNumber(); });
+    return it == parts.end() ? nullptr : &*it;
   }
 
   enum class Need { contributions, part, whole };
@@ -243,24 +433,36 @@ private:
     if (!wanted || wanted.getMesh() != mesh)
       return Need::whole;
     TensorSharding target = resolveVerified(wanted, meshes, use.get().getType());
-    if (llvm::any_of(target.partial,
-                     [&](const PartialAxis &other) { return other.axis.contains(partial.axis); }))
+    if (llvm::any_of(target.partial, [&](const PartialAxis &other) {
+          return llvm::any_of(group,
+                              [&](const AxisRef &axis) { return other.axis.overlaps(axis); });
+        }))
       return Need::contributions;
-    bool isOpen =
-        llvm::any_of(target.open, [&](const AxisRef &open) { return open.contains(partial.axis); });
-    bool isCut = isa<func::ReturnOp>(user) && isOpen;
+    bool isCut = isa<func::ReturnOp>(user) && isOpen(target);
     // A cut of another dimension needs an exchange, which sends about as little as a part.
-    isCut = isCut || overlapsAny(target.dims[part.dim], partial.axis);
+    isCut = isCut || cutsOver(target.dims[part.dim]);
     return isCut ? Need::part : Need::whole;
   }
 
-  void apply(const Part &part) {
+  /// The sharding of a value with the part's dimension cut.
+  ShardingAttr cutOf(const Part &part, TensorSharding own) {
+    addGroup(own.dims[part.dim]);
+    llvm::erase_if(own.open, [&](const AxisRef &axis) { return overlapsAny(group, axis); });
+    return ShardingAttr::get(mesh, meshes.get(mesh), canonical(own), function.getContext());
+  }
+
+  void apply(const Part &part, SignatureAttrs &signature) {
+    if (part.next >= 0) {
+      auto argument = cast<BlockArgument>(part.value);
+      ShardingAttr kept = cutOf(part, *shardingOf(part.value));
+      signature.ofArgument(argument.getArgNumber()).set(DistDialect::kSharding, kept);
+      signature.ofResult(part.next).set(DistDialect::kSharding, kept);
+      return;
+    }
     Operation *op = part.value.getDefiningOp();
     const ShardedOp &sharded = shardings.of(op);
     OpSharding own = sharded.sharding;
-    AxisList &axes = own.factors[part.factor];
-    axes.push_back(partial.axis);
-    axes = mergeAxes(std::move(axes));
+    addGroup(own.factors[part.factor]);
     TensorSharding result = resultSharding(sharded.rule, 0, own);
     setOpSharding(op, mesh, meshes.get(mesh), own);
     setSharding(part.value, ShardingAttr::get(mesh, meshes.get(mesh), canonical(result),
@@ -271,8 +473,13 @@ private:
   const MeshTable &meshes;
   OpShardings &shardings;
   FlatSymbolRefAttr mesh;
-  PartialAxis partial;
-  std::vector<Part> parts;             // in program order
+  std::vector<PartialAxis> partial;
+  AxisList group; ///< its axes
+  int64_t devices;
+  const OpCosts &costs;
+  TimeInBytes prices;
+  std::vector<Part> parts;             // those that parts need after them, else in program order
+  llvm::DenseMap<Value, bool> ends;    // whether an op ends the step; looked up, never iterated
   llvm::DenseMap<Value, size_t> index; // looked up, never iterated
   MinimumCut cut;
 };
@@ -295,6 +502,8 @@ int64_t dist::boundedTrips(Block *block) {
 }
 
 void dist::scatterPartials(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings,
-                           FlatSymbolRefAttr mesh, PartialAxis partial) {
-  Scattering(function, meshes, shardings, mesh, partial).run();
+                           FlatSymbolRefAttr mesh, const std::vector<PartialAxis> &partial,
+                           const OpCosts &costs, const CostOptions &options,
+                           UpdateDivision division) {
+  Scattering(function, meshes, shardings, mesh, partial, costs, options).run(division);
 }

@@ -9,6 +9,8 @@
 #define TESSERA_LIB_TRANSFORMS_RESHARD_SCATTERPARTIALS_H
 
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
+#include "tessera/Planning/CostOptions.h"
+#include "tessera/Planning/OpCosts.h"
 
 namespace tessera::dist {
 
@@ -19,10 +21,15 @@ int64_t bytesOfHalf(mlir::RankedTensorType type, const sharding::TensorSharding 
 /// Executions of a block, bounded so that products with bytes do not overflow.
 int64_t boundedTrips(mlir::Block *block);
 
-/// Cuts ops after the reductions over one axis of one mesh where that sends fewer bytes (see
-/// ScatterPartials.cpp). The places of the reductions are already decided.
+/// Cuts ops after the reductions over axes of one mesh where that sends fewer bytes (see
+/// ScatterPartials.cpp), or if it `dividesUpdates`, where it saves more work than its latencies
+/// take; state that is open is cut with them. Gathered results take memory, so under a budget that
+/// is done only where state is cut. The places of the reductions are already decided.
+enum class UpdateDivision { none, savesMemory, savesTime };
 void scatterPartials(mlir::func::FuncOp function, const MeshTable &meshes, OpShardings &shardings,
-                     mlir::FlatSymbolRefAttr mesh, sharding::PartialAxis partial);
+                     mlir::FlatSymbolRefAttr mesh,
+                     const std::vector<sharding::PartialAxis> &partial, const OpCosts &costs,
+                     const CostOptions &options, UpdateDivision division);
 
 } // namespace tessera::dist
 

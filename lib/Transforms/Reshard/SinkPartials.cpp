@@ -349,12 +349,14 @@ private:
   }
 
   /// Whether a use is an open result that may be cut over the axis.
-  bool mayScatter(OpOperand &use, const TensorSharding &target) const {
+  bool mayScatter(OpOperand &use, const TensorSharding &target) {
     auto type = cast<RankedTensorType>(use.get().getType());
     return isa<func::ReturnOp>(use.getOwner()) &&
+           !function.getResultAttrOfType<IntegerAttr>(use.getOperandNumber(),
+                                                      DistDialect::kFeeds) &&
            llvm::any_of(target.open,
                         [&](const AxisRef &open) { return open.contains(partial.axis); }) &&
-           dimToScatter(shardingOf(use.get()).withoutPartial(), type.getShape(), partial.axis);
+           dimToScatter(shardingOf(use.get()).withoutPartial(), type.getShape(), partial.axis.size);
   }
 
   void addUse(const Copies &copies, OpOperand &use) {
@@ -436,31 +438,49 @@ struct DistSinkPartials : dist::impl::DistSinkPartialsBase<DistSinkPartials> {
 
   void runOnOperation() override {
     MeshTable meshes(getOperation());
+    FailureOr<CostOptions> cost = readCostOptions(getOperation(), objective, topology);
+    if (failed(cost))
+      return signalPassFailure();
     OpShardings shardings(meshes);
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))
-        for (auto &[mesh, partial] : partialAxesIn(function, meshes)) {
-          Sinking(function, meshes, shardings, mesh, partial, keepCuts).run();
-          scatterPartials(function, meshes, shardings, mesh, partial);
-        }
+        sink(function, meshes, shardings, *cost);
   }
 
-  /// Every axis over which an op has contributions, in a fixed order.
-  static std::vector<std::pair<FlatSymbolRefAttr, PartialAxis>>
-  partialAxesIn(func::FuncOp function, const MeshTable &meshes) {
-    std::set<std::pair<std::string, PartialAxis>> found;
+  void sink(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings,
+            const CostOptions &cost) {
+    std::set<MeshPartial> each; // axis, in a fixed order
+    for (const MeshPartial &all : partialIn(function, meshes))
+      for (const PartialAxis &partial : all.second)
+        each.insert({all.first, {partial}});
+    if (each.empty())
+      return;
+    auto meshOf = [&](const std::string &name) {
+      return FlatSymbolRefAttr::get(function.getContext(), name);
+    };
+    for (const auto &[mesh, partial] : each)
+      Sinking(function, meshes, shardings, meshOf(mesh), partial.front(), keepCuts).run();
+    OpCosts costs(function, cost.topology);
+    UpdateDivision division = !divideUpdates ? UpdateDivision::none
+                              : keepCuts     ? UpdateDivision::savesMemory
+                                             : UpdateDivision::savesTime;
+    for (const auto &[mesh, partial] : partialIn(function, meshes))
+      scatterPartials(function, meshes, shardings, meshOf(mesh), partial, costs, cost, division);
+  }
+
+  /// The name of a mesh and axes over which an op has contributions.
+  using MeshPartial = std::pair<std::string, std::vector<PartialAxis>>;
+
+  static std::set<MeshPartial> partialIn(func::FuncOp function, const MeshTable &meshes) {
+    std::set<MeshPartial> found;
     function.walk([&](Operation *op) {
       for (Value value : op->getResults())
         if (isa<RankedTensorType>(value.getType()))
           if (ShardingAttr attr = getSharding(value))
-            for (const PartialAxis &partial :
-                 resolveVerified(attr, meshes, value.getType()).partial)
-              found.insert({attr.getMesh().getValue().str(), partial});
+            if (auto own = resolveVerified(attr, meshes, value.getType()); own.isPartial())
+              found.insert({attr.getMesh().getValue().str(), own.partial});
     });
-    std::vector<std::pair<FlatSymbolRefAttr, PartialAxis>> result;
-    for (auto &[mesh, partial] : found)
-      result.push_back({FlatSymbolRefAttr::get(function.getContext(), mesh), partial});
-    return result;
+    return found;
   }
 };
 
