@@ -135,39 +135,6 @@ TEST_P(Elementwise, OtherFloats) {
   }
 }
 
-const char *kBiasGelu = R"(
-#row = affine_map<(i, j) -> (j)>
-#all = affine_map<(i, j) -> (i, j)>
-func.func @gelu(%x: tensor<{m}x{n}xf32>, %b: tensor<{n}xf32>, %o: tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
-    attributes {kernel.reads = 2 : i64} {
-  %e = tensor.empty() : tensor<{m}x{n}xf32>
-  %s = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
-    ins(%x, %b : tensor<{m}x{n}xf32>, tensor<{n}xf32>) outs(%e : tensor<{m}x{n}xf32>) {
-  ^bb0(%a: f32, %c: f32, %d: f32):
-    %r = arith.addf %a, %c : f32
-    linalg.yield %r : f32
-  } -> tensor<{m}x{n}xf32>
-  %r = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel"]}
-    ins(%s : tensor<{m}x{n}xf32>) outs(%o : tensor<{m}x{n}xf32>) {
-  ^bb0(%a: f32, %d: f32):
-    %c0 = arith.constant 0.044715 : f32
-    %c1 = arith.constant 0.7978845608 : f32
-    %half = arith.constant 0.5 : f32
-    %one = arith.constant 1.0 : f32
-    %a2 = arith.mulf %a, %a : f32
-    %a3 = arith.mulf %a2, %a : f32
-    %t0 = arith.mulf %c0, %a3 : f32
-    %t1 = arith.addf %a, %t0 : f32
-    %t2 = arith.mulf %c1, %t1 : f32
-    %t3 = math.tanh %t2 : f32
-    %t4 = arith.addf %one, %t3 : f32
-    %t5 = arith.mulf %half, %a : f32
-    %g = arith.mulf %t5, %t4 : f32
-    linalg.yield %g : f32
-  } -> tensor<{m}x{n}xf32>
-  return %r : tensor<{m}x{n}xf32>
-})";
-
 TEST_P(Elementwise, BiasGeluOddSizes) {
   for (int m : {1, 2, 3, 7})
     for (int n = 1; n <= 17; ++n) {

@@ -52,54 +52,6 @@ func.func @softmax(%x: tensor<{m}x{n}xf32>, %o: tensor<{m}x{n}xf32>) -> tensor<{
     }
 }
 
-const char *kLayerNorm = R"(
-#all = affine_map<(i, j) -> (i, j)>
-#row = affine_map<(i, j) -> (i)>
-#col = affine_map<(i, j) -> (j)>
-func.func @layernorm(%x: tensor<{m}x{n}xf32>, %g: tensor<{n}xf32>, %b: tensor<{n}xf32>, %o: tensor<{m}x{n}xf32>) -> tensor<{m}x{n}xf32>
-    attributes {kernel.reads = 3 : i64} {
-  %zero = arith.constant 0.0 : f32
-  %count = arith.constant {n}.0 : f32
-  %eps = arith.constant 1.0e-5 : f32
-  %e = tensor.empty() : tensor<{m}xf32>
-  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<{m}xf32>) -> tensor<{m}xf32>
-  %sum = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
-    ins(%x : tensor<{m}x{n}xf32>) outs(%f : tensor<{m}xf32>) {
-  ^bb0(%a: f32, %c: f32):
-    %s = arith.addf %a, %c : f32
-    linalg.yield %s : f32
-  } -> tensor<{m}xf32>
-  %e2 = tensor.empty() : tensor<{m}x{n}xf32>
-  %cen = linalg.generic {indexing_maps = [#all, #row, #all], iterator_types = ["parallel", "parallel"]}
-    ins(%x, %sum : tensor<{m}x{n}xf32>, tensor<{m}xf32>) outs(%e2 : tensor<{m}x{n}xf32>) {
-  ^bb0(%a: f32, %s: f32, %c: f32):
-    %mean = arith.divf %s, %count : f32
-    %d = arith.subf %a, %mean : f32
-    linalg.yield %d : f32
-  } -> tensor<{m}x{n}xf32>
-  %e3 = tensor.empty() : tensor<{m}xf32>
-  %f3 = linalg.fill ins(%zero : f32) outs(%e3 : tensor<{m}xf32>) -> tensor<{m}xf32>
-  %sq = linalg.generic {indexing_maps = [#all, #row], iterator_types = ["parallel", "reduction"]}
-    ins(%cen : tensor<{m}x{n}xf32>) outs(%f3 : tensor<{m}xf32>) {
-  ^bb0(%a: f32, %c: f32):
-    %d = arith.mulf %a, %a : f32
-    %s = arith.addf %d, %c : f32
-    linalg.yield %s : f32
-  } -> tensor<{m}xf32>
-  %r = linalg.generic {indexing_maps = [#all, #row, #col, #col, #all], iterator_types = ["parallel", "parallel"]}
-    ins(%cen, %sq, %g, %b : tensor<{m}x{n}xf32>, tensor<{m}xf32>, tensor<{n}xf32>, tensor<{n}xf32>) outs(%o : tensor<{m}x{n}xf32>) {
-  ^bb0(%a: f32, %s: f32, %gg: f32, %bb: f32, %c: f32):
-    %v = arith.divf %s, %count : f32
-    %ve = arith.addf %v, %eps : f32
-    %rs = math.rsqrt %ve : f32
-    %y = arith.mulf %a, %rs : f32
-    %z = arith.mulf %y, %gg : f32
-    %w = arith.addf %z, %bb : f32
-    linalg.yield %w : f32
-  } -> tensor<{m}x{n}xf32>
-  return %r : tensor<{m}x{n}xf32>
-})";
-
 TEST_P(Reduction, LayerNorm) {
   for (auto [m, n] :
        std::vector<std::pair<int, int>>{{1, 2}, {3, 7}, {4, 64}, {5, 131}, {300, 40}}) {

@@ -99,14 +99,6 @@ uint16_t toF16(float value) {
   return narrow(value, llvm::APFloat::IEEEhalf());
 }
 
-std::string substitute(std::string text,
-                       const std::vector<std::pair<std::string, std::string>> &values) {
-  for (const auto &[name, value] : values)
-    for (size_t at; (at = text.find("{" + name + "}")) != std::string::npos;)
-      text.replace(at, name.size() + 2, value);
-  return text;
-}
-
 CpuOptions plain() {
   CpuOptions options;
   options.vectorise = false;

@@ -8,6 +8,8 @@
 #ifndef TESSERA_UNITTESTS_CODEGEN_KERNELTESTING_H
 #define TESSERA_UNITTESTS_CODEGEN_KERNELTESTING_H
 
+#include "KernelTexts.h"
+
 #include "tessera/Codegen/CPU/KernelCompiler.h"
 
 #include <cmath>
@@ -119,9 +121,6 @@ template <typename T>
   return actual.intact() ? "" : "written beyond its end";
 }
 
-/// Replaces every `{name}` in `text`.
-std::string substitute(std::string text,
-                       const std::vector<std::pair<std::string, std::string>> &values);
 /// The two compilation modes; every test uses both.
 CpuOptions plain();
 CpuOptions best();
