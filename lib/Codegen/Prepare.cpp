@@ -10,6 +10,7 @@
 #include "PrepareScalars.h"
 #include "PrepareTensors.h"
 #include "TakeLookups.h"
+#include "TakeSlices.h"
 #include "TakeUnitDims.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
@@ -47,6 +48,8 @@ struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
       padProducts(function);
     if (failed(checkSignature(function)) || failed(prepareTensors(function, parallel)))
       return signalPassFailure();
+    if (!parallel)
+      takeSlices(function);
     overwriteBlocks(function);
     takeLookups(function);
     takeUnitDims(function);

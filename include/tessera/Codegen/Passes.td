@@ -27,6 +27,8 @@ def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {
     * Tensor computations are `linalg.generic`, contractions, windowed ops, `linalg.fill`, and slices. Transposes,
       broadcasts and reductions are generics; pads and concatenations are slices inserted into a buffer; gathers read
       elements in a generic.
+    * The part of an argument that a device owns (`dist.slice`), if only kernels read it, is a `tensor.extract_slice` at
+      the device's index. Not with `parallel`: GPU kernels load more at once where they know the alignment.
     * Generics read the source of a reshape that only adds dimensions of extent 1, so that a reduction that keeps its
       dimension and its readers can share a kernel.
     * Induction variables are of type index, and ops that no longer need shardings have none.
