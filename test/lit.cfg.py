@@ -40,7 +40,7 @@ for name in ("CUDA_HOME", "CUDA_PATH"):
 
 # Levels of this machine, and emulators of others.
 flags = open("/proc/cpuinfo").read().split() if os.path.exists("/proc/cpuinfo") else []
-for level, flag in (("x86_64-v3", "avx2"), ("x86_64-v4", "avx512vl")):
+for level, flag in (("x86_64-v3", "avx2"), ("x86_64-v4", "avx512vl"), ("avx512_bf16", "avx512_bf16")):
     if flag in flags:
         config.available_features.add(level)
 if "avx2" in flags and shutil.which("qemu-x86_64"):

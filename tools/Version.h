@@ -19,8 +19,13 @@ inline std::string versionText() {
     text += " " + feature;
   if (hostFeatures().empty())
     text += " the baseline of " + std::string(hostArchitecture());
-  return text + "\nuntested on hardware: kernels for aarch64 (tested under emulation)\n"
-                "unused: AMX, AVX512-BF16, AVX512-FP16, SVE";
+  const ProductFeatures &products = productFeatures();
+  text += "\nproducts of 16-bit floats:";
+  text += products.amxBf16 ? " amx_bf16" : products.avx512Bf16 ? " avx512_bf16" : " in f32";
+  text += products.amxFp16 ? ", amx_fp16" : "";
+  return text + "\nuntested on hardware: kernels for aarch64 (tested under emulation), products by "
+                "amx_bf16 and amx_fp16 (instructions inspected, layout emulated)\n"
+                "unused: AVX512-FP16, SVE; AVX512-BF16 and AMX but in products";
 }
 
 } // namespace tessera

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-F, I = np.float32, np.int32
+F, I, B = np.float32, np.int32, jnp.bfloat16
 
 
 @dataclasses.dataclass
@@ -29,7 +29,7 @@ class Kernel:
     window: tuple[int, int, str] | None = None
 
     def values(self, random):
-        return [random.integers(0, self.below, shape, dtype=type) if type is I else random.standard_normal(shape, type)
+        return [random.integers(0, self.below, shape, dtype=type) if type is I else random.standard_normal(shape, F).astype(type)
                 for shape, type in self.operands]
 
 
@@ -111,6 +111,10 @@ def products(small):
     size = 4 * (m * k + k * n + m * n)
     found.append(Kernel(f"product {m}x{k}x{n}, right transposed", lambda a, b: a @ b.T, [((m, k), F), ((n, k), F)], size, 2 * m * k * n))
     found.append(Kernel(f"product {m}x{k}x{n}, left transposed", lambda a, b: a.T @ b, [((k, m), F), ((k, n), F)], size, 2 * m * k * n))
+    for m, k, n in [(1024, 1024, 1024), (64, 4096, 1024)]:
+        if small:
+            m, k, n = m // 16, k // 16, n // 16
+        found.append(Kernel(f"product {m}x{k}x{n}, bf16", lambda a, b: a @ b, [((m, k), B), ((k, n), B)], 2 * (m * k + k * n + m * n), 2 * m * k * n))
     return found
 
 

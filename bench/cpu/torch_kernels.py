@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import torch
 from torch.nn import functional as F
 
@@ -45,7 +46,8 @@ _NAMED = {
 
 def call(kernel, values):
     """The call for a row on these values (arrays); None if PyTorch has no such function."""
-    there = [torch.from_numpy(value) for value in values]
+    there = [torch.from_numpy(value.view(np.int16)).view(torch.bfloat16) if value.dtype.name == "bfloat16" else torch.from_numpy(value)
+             for value in values]
     name = kernel.name
     if name.startswith("product"):
         fn = (lambda a, b: a @ b.T) if name.endswith("right transposed") else (lambda a, b: a.T @ b) if name.endswith("left transposed") else torch.matmul

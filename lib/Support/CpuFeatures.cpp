@@ -9,6 +9,12 @@
 
 #include <algorithm>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 using namespace tessera;
 
 // LLVM's names, which are those of __builtin_cpu_supports too. avx512fp16 is absent because kernels
@@ -71,6 +77,46 @@ static std::vector<std::string> detect() {
 
 const std::vector<std::string> &tessera::hostFeatures() {
   static const std::vector<std::string> found = detect();
+  return found;
+}
+
+#if defined(__x86_64__)
+/// Whether this process may use the tile registers of AMX: the system saves them at a switch, and
+/// grants their memory on request.
+static bool hasTiles() {
+  unsigned a, b, c, d;
+  constexpr unsigned kSaves = 1u << 27; // xgetbv may be executed
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & kSaves))
+    return false;
+  unsigned low, high;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  constexpr unsigned kTiles = 3u << 17; // their configuration and their data
+  if ((low & kTiles) != kTiles)
+    return false;
+  constexpr long kRequestPermission = 0x1023, kTileData = 18; // ARCH_REQ_XCOMP_PERM, XTILEDATA
+  return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+#endif
+
+static ProductFeatures detectProducts() {
+  ProductFeatures found;
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  found.avx512Bf16 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bf16");
+  unsigned a, b, c, d;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
+    return found;
+  constexpr unsigned kAmxBf16 = 1u << 22, kAmxTile = 1u << 24, kAmxFp16 = 1u << 21;
+  if ((d & kAmxBf16) && (d & kAmxTile) && hasTiles()) {
+    found.amxBf16 = true;
+    found.amxFp16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & kAmxFp16);
+  }
+#endif
+  return found;
+}
+
+const ProductFeatures &tessera::productFeatures() {
+  static const ProductFeatures found = detectProducts();
   return found;
 }
 

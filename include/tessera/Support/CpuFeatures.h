@@ -29,6 +29,17 @@ std::span<const char *const> kernelFeatures(const std::string &architecture);
 /// Those of this machine's architecture that its CPU and operating system have, in that order.
 const std::vector<std::string> &hostFeatures();
 
+/// Instructions for products of 16-bit floats, which only the runtime's own products use. Each
+/// member: the CPU has them and the operating system lets this process use them.
+struct ProductFeatures {
+  bool avx512Bf16 = false; ///< vdpbf16ps
+  bool amxBf16 = false;    ///< tdpbf16ps
+  bool amxFp16 = false;    ///< tdpfp16ps
+};
+
+/// Those of this machine. Where the CPU has AMX, this asks the system for its tile registers.
+const ProductFeatures &productFeatures();
+
 /// LLVM's name of a common CPU whose kernels this machine runs: "x86-64-v3", "aarch64".
 std::string portableCpu();
 

@@ -306,27 +306,74 @@ void Contraction::write(const Block &block, const float *tile, int64_t row, int6
   }
 }
 
+namespace {
+/// Summands of a row that lie together.
+struct Run {
+  int64_t begin, count;
+  int64_t copied; ///< elements, at least `count`; what is behind the run is inside of the operand
+};
+} // namespace
+
+static constexpr int64_t kFewSummands = 8;
+
+static void findRuns(const int64_t *sums, int64_t count, std::vector<Run> &runs) {
+  runs.clear();
+  for (int64_t i = 0; i < count; ++i)
+    if (i && sums[i] == sums[i - 1] + 1)
+      ++runs.back().count;
+    else
+      runs.push_back({sums[i], 1, 0});
+  const int64_t last = *std::max_element(sums, sums + count);
+  for (Run &run : runs) {
+    run.copied = run.count <= kFewSummands / 2 ? kFewSummands / 2 : kFewSummands;
+    if (run.count > kFewSummands || run.begin + run.copied > last + 1)
+      run.copied = run.count;
+  }
+}
+
+/// Copies the summands of a row, and up to kFewSummands - 1 elements behind them. Beyond the last
+/// of an odd number, zero.
+static void gatherPairs(const uint16_t *from, const std::vector<Run> &runs, float *to) {
+  auto *at = reinterpret_cast<uint16_t *>(to);
+  int64_t total = 0;
+  for (const Run &run : runs) {
+    if (run.copied == kFewSummands / 2)
+      std::memcpy(at + total, from + run.begin, kFewSummands);
+    else if (run.copied == kFewSummands)
+      std::memcpy(at + total, from + run.begin, 2 * kFewSummands);
+    else
+      std::memcpy(at + total, from + run.begin, static_cast<size_t>(run.copied) * sizeof(uint16_t));
+    total += run.count;
+  }
+  if (total % 2)
+    at[total] = 0;
+}
+
 void Contraction::multiply(const Block &block) const {
   thread_local WorkerMemory packing, widening;
   const TileKernels &set = tileKernels();
   const int64_t width = vectors * set.lanes;
-  const int64_t blocks = std::max<int64_t>(1, (sums.size() + kDepth - 1) / kDepth);
+  const PairKernels pairs = pairKernels(dtype);
+  const int64_t most = pairs ? 2 * kDepth : kDepth, unit = pairs ? 2 : 1;
+  const int64_t blocks = std::max<int64_t>(1, (sums.size() + most - 1) / most);
   int64_t depth = (sums.size() + blocks - 1) / blocks;
   if (sumRun < 64) // whole windows
     depth = (depth + sumRun - 1) / sumRun * sumRun;
-  TileKernel kernel = set.kernels[height - 1][vectors - 1];
+  depth += depth % unit;
+  TileKernel kernel = (pairs ? pairs : set.kernels)[height - 1][vectors - 1];
   alignas(64) float tile[kMostRows * 16 * kMostVectors];
   const float *rowAt[kMostRows];
-  float *panel = nullptr; // of A, widened
+  float *panel = nullptr; // of A, widened or as pairs
   thread_local std::vector<int64_t> places;
   if (isHalf(dtype)) {
-    panel = widening.get(height * depth);
+    panel = widening.get(height * depth + kFewSummands);
     places.resize(static_cast<size_t>(depth));
     for (int64_t i = 0; i < depth; ++i)
       places[i] = i;
   }
   for (int64_t kBegin = 0; kBegin < sums.size(); kBegin += depth) {
-    const int64_t kEnd = std::min(sums.size(), kBegin + depth), count = kEnd - kBegin;
+    const int64_t kEnd = std::min(sums.size(), kBegin + depth);
+    const int64_t count = (kEnd - kBegin + unit - 1) / unit; // elements of the kernel
     int64_t padded = (block.columnEnd - block.columnBegin + width - 1) / width * width;
     float *packed = nullptr;
     if (!isInPlace) {
@@ -334,6 +381,9 @@ void Contraction::multiply(const Block &block) const {
       pack(block, kBegin, kEnd, packed);
     }
     const bool add = accumulate || kBegin > 0;
+    thread_local std::vector<Run> runs;
+    if (pairs)
+      findRuns(sums.x.data() + kBegin, kEnd - kBegin, runs);
     for (int64_t row = block.rowBegin; row < block.rowEnd; row += height) {
       const int64_t *offsets = panel ? places.data() : sums.x.data() + kBegin;
       for (int64_t i = 0; i < height; ++i) {
@@ -344,6 +394,10 @@ void Contraction::multiply(const Block &block) const {
           continue;
         }
         rowAt[i] = panel + i * depth;
+        if (pairs) {
+          gatherPairs(reinterpret_cast<const uint16_t *>(block.a) + at, runs, panel + i * depth);
+          continue;
+        }
         withElement(dtype, [&](auto *element) {
           auto *from = reinterpret_cast<decltype(element)>(block.a) + at;
           for (int64_t k = 0; k < count; ++k)

@@ -13,6 +13,14 @@
 
 #include "ContractKernels.h"
 
+#include "tessera/Support/CpuFeatures.h"
+
+#include <cstring>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 namespace tessera::runtime {
 
 // A macro, because a function template does not inherit the target of its caller.
@@ -98,6 +106,56 @@ static const TileKernels kAvx512 = {"avx512",
                                     {TESSERA_IN_PLACE(avx512InPlace), avx512InPlace<5>,
                                      avx512InPlace<6>, avx512InPlace<7>, avx512InPlace<8>}};
 #endif
+
+#ifdef __x86_64__
+/// As avx512Tile, by vdpbf16ps.
+template <int R, int V>
+__attribute__((target("avx512f,avx512bf16"))) static void
+bf16Tile(int64_t k, const float *const *rows, const int64_t *offsets, const float *b, float *tile) {
+  __m512 sums[R][V];
+  const float *row[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    row[r] = rows[r];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      sums[r][v] = _mm512_setzero_ps();
+  }
+  for (int64_t i = 0; i < k; ++i, b += 16 * V) {
+    const int64_t at = offsets[i];
+    __m512i right[V];
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      right[v] = _mm512_load_si512(b + 16 * v);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      int32_t pair;
+      std::memcpy(&pair, row[r] + at, sizeof(pair));
+      const __m512i left = _mm512_set1_epi32(pair);
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v)
+        sums[r][v] = _mm512_dpbf16_ps(sums[r][v], (__m512bh)left, (__m512bh)right[v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v)
+      _mm512_store_ps(tile + (r * V + v) * 16, sums[r][v]);
+}
+
+static const TileKernel kBf16[kMostRows][kMostVectors] = {
+    TESSERA_TILE_ROWS(bf16Tile), TESSERA_TILE_ROW(bf16Tile, 5), TESSERA_TILE_ROW(bf16Tile, 6),
+    TESSERA_TILE_ROW(bf16Tile, 7), TESSERA_TILE_ROW(bf16Tile, 8)};
+#endif
+
+PairKernels pairKernels(DType dtype) {
+#ifdef __x86_64__
+  if (dtype == DType::bf16 && productFeatures().avx512Bf16)
+    return kBf16;
+#endif
+  return nullptr;
+}
 
 const TileKernels &tileKernels() {
   static const TileKernels &best = *allTileKernels().front();

@@ -12,6 +12,8 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_CONTRACTKERNELS_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_CONTRACTKERNELS_H
 
+#include "tessera/Runtime/Artifact/DType.h"
+
 #include <cstdint>
 #include <span>
 
@@ -40,6 +42,12 @@ struct TileKernels {
 
 /// The fastest set that this processor executes.
 const TileKernels &tileKernels();
+
+/// Kernels of as many rows and lanes whose elements are pairs of summands of a 16-bit type, an even
+/// one in the lower half and the next: k and the offsets count pairs. Null where the processor has
+/// no instruction for them.
+using PairKernels = const TileKernel (*)[kMostVectors];
+PairKernels pairKernels(DType dtype);
 
 /// All sets that this processor executes, the fastest first.
 std::span<const TileKernels *const> allTileKernels();

@@ -61,6 +61,46 @@ static void packStrip(const T *from, const Strip &strip, int64_t width, float *t
     copy(pieces);
 }
 
+/// As packStrip, as pairs of summands. Beyond the last of an odd number, zero.
+template <int G, int S>
+static void packPairs(const Bfloat *from, const Strip &strip, int64_t width, float *to) {
+  const int64_t pieces = strip.count / G;
+  int64_t starts[kStrip / G];
+  for (int64_t i = 0; i < pieces; ++i)
+    starts[i] = strip.columns[i * G];
+  auto copy = [&](int64_t n) {
+    for (int64_t k = 0; k < strip.depth; k += 2) {
+      const bool isWhole = k + 1 < strip.depth;
+      const Bfloat *even = from + strip.sums[k], *odd = isWhole ? from + strip.sums[k + 1] : even;
+      const uint32_t mask = isWhole ? 0xffff0000u : 0;
+      auto *row = reinterpret_cast<uint32_t *>(to + k / 2 * width);
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t g = 0; g < G; ++g)
+          row[i * G + g] = uint32_t(even[starts[i] + g * S].bits) |
+                           ((uint32_t(odd[starts[i] + g * S].bits) << 16) & mask);
+    }
+  };
+  if (pieces == kStrip / G)
+    copy(kStrip / G); // unrolled
+  else
+    copy(pieces);
+}
+
+static void packPairsOf(int64_t piece, bool isApart, const Bfloat *from, const Strip &strip,
+                        int64_t width, float *to) {
+  auto call = [&](auto function) { function(from, strip, width, to); };
+  if (piece == 16)
+    call(isApart ? packPairs<16, 2> : packPairs<16, 1>);
+  else if (piece == 8)
+    call(isApart ? packPairs<8, 2> : packPairs<8, 1>);
+  else if (piece == 4)
+    call(isApart ? packPairs<4, 2> : packPairs<4, 1>);
+  else if (piece == 2)
+    call(packPairs<2, 1>);
+  else
+    call(packPairs<1, 1>);
+}
+
 /// Four elements that lie `step` (1 or 2) apart. The loads overlap, so that none is beyond the
 /// last.
 static Four loadApart(const float *from, int64_t step) {
@@ -152,14 +192,16 @@ void Contraction::classifyStrips() {
     }
 }
 
-/// Packs rows [kBegin, kEnd) of B in panels of a tile's width. Columns beyond the end keep their
+/// Packs rows [kBegin, kEnd) of B in panels of a tile's width, where the processor multiplies pairs
+/// as pairs. Columns beyond the end keep their
 /// content; the sums that contain them are unused.
 void Contraction::pack(const Block &block, int64_t kBegin, int64_t kEnd, float *packed) const {
   const int64_t width = vectors * tileKernels().lanes, depth = kEnd - kBegin;
+  const int64_t unit = pairKernels(dtype) ? 2 : 1, panelRows = (depth + unit - 1) / unit;
   const int64_t stripsOfPanel = (width + kStrip - 1) / kStrip;
   auto forStrips = [&](auto function) {
     for (int64_t begin = block.columnBegin; begin < block.columnEnd; begin += width) {
-      float *panel = packed + (begin - block.columnBegin) * depth;
+      float *panel = packed + (begin - block.columnBegin) * panelRows;
       int64_t end = std::min(begin + width, block.columnEnd);
       for (int64_t strip = begin; strip < end; strip += kStrip)
         function(strip, std::min(kStrip, end - strip), panel + (strip - begin),
@@ -181,14 +223,19 @@ void Contraction::pack(const Block &block, int64_t kBegin, int64_t kEnd, float *
           if ((kind.piece > 2) != isAlong)
             return;
           found = true;
-          packStripOf(kind.piece, kind.isApart, from, one, width, to + k * width);
+          float *rows = to + k / unit * width;
+          if constexpr (std::is_same_v<T, Bfloat>)
+            if (unit == 2)
+              return packPairsOf(kind.piece, kind.isApart, from, one, width, rows);
+          packStripOf(kind.piece, kind.isApart, from, one, width, rows);
         });
         if (!found)
           return;
       }
     };
     packAll(true, kTogether);
-    packAll(false, sumRun < kStream ? sumRun * ((kTogether + sumRun - 1) / sumRun) : depth);
+    int64_t together = sumRun < kStream ? sumRun * ((kTogether + sumRun - 1) / sumRun) : depth;
+    packAll(false, together * (together % 2 ? unit : 1));
   });
 }
 

@@ -7,6 +7,9 @@
 
 #include "tessera/Runtime/Execution/Gemm.h"
 
+#include "HalfPackers.h"
+#include "PackedHalfGemm.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -37,9 +40,10 @@ static void narrow(DType dtype, const std::vector<float> &from, int64_t rows, in
         to[i * leading + j] = one(from[i * columns + j]);
   };
   if (dtype == DType::f16)
-    convert([](float value) { return floatToHalf(value); });
-  else
-    convert([](float value) { return floatToBfloat(value); });
+    return convert([](float value) { return floatToHalf(value); });
+  const auto narrowRow = halfPackers().narrow;
+  for (int64_t i = 0; i < rows; ++i)
+    narrowRow(from.data() + i * columns, columns, to + i * leading);
 }
 
 static float gelu(float x) {
@@ -68,21 +72,31 @@ static void finish(const GemmProblem &p, float *c, int64_t leading) {
     }
 }
 
-/// f16 and bf16: products and sums in f32, rounded once at the end (not at all for an f32 result).
+/// f16 and bf16: products and sums in f32, by instructions of 16-bit floats where the machine has
+/// them, rounded once at the end (not at all for an f32 result).
 static void multiplyHalves(const GemmProblem &p, const void *a, const void *b, void *c) {
   // Kept by each worker between calls: no allocation once the largest product has been seen.
   thread_local std::vector<float> left, right, sum;
-  int64_t rowsA = p.transA ? p.k : p.m, columnsA = p.transA ? p.m : p.k;
-  int64_t rowsB = p.transB ? p.n : p.k, columnsB = p.transB ? p.k : p.n;
-  widen(p.dtype, static_cast<const uint16_t *>(a), rowsA, columnsA, p.lda, left);
-  widen(p.dtype, static_cast<const uint16_t *>(b), rowsB, columnsB, p.ldb, right);
+  const HalfGemmKernels *kernels = halfGemmKernels(p.dtype);
   GemmProblem wide = p;
   wide.dtype = wide.resultDType = DType::f32;
-  wide.lda = columnsA;
-  wide.ldb = columnsB;
-  const GemmProvider *provider = chooseGemmProvider(wide);
+  auto *halvesA = static_cast<const uint16_t *>(a), *halvesB = static_cast<const uint16_t *>(b);
+  if (!kernels) {
+    int64_t rowsA = p.transA ? p.k : p.m, columnsA = p.transA ? p.m : p.k;
+    int64_t rowsB = p.transB ? p.n : p.k, columnsB = p.transB ? p.k : p.n;
+    widen(p.dtype, halvesA, rowsA, columnsA, p.lda, left);
+    widen(p.dtype, halvesB, rowsB, columnsB, p.ldb, right);
+    wide.lda = columnsA;
+    wide.ldb = columnsB;
+  }
+  auto product = [&](float *to) {
+    if (kernels)
+      multiplyPacked(*kernels, wide, halvesA, halvesB, to);
+    else
+      chooseGemmProvider(wide)->run(wide, left.data(), right.data(), to);
+  };
   if (p.resultDType == DType::f32) {
-    provider->run(wide, left.data(), right.data(), c);
+    product(static_cast<float *>(c));
     finish(p, static_cast<float *>(c), p.ldc);
     return;
   }
@@ -92,7 +106,7 @@ static void multiplyHalves(const GemmProblem &p, const void *a, const void *b, v
     widen(p.dtype, out, p.m, p.n, p.ldc, sum);
   else
     sum.resize(static_cast<size_t>(p.m * p.n));
-  provider->run(wide, left.data(), right.data(), sum.data());
+  product(sum.data());
   finish(p, sum.data(), p.n);
   narrow(p.dtype, sum, p.m, p.n, out, p.ldc);
 }

@@ -164,21 +164,25 @@ TEST(Contract, AnyOrderAndDirectionOfLoops) {
       for (int operand = 0; operand < 3; ++operand)
         if (random() % 2)
           loop.strides[operand] *= -1;
+    step.dtype = trial % 2 ? DType::bf16 : DType::f32;
     Trial(step, random).check();
   }
 }
 
 TEST(Contract, SumsLongerThanABlock) {
   std::mt19937 random(3);
-  for (bool accumulate : {false, true}) {
-    ContractStep step;
-    step.accumulate = accumulate;
-    step.loops = {{11, {1000, 0, 37}}, {37, {0, 1, 1}}, {1000, {1, 37, 0}}};
-    Trial(step, random).check();
-    // Columns of the result are far apart: the operands are swapped.
-    step.loops = {{11, {1000, 0, 1}}, {37, {0, 1, 11}}, {1000, {1, 37, 0}}};
-    Trial(step, random).check();
-  }
+  for (bool accumulate : {false, true})
+    for (DType dtype : {DType::f32, DType::bf16})
+      for (int64_t sums : {1000, 2501, 5003}) {
+        ContractStep step;
+        step.dtype = dtype;
+        step.accumulate = accumulate;
+        step.loops = {{11, {sums, 0, 37}}, {37, {0, 1, 1}}, {sums, {1, 37, 0}}};
+        Trial(step, random).check();
+        // Columns of the result are far apart: the operands are swapped.
+        step.loops = {{11, {sums, 0, 1}}, {37, {0, 1, 11}}, {sums, {1, 37, 0}}};
+        Trial(step, random).check();
+      }
 }
 
 TEST(Contract, ProductsOfSmallImages) {

@@ -50,8 +50,9 @@ const GemmProvider *gemmProvider(std::string_view name);
 /// problem.
 const GemmProvider *chooseGemmProvider(const GemmProblem &problem);
 
-/// Multiplies with the chosen provider; f16 and bf16 are widened to f32 panels first, and rounded
-/// after the epilogue. Empty extents are allowed: k = 0 writes zeros unless it accumulates.
+/// Multiplies with the chosen provider; f16 and bf16 by the instructions for them, or else widened
+/// to f32 first, and rounded after the epilogue. Empty extents are allowed: k = 0 writes zeros
+/// unless it accumulates.
 void multiply(const GemmProblem &problem, const void *a, const void *b, void *c);
 
 /// Batches, rows and columns of a step.

@@ -1,0 +1,59 @@
+//===- HalfGemmKernels.h - Tiles of products of 16-bit floats ---*- C++ -*-===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The inner loops of PackedHalfGemm.cpp, one set per instruction set: AVX512-BF16
+// (`vdpbf16ps`) and AMX (`tdpbf16ps`, `tdpfp16ps`).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TESSERA_LIB_RUNTIME_EXECUTION_HALFGEMMKERNELS_H
+#define TESSERA_LIB_RUNTIME_EXECUTION_HALFGEMMKERNELS_H
+
+#include "tessera/Runtime/Artifact/DType.h"
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace tessera::runtime {
+
+constexpr int64_t kMostHalfRows = 12;   ///< entries of a set for rows
+constexpr int64_t kMostHalfVectors = 2; ///< a tile's width in vectors of 16 f32 elements
+constexpr int64_t kHalfLanes = 16;
+
+/// c[r][j] = (add ? c[r][j] : 0) + sum over i < k of a[r][i] b[i][j] in f32, in an order that
+/// depends on k alone. `k` is a multiple of the set's unit; rows of `c` are `ldc` elements apart.
+/// `a` is a panel of blocks of `unit` summands: in each, row by row, `unit` elements. `b` is a
+/// panel of pairs of summands: in each, column by column, 2 elements.
+using HalfGemmKernel = void (*)(int64_t k, const uint16_t *a, const uint16_t *b, float *c,
+                                int64_t ldc, bool add);
+
+struct HalfGemmKernels {
+  const char *name;
+  DType dtype;
+  int64_t rows;    ///< of the fastest tile
+  int64_t rowUnit; ///< rows of a tile are a multiple
+  int64_t unit;    ///< summands of a block of A
+  /// Called by a thread before the kernels of a product, and after them. May be null.
+  void (*begin)();
+  void (*end)();
+  HalfGemmKernel kernels[kMostHalfRows][kMostHalfVectors]; ///< by rows / rowUnit - 1, vectors - 1
+};
+
+/// All sets that this machine runs, the fastest first.
+std::span<const HalfGemmKernels *const> allHalfGemmKernels();
+
+/// The fastest set for a type; null if this machine has none.
+const HalfGemmKernels *halfGemmKernels(DType dtype);
+
+/// The set of AMX for bf16 with its instructions executed by plain code, as the manual describes
+/// them: tests the layout of its panels on machines without AMX.
+const HalfGemmKernels &emulatedAmx();
+
+} // namespace tessera::runtime
+
+#endif // TESSERA_LIB_RUNTIME_EXECUTION_HALFGEMMKERNELS_H
