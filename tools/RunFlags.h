@@ -38,9 +38,12 @@ public:
     command->add_option("--plugin", plugin, "Shared object that registers a backend");
     command
         ->add_option("--cores", options.cores,
-                     "Number of workers; default: the processors that the affinity and the quotas "
-                     "of the process allow")
+                     "Number of workers; default: the physical cores that the affinity and the "
+                     "quotas of the process allow")
         ->check(coreCount());
+    command->add_flag("!--no-pin", options.pins,
+                      "Let workers move between cores; default: they are pinned where this process "
+                      "has the whole machine and no other Tessera job has pinned workers");
     command
         ->add_option("--timeout", options.timeout,
                      "Seconds that processes wait for each other; default: TESSERA_TIMEOUT, or 120")

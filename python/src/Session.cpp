@@ -109,9 +109,9 @@ private:
 class Session {
 public:
   Session(nb::bytes artifact, const std::string &backend, int64_t devices, int64_t cores,
-          uint64_t seed, const std::string &precision) {
-    tessera_open_options options{sizeof(options),  backend.c_str(), devices, cores, seed,
-                                 precision.c_str()};
+          uint64_t seed, const std::string &precision, bool pin) {
+    tessera_open_options options{
+        sizeof(options), backend.c_str(), devices, cores, seed, precision.c_str(), pin};
     const void *data = artifact.data();
     size_t size = artifact.size();
     tessera_session *opened = nullptr;
@@ -250,10 +250,10 @@ void tessera::python::defineSession(nb::module_ &m) {
       .def_prop_ro("type", &Memory::type, "DLPack's code, bits and lanes")
       .def_prop_ro("is_dense", &Memory::isDense, "row-major, without gaps");
   nb::class_<Session>(m, "Session", "An artifact on its devices. Buffers are flat arrays of bytes.")
-      .def(nb::init<nb::bytes, const std::string &, int64_t, int64_t, uint64_t,
-                    const std::string &>(),
+      .def(nb::init<nb::bytes, const std::string &, int64_t, int64_t, uint64_t, const std::string &,
+                    bool>(),
            "artifact"_a, "backend"_a = "threads", "devices"_a = 0, "cores"_a = 0, "seed"_a = 0,
-           "precision"_a = "")
+           "precision"_a = "", "pin"_a = false)
       .def_prop_ro("arguments", &Session::arguments)
       .def_prop_ro("results", &Session::results)
       .def("set_argument", &Session::setArgument, "index"_a, "data"_a)

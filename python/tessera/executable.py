@@ -126,16 +126,19 @@ class Executable:
 
 @entry
 def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0,
-         precision: str = "highest") -> Executable:
+         precision: str = "highest", pin: bool = False) -> Executable:
     """Loads an artifact of `tessera compile` or `Program.compile`: a path, or bytes.
 
     backend: "threads", "mpi", "tcp", "cuda", ...; devices: number to offer, 0: as many as needed; cores: worker
-    threads, 0: all; seed: 64 bits, of the random values of arguments that are never given; precision: of float32
-    products on GPUs, "highest" (float32) or "high" (TF32). Raises tessera.Error if the artifact is damaged, of another
-    version, or needs features that the backend lacks.
+    threads, 0: one for each physical core; seed: 64 bits, of the random values of arguments that are never given;
+    precision: of float32 products on GPUs, "highest" (float32) or "high" (TF32); pin: pin workers to cores, and arrays
+    to their memory, where this process has the whole machine. Raises tessera.Error if the artifact is damaged, of
+    another version, or needs features that the backend lacks.
     """
     if precision not in ("highest", "high"):
         raise refuse(Error, f"precision {precision!r} is not valid; expected highest or high")
+    if not isinstance(pin, bool):
+        raise refuse(Error, f"pin {pin!r} is not valid; expected True or False")
     if isinstance(artifact, (bytearray, memoryview)):
         artifact = bytes(artifact)
     place = ""
@@ -145,7 +148,7 @@ def load(artifact: bytes | str | os.PathLike, backend: str = "threads", devices:
         artifact = os.fspath(artifact)
         place = f"{artifact}: "
     try:
-        return Executable(Session(artifact, backend, devices, cores, seed, precision))
+        return Executable(Session(artifact, backend, devices, cores, seed, precision, pin))
     except OSError as error:
         raise refuse(Error, f"cannot read the artifact: {error}") from error
     except Error as error:

@@ -47,12 +47,12 @@ class Session:
     """An artifact opened on a backend.
 
     artifact: the bytes of `Program.compile()`, or the path of a file of them; devices: number to offer, 0: as many as
-    needed; cores: worker threads, 0: all; seed: of the random values of arguments that are never set. Raises
-    tessera.Error.
+    needed; cores: worker threads, 0: one for each physical core; seed: of the random values of arguments that are never
+    set; pin: pin workers and memory where the process has the whole machine (docs/kernels.md). Raises tessera.Error.
     """
 
     def __init__(self, artifact: bytes | str, backend: str = "threads", devices: int = 0, cores: int = 0, seed: int = 0,
-                 precision: str = ""):
+                 precision: str = "", pin: bool = False):
         if not isinstance(artifact, bytes):
             with open(artifact, "rb") as file:
                 artifact = file.read()
@@ -62,7 +62,7 @@ class Session:
                    core.whole("seed", seed, 0, 2**64 - 1))
         libraries.offer_for(backend.lower())
         with core.errors() as module:
-            self._session = module.Session(artifact, backend, *numbers, precision)
+            self._session = module.Session(artifact, backend, *numbers, precision, pin)
         if backend.lower() in ("mpi", "tcp"):
             _end_with_errors()
         self.arguments, self.results = self._session.arguments, self._session.results

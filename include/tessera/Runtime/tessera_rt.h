@@ -63,10 +63,12 @@ typedef struct tessera_open_options {
   size_t struct_size;  ///< sizeof(tessera_open_options)
   const char *backend; ///< null: "threads"
   int64_t devices;     ///< devices to offer; 0: as many as the program needs
-  int64_t cores;       ///< workers; 0: as many as the machine has
+  int64_t cores;       ///< workers; 0: one for each physical core that the process may use
   uint64_t seed;       ///< of arguments that are never set
   /// Precision of f32 products on GPUs: null or "highest" (f32), or "high" (TF32).
   const char *precision;
+  /// Not 0: pins workers, and memory to its nodes, where this process has the whole machine.
+  int32_t pins;
 } tessera_open_options;
 
 /// An argument or result.

@@ -214,7 +214,7 @@ private:
     SessionOptions session{options.backend,
                            {options.devices, options.cores, !options.tracePath.empty(),
                             options.scheduleSeed, options.timeout, options.dumpFolder,
-                            options.guard == "full", options.precision},
+                            options.guard == "full", options.precision, options.pins},
                            options.seed};
     auto opened = Session::open(artifact, session);
     if (!opened)

@@ -45,7 +45,8 @@ Memory::~Memory() {
         ::munmap(arena.data, arena.size);
 }
 
-Status Memory::allocate(const Artifact &loaded, std::optional<int64_t> only) {
+Status Memory::allocate(const Artifact &loaded, const Placement &placement,
+                        std::optional<int64_t> only) {
   artifact = &loaded;
   const Program &program = loaded.program;
   double wanted = 0, machine = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) *
@@ -73,6 +74,11 @@ Status Memory::allocate(const Artifact &loaded, std::optional<int64_t> only) {
       std::byte *data = mapArena(size);
       if (!data)
         return tooMuch();
+      std::vector<int64_t> nodes =
+          only ? placement.systemNodesOfDevice(0, 1)
+               : placement.systemNodesOfDevice(device, program.numDevices());
+      if (!nodes.empty())
+        (void)bindMemory(data, size, nodes); // else pages are where they are first touched
       list.push_back({data, size});
       claims.emplace_back(device, list.back().data, part.arenaBytes);
     }

@@ -9,6 +9,7 @@
 #define TESSERA_LIB_RUNTIME_EXECUTION_MEMORY_H
 
 #include "DeviceMemory.h"
+#include "Placement.h"
 #include "tessera/Runtime/Artifact/Artifact.h"
 
 #include <optional>
@@ -24,8 +25,9 @@ public:
   ~Memory();
 
   /// `artifact` must outlive this. `only`: the process id of the only device of this process. Fails
-  /// if the machine has too little memory.
-  Status allocate(const Artifact &artifact, std::optional<int64_t> only = {});
+  /// if the machine has too little memory. Arenas are on the memory nodes of their devices.
+  Status allocate(const Artifact &artifact, const Placement &placement,
+                  std::optional<int64_t> only = {});
   /// Whether the device at a position of a part's mesh is in this process.
   bool holds(int64_t part, int64_t position) const { return arenas[part][position].data; }
   /// Start of the arena of a device in this process.

@@ -8,6 +8,9 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_WORKERPOOL_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_WORKERPOOL_H
 
+#include "Placement.h"
+
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -22,6 +25,8 @@ class Job {
 public:
   virtual ~Job() = default;
   virtual void run() = 0;
+
+  int64_t node = -1; ///< of its memory, an index into Placement::nodes; -1: any
 };
 
 /// Independent tasks 0 … count-1 for any worker; the worker that ends the last one calls `finish`.
@@ -37,13 +42,22 @@ private:
   int64_t count = 0, next = 0, done = 0; // guarded by the pool's mutex
 };
 
-/// A fixed number of workers over one queue. Nothing spins: a worker without work sleeps.
+/// A fixed number of workers over one queue. Nothing spins: a worker without work sleeps. Workers
+/// that a placement pins to several memory nodes prefer jobs of their node, and take others before
+/// they sleep.
 class WorkerPool {
 public:
   /// The thread that calls `run` is one of the `workers` (at least 1). If the system provides fewer
   /// threads, `size` is their number.
-  explicit WorkerPool(int64_t workers);
+  explicit WorkerPool(int64_t workers)
+      : WorkerPool(HeldPlacement{{workers, {}, {}, {}, true}, {}}) {}
+  /// The thread that calls `run` is worker 0, and is not pinned: its threads inherit its affinity.
+  explicit WorkerPool(HeldPlacement placed);
   ~WorkerPool();
+
+  const Placement &placement() const { return held.placement; }
+  /// Workers that the system has pinned.
+  int64_t pinned() const { return pinnedWorkers; }
 
   int64_t size() const { return static_cast<int64_t>(threads.size()) + 1; }
   void push(Job &job);
@@ -60,19 +74,28 @@ public:
 
 private:
   using Lock = std::unique_lock<std::mutex>;
-  void workerLoop();
+  void workerLoop(int64_t worker);
   void drain();
-  bool runOne(Lock &lock);
+  bool runOne(Lock &lock, int64_t node);
+  Job *takeJob(int64_t node);
+  int64_t nodeOf(int64_t worker) const;
+  void wait(Lock &lock, int64_t node, bool (*until)(const WorkerPool &));
+  void wakeFor(const Job &job);
+  void wakeAll();
   bool runTaskOf(TaskGroup &group, Lock &lock);
 
   std::mutex mutex;
-  std::condition_variable wake; ///< work arrived, nothing is left, or the pool closes
+  HeldPlacement held;
+  /// By node: work arrived, nothing is left, or the pool closes.
+  std::vector<std::condition_variable> wakes;
+  std::vector<int64_t> sleeping; ///< by node; guarded by the mutex
   std::condition_variable groupEnded;
   std::deque<Job *> jobs;
   std::deque<TaskGroup *> groups;
   int64_t running = 0;
   bool isDraining = false; ///< the thread in `run` waits for the last job
   bool closing = false;
+  std::atomic<int64_t> pinnedWorkers{0};
   std::vector<std::thread> threads;
 };
 

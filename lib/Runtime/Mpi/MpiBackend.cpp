@@ -10,7 +10,6 @@
 #include "../Ranks/TcpTransport.h"
 #include "DevicesExecutor.h"
 #include "MpiTransport.h"
-#include "tessera/Support/Processors.h"
 
 #include <algorithm>
 
@@ -49,15 +48,17 @@ static Expected<std::unique_ptr<ProcessExecutor>> openOver(std::unique_ptr<Trans
                                                            const BackendOptions &options,
                                                            double seconds) {
   // The ranks of a host share its cores.
-  int64_t cores = options.cores;
-  if (cores <= 0) {
-    int64_t neighbours = 0;
-    for (int64_t rank = 0; rank < transport->size(); ++rank)
-      neighbours += transport->hostOf(rank) == transport->hostOf(transport->rank());
-    cores = std::clamp<int64_t>(availableProcessors() / neighbours, 1, kMaxCores);
-  }
+  int64_t neighbours = 0, before = 0;
+  for (int64_t rank = 0; rank < transport->size(); ++rank)
+    if (transport->hostOf(rank) == transport->hostOf(transport->rank())) {
+      ++neighbours;
+      before += rank < transport->rank();
+    }
+  Placement placement = place(requestOfProcess(options.cores, options.pins, before, neighbours));
+  if (placement.workers > kMaxCores)
+    placement = place(requestOfProcess(kMaxCores, options.pins, before, neighbours));
   auto executor = std::make_unique<ProcessExecutor>(std::move(artifact), std::move(transport),
-                                                    seconds, cores, options);
+                                                    seconds, hold(std::move(placement)), options);
   TESSERA_RETURN_IF_ERROR(executor->open());
   return executor;
 }

@@ -18,11 +18,11 @@ namespace tessera::runtime {
 
 ProcessExecutor::ProcessExecutor(std::shared_ptr<const Artifact> loaded,
                                  std::unique_ptr<Transport> messages, double seconds,
-                                 int64_t workers, const BackendOptions &options)
+                                 HeldPlacement placement, const BackendOptions &options)
     : artifact(std::move(loaded)), log(messages->rank()), transport(std::move(messages)),
-      conversation(*transport, seconds), pool(workers), workers(workers),
-      processor{kernels, pool, clock, workers > 1}, trace(options.trace),
-      guardsCalls(options.guardsCalls) {
+      conversation(*transport, seconds), pool(std::move(placement)),
+      workers(pool.placement().workers), processor{kernels, pool, clock, workers > 1},
+      trace(options.trace), guardsCalls(options.guardsCalls) {
   log.folder = dumpFolderOf(options.dumpFolder);
   log.host = transport->hostOf(transport->rank());
   log.about = hexText(artifact->fingerprint());
@@ -73,7 +73,7 @@ Status ProcessExecutor::load() {
     return Status::error("the artifact was compiled for a GPU (" +
                          artifact->gpu.architecturesText() +
                          "); the backend 'mpi' needs one compiled with --target=cpu");
-  TESSERA_RETURN_IF_ERROR(memory.allocate(*artifact, transport->rank()));
+  TESSERA_RETURN_IF_ERROR(memory.allocate(*artifact, pool.placement(), transport->rank()));
   return kernels.open(artifact->kernels, program().kernels);
 }
 

@@ -79,7 +79,7 @@ private:
 class ProcessExecutor final : public JobExecutor, public HostStreams {
 public:
   ProcessExecutor(std::shared_ptr<const Artifact> artifact, std::unique_ptr<Transport> transport,
-                  double seconds, int64_t workers, const BackendOptions &options);
+                  double seconds, HeldPlacement placement, const BackendOptions &options);
   ~ProcessExecutor() override;
   /// A collective call of all ranks; the transport has one per device of the program.
   Status open();

@@ -27,8 +27,10 @@ SessionOptions optionsFrom(const tessera_open_options *options) {
   result.devices.cores = options->cores;
   result.seed = options->seed;
   // A caller that was compiled before the option existed has a smaller struct.
-  if (options->struct_size >= sizeof(tessera_open_options) && options->precision)
+  auto has = [&](size_t end) { return options->struct_size >= end; };
+  if (has(offsetof(tessera_open_options, pins)) && options->precision)
     result.devices.precision = options->precision;
+  result.devices.pins = has(sizeof(tessera_open_options)) && options->pins;
   return result;
 }
 

@@ -9,7 +9,6 @@
 
 #include "../Execution/Deadlock.h"
 #include "Device.h"
-#include "tessera/Support/Processors.h"
 
 #include <algorithm>
 
@@ -23,16 +22,17 @@ static constexpr int64_t kMaxCores = 1024;
 class ThreadsExecutor final : public Executor {
 public:
   ThreadsExecutor(std::shared_ptr<const Artifact> loaded, const BackendOptions &options,
-                  int64_t workers)
-      : artifact(std::move(loaded)), pool(workers),
+                  HeldPlacement placement)
+      : artifact(std::move(loaded)), pool(std::move(placement)),
         context{artifact->program, memory, pool, recorder, clock, {}},
         machine{context, {kernels, pool, clock, false}, {}, options.trace, {}, {}, {}} {}
 
-  Status open(int64_t workers) {
+  Status open() {
+    const int64_t workers = pool.placement().workers;
     if (pool.size() < workers)
       return Status::error("this machine starts " + std::to_string(pool.size()) +
                            " workers, not the " + std::to_string(workers) + " of --cores");
-    TESSERA_RETURN_IF_ERROR(memory.allocate(*artifact));
+    TESSERA_RETURN_IF_ERROR(memory.allocate(*artifact, pool.placement()));
     if (artifact->kernels.empty() && !artifact->gpu.empty())
       return Status::error("the artifact was compiled for a GPU (" +
                            artifact->gpu.architecturesText() +
@@ -137,6 +137,9 @@ private:
       for (int64_t id : artifact->program.meshes[part->part->mesh].processIds) {
         if (!devices[id]) {
           devices[id] = std::make_unique<Device>(machine, id);
+          if (auto nodes = pool.placement().nodesOfDevice(id, artifact->program.numDevices());
+              nodes.size() == 1)
+            devices[id]->node = nodes.front();
           context.waiters[id] = devices[id].get();
           ++count;
         }
@@ -175,14 +178,15 @@ private:
 
 Expected<std::unique_ptr<Executor>> openThreads(std::shared_ptr<const Artifact> artifact,
                                                 const BackendOptions &options, const void *) {
-  int64_t cores = options.cores;
-  if (cores <= 0)
-    cores = std::min(availableProcessors(), kMaxCores);
-  if (cores > kMaxCores)
-    return Status::error(std::to_string(cores) + " cores; there are at most " +
+  if (options.cores > kMaxCores)
+    return Status::error(std::to_string(options.cores) + " cores; there are at most " +
                          std::to_string(kMaxCores) + " workers");
-  auto executor = std::make_unique<ThreadsExecutor>(std::move(artifact), options, cores);
-  TESSERA_RETURN_IF_ERROR(executor->open(cores));
+  Placement placement = place(requestOfProcess(options.cores, options.pins, 0, 1));
+  if (placement.workers > kMaxCores)
+    placement = place(requestOfProcess(kMaxCores, options.pins, 0, 1));
+  auto executor =
+      std::make_unique<ThreadsExecutor>(std::move(artifact), options, hold(std::move(placement)));
+  TESSERA_RETURN_IF_ERROR(executor->open());
   return std::unique_ptr<Executor>(std::move(executor));
 }
 

@@ -96,8 +96,8 @@ TEST(ProcessExecutor, SendsThePredictedBytesToEachPeer) {
   for (auto &transport : makeThreadTransports(kRanks)) {
     auto made = std::make_unique<test::CountedTransport>(std::move(transport));
     counted.push_back(made.get());
-    ranks.push_back(
-        std::make_unique<ProcessExecutor>(artifact, std::move(made), 60, 1, BackendOptions()));
+    ranks.push_back(std::make_unique<ProcessExecutor>(artifact, std::move(made), 60,
+                                                      HeldPlacement(), BackendOptions()));
   }
   auto onAll = [&](auto body) {
     std::vector<std::thread> threads;

@@ -26,7 +26,8 @@ public:
       ranks.push_back(std::make_unique<ProcessExecutor>(
           artifact, std::move(transport),
           options.timeoutSeconds > 0 ? options.timeoutSeconds : kDefaultTimeout,
-          std::max<int64_t>(options.cores, 1), options));
+          HeldPlacement{{std::max<int64_t>(options.cores, 1), {}, {}, {}, true}, nullptr},
+          options));
   }
 
   Status onAll(const std::function<Status(ProcessExecutor &)> &body) {

@@ -28,6 +28,7 @@ struct DriverOptions {
   std::string tracePath; ///< empty: none
   int64_t devices = 0;   ///< 0: as many as the program needs
   int64_t cores = 0;     ///< 0: as many as the machine has
+  bool pins = true;      ///< BackendOptions::pins
   std::string backend = "threads";
   uint64_t scheduleSeed = 0;     ///< BackendOptions::scheduleSeed
   double timeout = 0;            ///< BackendOptions::timeoutSeconds

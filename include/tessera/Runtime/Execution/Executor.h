@@ -24,7 +24,7 @@ inline constexpr double kDefaultTimeout = 120;
 
 struct BackendOptions {
   int64_t devices = 0;       ///< devices to offer; 0 = as many as the program needs
-  int64_t cores = 0;         ///< workers of `threads`; 0 = as many as the machine has
+  int64_t cores = 0;         ///< workers; 0 = one for each physical core that the process may use
   bool trace = false;        ///< record what every device does, for traceJson
   uint64_t scheduleSeed = 0; ///< of `stub`: selects a legal order of the streams
   double timeoutSeconds = 0; ///< how long processes wait for each other; 0 = kDefaultTimeout
@@ -34,6 +34,8 @@ struct BackendOptions {
   bool guardsCalls = false; ///< processes compare every call before data moves
   /// Precision of f32 products on GPUs: "highest" (f32) or "high" (TF32); empty means "highest".
   std::string precision = {};
+  /// Pins workers, and arenas to memory nodes, where this process has the machine for itself.
+  bool pins = false;
 };
 
 /// Bytes moved by a collective or transfer so far, counted by the routines that move them; several
