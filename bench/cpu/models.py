@@ -157,9 +157,8 @@ def our_step(model, x, labels, devices=1):
     return step_of(ts.from_torch(model, (x,)), x, labels, devices)
 
 
-def step_of(imported, x, labels, devices=1):
-    optimizer = ts.optim.SGD(0.01, momentum=0.9)
-
+def jitted(optimizer):
+    """The training step as a function of the module, the optimizer's state, the data and the labels."""
     def loss_of(m, x, labels):
         return nn.cross_entropy(m(x), labels)
 
@@ -168,6 +167,18 @@ def step_of(imported, x, labels, devices=1):
         loss, gradients = ts.value_and_grad(loss_of)(m, x, labels)
         m, state = optimizer.update(m, gradients, state)
         return m, state, loss
+    return step
+
+
+def program_of(model, x, labels):
+    """The program of a training step."""
+    optimizer, imported = ts.optim.SGD(0.01, momentum=0.9), ts.from_torch(model, (x,))
+    return jitted(optimizer).lower(imported, optimizer.init(imported), ts.asarray(x.numpy()), ts.asarray(labels.numpy()))
+
+
+def step_of(imported, x, labels, devices=1):
+    optimizer = ts.optim.SGD(0.01, momentum=0.9)
+    step = jitted(optimizer)
     state = [imported, optimizer.init(imported)]
     data = [ts.asarray(x.numpy()), ts.asarray(labels.numpy())]
     if devices > 1:
@@ -189,7 +200,7 @@ def torch_step(model, run, x, labels):
         loss = torch.nn.functional.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1))
         loss.backward()
         theirs.step()
-        return float(loss)
+        return float(loss.detach())
     return go
 
 
