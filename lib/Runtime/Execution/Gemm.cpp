@@ -20,28 +20,21 @@ namespace tessera::runtime {
 static void widen(DType dtype, const uint16_t *from, int64_t rows, int64_t columns, int64_t leading,
                   std::vector<float> &to) {
   to.resize(static_cast<size_t>(rows * columns));
-  auto convert = [&](auto one) { // inlined, so that the loop is vectorized
-    for (int64_t i = 0; i < rows; ++i)
+  const auto widenF16 = halfPackers().widenF16;
+  for (int64_t i = 0; i < rows; ++i, from += leading) {
+    float *row = to.data() + i * columns;
+    if (dtype == DType::f16)
+      widenF16(from, columns, row);
+    else
       for (int64_t j = 0; j < columns; ++j)
-        to[i * columns + j] = one(from[i * leading + j]);
-  };
-  if (dtype == DType::f16)
-    convert([](uint16_t value) { return halfToFloat(value); });
-  else
-    convert([](uint16_t value) { return bfloatToFloat(value); });
+        row[j] = bfloatToFloat(from[j]);
+  }
 }
 
 /// Rounds dense f32 to a matrix of halves.
 static void narrow(DType dtype, const std::vector<float> &from, int64_t rows, int64_t columns,
                    uint16_t *to, int64_t leading) {
-  auto convert = [&](auto one) {
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < columns; ++j)
-        to[i * leading + j] = one(from[i * columns + j]);
-  };
-  if (dtype == DType::f16)
-    return convert([](float value) { return floatToHalf(value); });
-  const auto narrowRow = halfPackers().narrow;
+  const auto narrowRow = dtype == DType::f16 ? halfPackers().narrowF16 : halfPackers().narrow;
   for (int64_t i = 0; i < rows; ++i)
     narrowRow(from.data() + i * columns, columns, to + i * leading);
 }

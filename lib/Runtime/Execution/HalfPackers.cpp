@@ -1,4 +1,4 @@
-//===- HalfPackers.cpp - Moving 16-bit floats into panels -----------------===//
+//===- HalfPackers.cpp - Moving and converting 16-bit floats --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,6 +10,10 @@
 #include "tessera/Runtime/Artifact/DType.h"
 
 #include <cstring>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
 namespace tessera::runtime {
 
@@ -74,8 +78,19 @@ namespace tessera::runtime {
       to[i] = floatToBfloat(from[i]);                                                              \
   }                                                                                                \
                                                                                                    \
-  static const HalfPackers kPackers = {#NAME, interleave, pairs, narrow};                          \
+  static const HalfPackers kPackers = {#NAME, interleave, pairs, narrow, widenF16, narrowF16};     \
   }
+
+namespace plain {
+static void widenF16(const uint16_t *from, int64_t count, float *to) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = halfToFloat(from[i]);
+}
+static void narrowF16(const float *from, int64_t count, uint16_t *to) {
+  for (int64_t i = 0; i < count; ++i)
+    to[i] = floatToHalf(from[i]);
+}
+} // namespace plain
 
 #define UNPACK_LOW_16(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
 #define UNPACK_HIGH_16(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
@@ -84,6 +99,27 @@ namespace tessera::runtime {
 TESSERA_HALF_PACKERS(plain, , 16)
 
 #ifdef __x86_64__
+namespace avx512 {
+// The conversions are exact or round to nearest even, subnormal numbers included.
+__attribute__((target("avx512f"))) static void widenF16(const uint16_t *from, int64_t count,
+                                                        float *to) {
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16)
+    _mm512_storeu_ps(
+        to + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(from + i))));
+  plain::widenF16(from + i, count - i, to + i);
+}
+__attribute__((target("avx512f"))) static void narrowF16(const float *from, int64_t count,
+                                                         uint16_t *to) {
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16)
+    _mm256_storeu_si256(
+        reinterpret_cast<__m256i *>(to + i),
+        _mm512_cvtps_ph(_mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  plain::narrowF16(from + i, count - i, to + i);
+}
+} // namespace avx512
+
 // In each 16 bytes the same.
 #define IN_EACH_64(x, y, a, b, c, d)                                                               \
   __builtin_shufflevector(x, y, a, b, c, d, (a) + 4, (b) + 4, (c) + 4, (d) + 4, (a) + 8, (b) + 8,  \

@@ -1,4 +1,4 @@
-//===- HalfPackers.h - Moving 16-bit floats into panels ---------*- C++ -*-===//
+//===- HalfPackers.h - Moving and converting 16-bit floats ------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -24,6 +24,9 @@ struct HalfPackers {
                    uint16_t *to);
   /// Rounds f32 to bf16.
   void (*narrow)(const float *from, int64_t count, uint16_t *to);
+  /// f16 to f32, and f32 rounded to f16.
+  void (*widenF16)(const uint16_t *from, int64_t count, float *to);
+  void (*narrowF16)(const float *from, int64_t count, uint16_t *to);
 };
 
 /// The fastest of this machine.

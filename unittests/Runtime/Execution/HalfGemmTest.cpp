@@ -15,6 +15,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
 
 using namespace tessera::runtime;
@@ -112,6 +113,27 @@ TEST(HalfGemm, PackersOfAllInstructionSets) {
     packers->narrow(values.data(), 1000, to.data());
     for (size_t i = 0; i < values.size(); ++i)
       ASSERT_EQ(to[i], floatToBfloat(values[i])) << packers->name << ' ' << values[i];
+    // All f16, and floats at the edges of f16.
+    std::vector<uint16_t> all(1 << 16), back(all.size());
+    std::iota(all.begin(), all.end(), uint16_t(0));
+    std::vector<float> wide(all.size());
+    packers->widenF16(all.data(), 1 << 16, wide.data());
+    packers->narrowF16(wide.data(), 1 << 16, back.data());
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (std::isnan(halfToFloat(all[i]))) {
+        ASSERT_TRUE(std::isnan(wide[i])) << packers->name;
+        ASSERT_TRUE(std::isnan(halfToFloat(back[i]))) << packers->name;
+        continue;
+      }
+      ASSERT_EQ(std::bit_cast<uint32_t>(wide[i]), std::bit_cast<uint32_t>(halfToFloat(all[i])));
+      ASSERT_EQ(back[i], all[i]) << packers->name;
+    }
+    for (float &value : values)
+      value = std::ldexp(static_cast<float>(random()) / 0x1p32f - 0.5f,
+                         static_cast<int>(random() % 48) - 30);
+    packers->narrowF16(values.data(), 1000, to.data());
+    for (size_t i = 0; i < values.size(); ++i)
+      ASSERT_EQ(to[i], floatToHalf(values[i])) << packers->name << ' ' << values[i];
   }
 }
 
