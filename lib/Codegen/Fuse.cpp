@@ -61,10 +61,10 @@ static SmallVector<Value> resultsOf(ArrayRef<Operation *> members) {
   return results;
 }
 
-/// Whether the operand is in memory: a factor of a contraction, or what is sorted.
+/// Whether the operand is in memory: a factor of a contraction, or what is scanned or sorted.
 static bool isInMemory(OpOperand &operand) {
   return (isa<rt::ContractionOp>(operand.getOwner()) && operand.getOperandNumber() < 2) ||
-         isa<ext::SortOp>(operand.getOwner());
+         isa<ext::ScanOp, ext::SortOp>(operand.getOwner());
 }
 
 GroupBuilder::GroupBuilder(ArrayRef<Operation *> members, Operation *before)
@@ -171,7 +171,7 @@ static void eraseUnused(Block &block) {
 }
 
 static dist::FuseKind fuseKindOf(Operation *op) {
-  if (isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::SortOp>(op))
+  if (isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::ScanOp, ext::SortOp>(op))
     return dist::FuseKind::alone;
   StepKind kind = classify(op);
   if (kind == StepKind::compute)

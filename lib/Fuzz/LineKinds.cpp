@@ -17,12 +17,48 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::fuzz;
 
+/// Two tensors that are scanned together: the greatest element so far, with the first or last
+/// element of the other tensor so far, or with its greatest one where the scan is exclusive. A
+/// number below all elements, also if it is rounded, is the identity of a maximum.
+static void scanOfPairs(ProgramBuilder &p, Entry x) {
+  Entry y = p.ofType(x.shape(), x.element());
+  int64_t dim = p.random.between(0, x.rank() - 1);
+  UnitAttr reverse = p.random.percent(50) ? p.b.getUnitAttr() : UnitAttr();
+  UnitAttr exclusive = p.random.percent(50) ? p.b.getUnitAttr() : UnitAttr();
+  ArrayAttr identity;
+  Type element = x.element();
+  if (exclusive) {
+    Attribute least = p.b.getFloatAttr(element, 2 * std::min({x.low, y.low, 0.0}) - 1);
+    identity = p.b.getArrayAttr({least, least});
+    x.low = 3 * std::min({x.low, y.low, 0.0}) - 1;
+  }
+  auto op = ext::ScanOp::create(p.b, p.loc, TypeRange{x.value.getType(), y.value.getType()},
+                                p.b.getI64IntegerAttr(dim), exclusive, reverse,
+                                ValueRange{x.value, y.value}, identity);
+  Block &body = op.getCombiner().emplaceBlock();
+  for (int i = 0; i < 4; ++i)
+    body.addArgument(element, p.loc);
+  OpBuilder inner = OpBuilder::atBlockEnd(&body);
+  auto greatest = [&](unsigned of) -> Value {
+    return arith::MaximumFOp::create(inner, p.loc, body.getArgument(of), body.getArgument(of + 2));
+  };
+  Value other = exclusive ? greatest(1) : Value(body.getArgument(p.random.percent(50) ? 1 : 3));
+  ext::YieldOp::create(inner, p.loc, ValueRange{greatest(0), other});
+  p.pushLike(op.getResult(0), {x, y});
+  p.pushLike(op.getResult(1), {x, y});
+}
+
 /// A running maximum, or the first or last element so far: exact combiners, of which the last two
 /// do not commute.
 static bool scan(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value)
     return false;
+  // Scans of several tensors have no derivative.
+  if (x.isFloat() && !p.options.differentiable && p.random.percent(40)) {
+    scanOfPairs(p, x);
+    return true;
+  }
   int64_t dim = p.random.between(0, x.rank() - 1);
   UnitAttr reverse = p.random.percent(50) ? p.b.getUnitAttr() : UnitAttr();
   auto op =

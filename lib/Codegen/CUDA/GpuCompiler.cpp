@@ -39,6 +39,8 @@ llvm::StringRef toString(GpuScheme scheme) {
     return "attention";
   case GpuScheme::contraction:
     return "contraction";
+  case GpuScheme::scan:
+    return "scan";
   case GpuScheme::sort:
     return "sort";
   case GpuScheme::scatter:

@@ -23,6 +23,10 @@
 
 namespace tessera::codegen {
 
+/// Applies `exchange` to the words of 32 bits of a scalar, and returns the value of the results.
+mlir::Value overWords(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
+                      llvm::function_ref<mlir::Value(mlir::Value)> exchange);
+
 class GpuEmitter : GpuEmitState {
 public:
   /// `live`: whether a temporary is used after the launch.

@@ -55,22 +55,30 @@ struct LowerBarrier : ConvertOpToLLVMPattern<gpu::BarrierOp> {
   }
 };
 
-/// Shuffles are of entire warps and 32-bit words (GpuReduce.cpp).
+/// Shuffles are of entire warps and 32-bit words (overWords).
 struct LowerShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
   LogicalResult matchAndRewrite(gpu::ShuffleOp op, OpAdaptor adaptor,
                                 ConversionPatternRewriter &rewriter) const override {
-    if (op.getMode() != gpu::ShuffleMode::XOR || !op.getValue().getType().isInteger(32))
+    if (!op.getValue().getType().isInteger(32))
       return rewriter.notifyMatchFailure(op, "not an exchange of words");
     Location loc = op.getLoc();
     Type i32 = rewriter.getI32Type();
     auto constant = [&](int32_t value) -> Value {
       return LLVM::ConstantOp::create(rewriter, loc, i32, rewriter.getI32IntegerAttr(value));
     };
-    Value result =
-        NVVM::ShflOp::create(rewriter, loc, i32, constant(-1), adaptor.getValue(),
-                             adaptor.getOffset(), constant(31), NVVM::ShflKind::bfly, UnitAttr());
+    NVVM::ShflKind kind = NVVM::ShflKind::bfly;
+    if (op.getMode() == gpu::ShuffleMode::UP)
+      kind = NVVM::ShflKind::up;
+    else if (op.getMode() == gpu::ShuffleMode::IDX)
+      kind = NVVM::ShflKind::idx;
+    else if (op.getMode() != gpu::ShuffleMode::XOR)
+      return rewriter.notifyMatchFailure(op, "an unknown exchange");
+    // The first lane that `up` may read, the last one of the others.
+    Value bound = constant(kind == NVVM::ShflKind::up ? 0 : 31);
+    Value result = NVVM::ShflOp::create(rewriter, loc, i32, constant(-1), adaptor.getValue(),
+                                        adaptor.getOffset(), bound, kind, UnitAttr());
     Value valid =
         LLVM::ConstantOp::create(rewriter, loc, rewriter.getI1Type(), rewriter.getBoolAttr(true));
     rewriter.replaceOp(op, {result, valid});

@@ -8,6 +8,7 @@
 #include "GpuAttention.h"
 #include "GpuContraction.h"
 #include "GpuLimits.h"
+#include "GpuScan.h"
 #include "GpuSort.h"
 #include "GpuStages.h"
 
@@ -64,6 +65,10 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
   if (std::optional<ContractionKernel> contraction = matchContractionKernel(kernel);
       contraction && schemes) {
     emitContractions(kernel, *contraction, launches, symbol, mayAlias, unit.kernel, unit.info);
+    return success();
+  }
+  if (std::optional<ScanKernel> scan = matchScan(kernel); scan && schemes) {
+    emitScan(kernel, *scan, launches, symbol, mayAlias, unit.kernel, unit.info);
     return success();
   }
   if (std::optional<SortKernel> sort = matchSort(kernel); sort && schemes) {

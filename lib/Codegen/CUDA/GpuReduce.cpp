@@ -36,13 +36,8 @@ Value GpuEmitter::overLanes(Value value, vector::CombiningKind kind) {
   return all;
 }
 
-Value GpuEmitter::shuffleXor(Value value, int64_t distance) {
+Value overWords(OpBuilder &b, Location loc, Value value, function_ref<Value(Value)> exchange) {
   Type type = value.getType(), i32 = b.getI32Type();
-  auto exchange = [&](Value word) -> Value {
-    return gpu::ShuffleOp::create(b, loc, word, static_cast<int32_t>(distance), 32,
-                                  gpu::ShuffleMode::XOR)
-        .getShuffleResult();
-  };
   unsigned bits = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
   Type integer = b.getIntegerType(bits);
   Value raw = value;
@@ -66,6 +61,14 @@ Value GpuEmitter::shuffleXor(Value value, int64_t distance) {
   if (type.isIndex())
     return arith::IndexCastOp::create(b, loc, type, raw);
   return isa<FloatType>(type) ? arith::BitcastOp::create(b, loc, type, raw).getResult() : raw;
+}
+
+Value GpuEmitter::shuffleXor(Value value, int64_t distance) {
+  return overWords(b, loc, value, [&](Value word) -> Value {
+    return gpu::ShuffleOp::create(b, loc, word, static_cast<int32_t>(distance), 32,
+                                  gpu::ShuffleMode::XOR)
+        .getShuffleResult();
+  });
 }
 
 Value GpuEmitter::teamReduce(Value value, vector::CombiningKind kind) {

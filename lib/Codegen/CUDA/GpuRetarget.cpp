@@ -110,13 +110,26 @@ private:
         getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() == 16)
       return computeInF32(op);
     if (auto shuffle = dyn_cast<NVVM::ShflOp>(op)) {
-      Value mode = LLVM::ConstantOp::create(b, loc, b.getI32Type(),
-                                            b.getI32IntegerAttr(TESSERA_STUB_SHUFFLE_XOR));
+      Value mode = constantWord(modeOf(shuffle.getKind()));
       return call(offsetof(tessera_stub_api, shuffle), b.getI32Type(),
                   {thread, shuffle.getThreadMask(), shuffle.getVal(), shuffle.getOffset(),
                    shuffle.getMaskAndClamp(), mode});
     }
     return {};
+  }
+
+  static int64_t modeOf(NVVM::ShflKind kind) {
+    switch (kind) {
+    case NVVM::ShflKind::bfly:
+      return TESSERA_STUB_SHUFFLE_XOR;
+    case NVVM::ShflKind::up:
+      return TESSERA_STUB_SHUFFLE_UP;
+    case NVVM::ShflKind::down:
+      return TESSERA_STUB_SHUFFLE_DOWN;
+    case NVVM::ShflKind::idx:
+      return TESSERA_STUB_SHUFFLE_INDEX;
+    }
+    llvm_unreachable("unknown shuffle");
   }
 
   /// Rounds a float to the nearest bf16, ties to even, in the upper half of a word; the lower half

@@ -23,39 +23,13 @@ using namespace mlir;
 namespace tessera::codegen {
 
 std::optional<SortKernel> matchSort(func::FuncOp kernel) {
-  SortKernel match;
-  for (Operation &op : kernel.getBody().front().without_terminator()) {
-    auto sort = dyn_cast<ext::SortOp>(op);
-    if (sort && !match.op)
-      match.op = sort;
-    else if (!isa<linalg::CopyOp>(op))
-      return std::nullopt;
-  }
-  if (!match.op)
+  std::optional<SortKernel> match = matchOpKernel<ext::SortOp>(kernel);
+  if (!match)
     return std::nullopt;
-  for (Value operand : match.op.getInputs()) {
-    auto argument = dyn_cast<BlockArgument>(operand);
-    if (!argument)
-      return std::nullopt;
-    match.operands.push_back(argument.getArgNumber());
-  }
-  // A copy stores each result to its destination.
-  int64_t reads = kernel->getAttrOfType<IntegerAttr>(kKernelReadsAttr).getInt();
-  match.results.resize(match.op->getNumResults());
-  for (auto [i, value] : llvm::enumerate(kernel.getBody().front().getTerminator()->getOperands())) {
-    auto copy = value.getDefiningOp<linalg::CopyOp>();
-    if (!copy || copy.getInputs()[0].getDefiningOp() != match.op ||
-        copy.getOutputs()[0] != kernel.getArgument(reads + i))
-      return std::nullopt;
-    auto &place = match.results[cast<OpResult>(copy.getInputs()[0]).getResultNumber()];
-    if (place)
-      return std::nullopt;
-    place = reads + i;
-  }
-  SortShape shape(match.op, SortWords(match.op));
+  SortShape shape(match->op, SortWords(match->op));
   bool fits = shape.lines.extent <= std::numeric_limits<int32_t>::max() &&
               std::max(shape.blocksOfTiles(shape.lines.extent), shape.numLines()) <= kMaxBlocks;
-  return fits ? std::optional(match) : std::nullopt;
+  return fits ? match : std::nullopt;
 }
 
 void emitSort(func::FuncOp kernel, const SortKernel &sort, ModuleOp launches, StringRef symbol,

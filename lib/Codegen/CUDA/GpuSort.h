@@ -8,20 +8,13 @@
 #ifndef TESSERA_CODEGEN_CUDA_GPUSORT_H
 #define TESSERA_CODEGEN_CUDA_GPUSORT_H
 
+#include "GpuOpKernel.h"
 #include "GpuTileKernel.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 
-#include <optional>
-
 namespace tessera::codegen {
 
-/// A kernel that is one sort of its arguments.
-struct SortKernel {
-  mutable ext::SortOp op;               ///< accessors of ops are not const
-  llvm::SmallVector<unsigned> operands; ///< their arguments
-  /// The arguments of the results; without one for those that nobody reads.
-  llvm::SmallVector<std::optional<unsigned>> results;
-};
+using SortKernel = OpKernel<ext::SortOp>;
 
 /// The sort that the kernel consists of, if there is one and its launches have few enough blocks.
 std::optional<SortKernel> matchSort(mlir::func::FuncOp kernel);

@@ -82,21 +82,6 @@ SortTiles::SortTiles(GpuLaunchBuilder &launch, GpuLaunchInfo &info, const SortKe
     tiles.push_back(launch.shared(b.getI64Type(), shape.tile()));
 }
 
-Value SortTiles::minus(Value left, Value right) {
-  return arith::SubIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
-}
-
-Value SortTiles::times(Value left, Value right) {
-  return arith::MulIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
-}
-
-void SortTiles::onlyIf(Value condition, function_ref<void()> body) {
-  auto branch = scf::IfOp::create(b, loc, condition, /*withElse=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  body();
-}
-
 void SortTiles::forItems(int64_t count, Body body) {
   int64_t rounds = llvm::divideCeil(count, shape.threads);
   loop(constant(0), constant(rounds), 1, {}, [&](Value round, ValueRange) -> SmallVector<Value> {

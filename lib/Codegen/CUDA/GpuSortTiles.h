@@ -83,11 +83,8 @@ private:
   using Read = llvm::function_ref<Values(mlir::Value)>;
 
   LoopWriter at() { return {b, loc}; }
-  mlir::Value minus(mlir::Value left, mlir::Value right);
-  mlir::Value times(mlir::Value left, mlir::Value right);
   /// `count` items of the block, one a thread at a time: calls `body` with the number of each.
   void forItems(int64_t count, Body body);
-  void onlyIf(mlir::Value condition, llvm::function_ref<void()> body);
 
   Values shared(mlir::Value place);
   void setShared(mlir::Value place, mlir::ValueRange words);

@@ -8,7 +8,6 @@
 #include "GpuTileWriter.h"
 #include "GpuRetarget.h"
 
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 
@@ -64,6 +63,14 @@ Value TileWriter::multiply(Value left, int64_t right) {
 }
 
 /// Dividends count blocks or threads, and fit in 32 bits.
+Value TileWriter::minus(Value left, Value right) {
+  return arith::SubIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
+}
+
+Value TileWriter::times(Value left, Value right) {
+  return arith::MulIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
+}
+
 Value TileWriter::divide(Value left, int64_t right) {
   if (right == 1)
     return left;
@@ -108,6 +115,21 @@ SmallVector<Value> TileWriter::loop(Value begin, Value end, int64_t step, ValueR
   if (!carried.empty())
     scf::YieldOp::create(b, loc, next);
   return llvm::to_vector(ValueRange(made.getResults()));
+}
+
+void TileWriter::onlyIf(Value condition, function_ref<void()> body) {
+  auto branch = scf::IfOp::create(b, loc, condition, /*withElse=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+Value TileWriter::shuffle(Value value, int64_t operand, gpu::ShuffleMode mode) {
+  return overWords(b, loc, value, [&](Value word) -> Value {
+    return gpu::ShuffleOp::create(b, loc, word, static_cast<int32_t>(operand),
+                                  static_cast<int32_t>(kWarp), mode)
+        .getShuffleResult();
+  });
 }
 
 GpuShape TileWriter::forEach(int64_t count, function_ref<void(Value)> body) {

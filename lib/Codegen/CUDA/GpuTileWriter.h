@@ -20,6 +20,8 @@
 #include "GpuEmitter.h"
 #include "GpuLaunchBuilder.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+
 namespace tessera::codegen {
 
 /// Rows of a matrix in shared memory, `pitch` elements apart. `depth` is that of the operand,
@@ -55,6 +57,8 @@ public:
   mlir::Value add(mlir::Value a, mlir::Value b);
   mlir::Value add(mlir::Value a, int64_t b);
   mlir::Value multiply(mlir::Value a, int64_t b);
+  mlir::Value minus(mlir::Value a, mlir::Value b);
+  mlir::Value times(mlir::Value a, mlir::Value b);
   mlir::Value divide(mlir::Value a, int64_t b);
   mlir::Value remainder(mlir::Value a, int64_t b);
   mlir::Value less(mlir::Value a, mlir::Value b);
@@ -65,6 +69,11 @@ public:
   llvm::SmallVector<mlir::Value>
   loop(mlir::Value begin, mlir::Value end, int64_t step, mlir::ValueRange carried,
        llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+
+  void onlyIf(mlir::Value condition, llvm::function_ref<void()> body);
+  /// The value of another lane of the warp, all of which execute this: `operand` lanes before this
+  /// one (`up`; the own value if there is none), or lane `operand` (`idx`).
+  mlir::Value shuffle(mlir::Value value, int64_t operand, mlir::gpu::ShuffleMode mode);
 
   /// Calls `body` with the index of each thread below `count`; returns the grid.
   GpuShape forEach(int64_t count, llvm::function_ref<void(mlir::Value)> body);

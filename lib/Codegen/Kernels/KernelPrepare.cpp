@@ -161,6 +161,7 @@ static void splitStridedReduction(tensor::InsertSliceOp op) {
 
 LogicalResult prepareKernel(func::FuncOp kernel, bool scattersInTasks) {
   lowerContractions(kernel);
+  lowerScans(kernel);
   lowerSorts(kernel);
   kernel.walk([](OffsetSizeAndStrideOpInterface slice) { dropUnusedStrides(slice); });
   kernel.walk([](tensor::ExtractSliceOp slice) { splitStridedReduction(slice); });

@@ -55,7 +55,8 @@ mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel, bool scattersInTask
 void lowerScatters(mlir::func::FuncOp kernel, bool inTasks);
 /// Contractions with strided operands become loops, which add products up in order.
 void lowerContractions(mlir::func::FuncOp kernel);
-/// Sorts become loops, each line in turn.
+/// Scans and sorts become loops, each line in turn.
+void lowerScans(mlir::func::FuncOp kernel);
 void lowerSorts(mlir::func::FuncOp kernel);
 void defineScalars(mlir::func::FuncOp kernel);
 void clampIndices(mlir::func::FuncOp kernel);

@@ -158,16 +158,16 @@ LoopWriter::Values LoopWriter::nest(ArrayRef<int64_t> shape, ArrayRef<Type> elem
   return Values(generic.getResults());
 }
 
-/// A kernel reads what it sorts from memory.
-static void storeConstants(OpBuilder &b, ext::SortOp op) {
+/// A kernel reads what it scans or sorts from memory.
+static void storeConstants(OpBuilder &b, Operation *op) {
   for (OpOperand &operand : op->getOpOperands()) {
     SplatElementsAttr splat;
     if (!matchPattern(operand.get(), m_Constant(&splat)))
       continue;
-    LoopWriter write{b, op.getLoc()};
-    Value element = arith::ConstantOp::create(b, op.getLoc(), splat.getSplatValue<TypedAttr>());
+    LoopWriter write{b, op->getLoc()};
+    Value element = arith::ConstantOp::create(b, op->getLoc(), splat.getSplatValue<TypedAttr>());
     Value empty = write.empty(splat.getType().getShape(), splat.getElementType());
-    operand.set(linalg::FillOp::create(b, op.getLoc(), element, empty).getResult(0));
+    operand.set(linalg::FillOp::create(b, op->getLoc(), element, empty).getResult(0));
   }
 }
 
@@ -187,11 +187,11 @@ void codegen::lowerExtOps(func::FuncOp function, bool parallel) {
         result.replaceAllUsesWith(
             LoopWriter{b, op->getLoc()}.empty(cast<RankedTensorType>(result.getType()).getShape(),
                                               getElementTypeOrSelf(result.getType())));
-    } else if (auto scan = dyn_cast<ext::ScanOp>(op)) {
-      lowerScan(b, scan, parallel);
     } else if (parallel) {
-      storeConstants(b, cast<ext::SortOp>(op));
+      storeConstants(b, op);
       continue;
+    } else if (auto scan = dyn_cast<ext::ScanOp>(op)) {
+      lowerScan(b, scan);
     } else {
       lowerSort(b, cast<ext::SortOp>(op));
     }

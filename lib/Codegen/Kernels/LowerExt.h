@@ -15,8 +15,8 @@
 
 namespace tessera::codegen {
 
-/// Replaces scans and sorts by groups with loops, for one core; with `parallel` scans by parallel
-/// steps. Sorts then stay ops, which become kernels, and their operands are in memory.
+/// Replaces scans and sorts by groups with loops, for one core. With `parallel` they stay ops,
+/// which become kernels, and their operands are in memory.
 void lowerExtOps(mlir::func::FuncOp function, bool parallel);
 
 /// A tensor as `outer` x `extent` x `inner` elements, with the op's dimension in the middle.
@@ -61,7 +61,7 @@ struct LoopWriter {
               llvm::function_ref<Values(LoopWriter, Values)> body);
 };
 
-void lowerScan(mlir::OpBuilder &b, ext::ScanOp op, bool parallel);
+void lowerScan(mlir::OpBuilder &b, ext::ScanOp op);
 void lowerSort(mlir::OpBuilder &b, ext::SortOp op);
 
 } // namespace tessera::codegen

@@ -1,4 +1,4 @@
-//===- LowerScan.cpp - Scans as loops, or as log steps ---------------------===//
+//===- LowerScan.cpp - Scans as loops --------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,13 +12,11 @@
 //   for o:  row = x[o, 0, :]
 //     for i = 1 ..:  row = row ∘ x[o, i, :];  r[o, i, :] = row
 //
-// else it carries the elements of one line. In parallel, the scan takes log2(n)
-// steps (Hillis and Steele 1986):
-//
-//   for d = 1, 2, 4 .. n:  r[o, i, j] = i < d ? r[o, i, j] : r[o, i - d, j] ∘ r[o, i, j]
+// else it carries the elements of one line. On GPUs scans stay ops, which become kernels.
 //
 //===----------------------------------------------------------------------===//
 
+#include "KernelStages.h"
 #include "LowerExt.h"
 
 #include "tessera/Dialect/Rt/IR/Rt.h"
@@ -27,8 +25,6 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
-
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -48,8 +44,9 @@ public:
       elements.push_back(getElementTypeOrSelf(input.getType()));
     }
   }
-  Values loops();
-  Values steps();
+  /// The scanned lines; in a group of their own.
+  Values loops(LoopWriter at) const;
+  Values group();
 
 private:
   Values combine(OpBuilder &b, ValueRange before, ValueRange behind) const {
@@ -184,74 +181,49 @@ Values ScanWriter::alongLine(LoopWriter at, Value o, Value j, Values results) co
   return state;
 }
 
-Values ScanWriter::loops() {
+Values ScanWriter::loops(LoopWriter at) const {
+  Values results;
+  for (Type element : elements)
+    results.push_back(at.empty(lines.shape(), element));
+  Value zero = at.index(0), one = at.index(1);
+  return at.loop(zero, at.index(lines.outer), one, results,
+                 [&](LoopWriter outer, Value o, Values state) {
+                   if (lines.inner >= kLeastRow)
+                     return alongRows(outer, o, state);
+                   return outer.loop(zero, outer.index(lines.inner), one, state,
+                                     [&](LoopWriter line, Value j, Values state) {
+                                       return alongLine(line, o, j, state);
+                                     });
+                 });
+}
+
+Values ScanWriter::group() {
   SmallVector<Type> types;
   for (Type element : elements)
     types.push_back(RankedTensorType::get(lines.shape(), element));
   auto group = rt::GroupOp::create(write.b, write.loc, types, "scan");
   OpBuilder inner = OpBuilder::atBlockEnd(&group.getBody().emplaceBlock());
-  LoopWriter at{inner, write.loc};
-  Values results;
-  for (Type element : elements)
-    results.push_back(at.empty(lines.shape(), element));
-  Value zero = at.index(0), one = at.index(1);
-  results = at.loop(zero, at.index(lines.outer), one, results,
-                    [&](LoopWriter outer, Value o, Values state) {
-                      if (lines.inner >= kLeastRow)
-                        return alongRows(outer, o, state);
-                      return outer.loop(zero, outer.index(lines.inner), one, state,
-                                        [&](LoopWriter line, Value j, Values state) {
-                                          return alongLine(line, o, j, state);
-                                        });
-                    });
-  rt::YieldOp::create(inner, write.loc, results);
+  rt::YieldOp::create(inner, write.loc, loops({inner, write.loc}));
   return Values(group.getResults());
 }
 
-Values ScanWriter::steps() {
-  Values values = inputs;
-  // combine(values at i - distance, values at i), if the former exist.
-  auto step = [&](LoopWriter where, ValueRange from, Value distance) {
-    return where.nest(lines.shape(), elements, [&](LoopWriter body, Values at) {
-      Value i = place(body, at[1]);
-      Value isFirst = body.less(i, distance);
-      Value other = place(body, body.select(isFirst, i, body.sub(i, distance)));
-      Values before, own;
-      for (Value value : from) {
-        before.push_back(body.read(value, {at[0], other, at[2]}));
-        own.push_back(body.read(value, at));
-      }
-      Values next = combine(body.b, before, own);
-      for (auto [result, kept] : llvm::zip(next, own))
-        result = body.select(isFirst, kept, result);
-      return next;
-    });
-  };
-  int64_t rounds = llvm::Log2_64_Ceil(lines.extent);
-  Value zero = write.index(0), one = write.index(1);
-  if (rounds > 0)
-    values = write.loop(
-        zero, write.index(rounds), one, values, [&](LoopWriter round, Value r, Values state) {
-          Value distance = arith::ShLIOp::create(round.b, round.loc, round.index(1), r);
-          return step(round, state, distance);
-        });
-  if (!op.getExclusive())
-    return values;
-  return write.nest(lines.shape(), elements, [&](LoopWriter body, Values at) {
-    Value i = place(body, at[1]), zero = body.index(0), one = body.index(1);
-    Value isFirst = body.less(i, one);
-    Value other = place(body, body.select(isFirst, zero, body.sub(i, one)));
-    Values shifted;
-    for (auto [value, identity] : llvm::zip(values, identities(body)))
-      shifted.push_back(body.select(isFirst, identity, body.read(value, {at[0], other, at[2]})));
-    return shifted;
-  });
-}
-
-void codegen::lowerScan(OpBuilder &b, ext::ScanOp op, bool parallel) {
-  ScanWriter writer(b, op);
-  Values results = parallel ? writer.steps() : writer.loops();
-  for (auto [result, value] : llvm::zip(op.getResults(), results))
+/// Replaces the results by `values`, in three dimensions.
+static void replace(ext::ScanOp op, OpBuilder &b, ValueRange values) {
+  for (auto [result, value] : llvm::zip(op.getResults(), values))
     result.replaceAllUsesWith(Lines::expand(b, op.getLoc(), value,
                                             cast<RankedTensorType>(result.getType()), op.getDim()));
+}
+
+void codegen::lowerScan(OpBuilder &b, ext::ScanOp op) {
+  replace(op, b, ScanWriter(b, op).group());
+}
+
+void codegen::lowerScans(func::FuncOp kernel) {
+  SmallVector<ext::ScanOp> ops;
+  kernel.walk([&](ext::ScanOp op) { ops.push_back(op); });
+  for (ext::ScanOp op : ops) {
+    OpBuilder b(op);
+    replace(op, b, ScanWriter(b, op).loops({b, op.getLoc()}));
+    op->erase();
+  }
 }

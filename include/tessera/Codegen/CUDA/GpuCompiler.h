@@ -56,6 +56,7 @@ enum class GpuScheme {
   permute,     ///< tiles that are transposed in shared memory
   attention,   ///< a block per tile of queries or keys, scores in registers
   contraction, ///< a block per tile of a product with strided operands
+  scan,        ///< a team of threads per line, which holds a chunk of it in registers
   sort,        ///< a block per tile of words that is sorted or merged in shared memory
   scatter,     ///< a block per range of rows, which performs the updates of its rows in order
   loops,       ///< a thread per iteration, scalar, for bodies without a vector form
