@@ -46,6 +46,9 @@ public:
       else if (isa<NVVM::Barrier0Op>(op)) {
         call(offsetof(tessera_stub_api, barrier), Type(), {thread});
         op->erase();
+      } else if (auto wait = dyn_cast<NVVM::SyncWarpOp>(op)) {
+        onWarp(wait.getMask(), constantWord(0), TESSERA_STUB_WARP_BARRIER);
+        op->erase();
       } else if (auto load = dyn_cast<NVVM::LdMatrixOp>(op))
         replace(op, loadMatrices(load));
       else if (auto product = dyn_cast<NVVM::MmaOp>(op))
@@ -109,6 +112,10 @@ private:
     if (isa<LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp>(op) &&
         getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth() == 16)
       return computeInF32(op);
+    if (auto vote = dyn_cast<NVVM::VoteSyncOp>(op)) {
+      Value word = LLVM::ZExtOp::create(b, loc, b.getI32Type(), vote.getPred());
+      return onWarp(vote.getMask(), word, TESSERA_STUB_BALLOT);
+    }
     if (auto shuffle = dyn_cast<NVVM::ShflOp>(op)) {
       Value mode = constantWord(modeOf(shuffle.getKind()));
       return call(offsetof(tessera_stub_api, shuffle), b.getI32Type(),
@@ -116,6 +123,11 @@ private:
                    shuffle.getMaskAndClamp(), mode});
     }
     return {};
+  }
+
+  Value onWarp(Value members, Value value, int64_t mode) {
+    return call(offsetof(tessera_stub_api, shuffle), b.getI32Type(),
+                {thread, members, value, constantWord(0), constantWord(0), constantWord(mode)});
   }
 
   static int64_t modeOf(NVVM::ShflKind kind) {

@@ -165,6 +165,16 @@ void TileWriter::barrier() {
   gpu::BarrierOp::create(b, loc);
 }
 
+void TileWriter::warpBarrier() {
+  NVVM::SyncWarpOp::create(b, loc, arith::ConstantIntOp::create(b, loc, -1, 32));
+}
+
+Value TileWriter::ballot(Value condition) {
+  return NVVM::VoteSyncOp::create(b, loc, b.getI32Type(),
+                                  arith::ConstantIntOp::create(b, loc, -1, 32), condition,
+                                  NVVM::VoteSyncKind::ballot);
+}
+
 Value TileWriter::load(Value memory, Value offset, Type element, int64_t width) {
   if (width == 1)
     return memref::LoadOp::create(b, loc, memory, offset);

@@ -99,6 +99,10 @@ public:
   mlir::Value sumOfParts(mlir::Value memory, mlir::Value first, int64_t total, int64_t parts,
                          mlir::Type element, int64_t width);
   void barrier();
+  /// Orders the accesses of the lanes of a warp to memory; all of them execute it.
+  void warpBarrier();
+  /// The lanes of the warp for which `condition` is true, as the bits of a word.
+  mlir::Value ballot(mlir::Value condition);
   /// `note` records why an access is narrow; `count` adds the bytes of a tensor to those that the
   /// launch moves.
   void note(mlir::Value root, bool store, int64_t bytes, llvm::StringRef why);

@@ -276,3 +276,22 @@ EXPORT void races_of_copies(void *const *args, const tessera_stub_thread *t) {
       api->barrier(t);
   }
 }
+
+// Words of shared memory that lanes exchange, with barriers of their warp; y gets the ballot of odd
+// words. args: x, y, how: fault. Faults: 1 reads before a barrier, 2 writes before one, 3 reads the
+// word of a lane of another warp, 4 some lanes vote while others wait.
+EXPORT void races_in_warps(void *const *args, const tessera_stub_thread *t) {
+  uint32_t self = t->thread[0], fault = *(const uint32_t *)args[2];
+  uint32_t next = fault == 3 ? (self + 32) % t->threads[0] : self / 32 * 32 + (self + 1) % 32;
+  uint32_t *x = args[0], *y = args[1], *shared = t->shared, value = x[self];
+  for (uint32_t round = 0; round < 3; ++round) {
+    put(t, shared + self, value);
+    if (fault != 1)
+      api->shuffle(t, ~0u, 0, 0, 0,
+                   fault == 4 && self % 32 > 20 ? TESSERA_STUB_BALLOT : TESSERA_STUB_WARP_BARRIER);
+    value = get(t, shared + next);
+    if (fault != 2)
+      api->shuffle(t, ~0u, 0, 0, 0, TESSERA_STUB_WARP_BARRIER);
+  }
+  put(t, y + self, api->shuffle(t, ~0u, value % 2, 0, 0, TESSERA_STUB_BALLOT));
+}

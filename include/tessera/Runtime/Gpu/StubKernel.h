@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* The version of this file: the object exports `uint32_t tessera_stub_version`. */
-#define TESSERA_STUB_VERSION 6
+#define TESSERA_STUB_VERSION 7
 
 /* The indices and memory of one thread. The kernel only reads them. */
 typedef struct tessera_stub_thread {
@@ -34,12 +34,15 @@ typedef struct tessera_stub_thread {
   void *shared;        /* the block's shared memory, 128-byte aligned */
 } tessera_stub_thread;
 
-/* How a shuffle chooses its source lane, as in `shfl.sync`. */
+/* How a shuffle chooses its source lane, as in `shfl.sync`; or `vote.sync.ballot` of values that
+   are not 0; or `bar.warp.sync`, which orders the memory accesses of the lanes. */
 typedef enum tessera_stub_shuffle_mode {
   TESSERA_STUB_SHUFFLE_XOR = 0,
   TESSERA_STUB_SHUFFLE_UP = 1,
   TESSERA_STUB_SHUFFLE_DOWN = 2,
-  TESSERA_STUB_SHUFFLE_INDEX = 3
+  TESSERA_STUB_SHUFFLE_INDEX = 3,
+  TESSERA_STUB_BALLOT = 4,
+  TESSERA_STUB_WARP_BARRIER = 5
 } tessera_stub_shuffle_mode;
 
 /* The type of the elements that a matrix product multiplies. */
@@ -54,7 +57,8 @@ typedef struct tessera_stub_api {
   uint32_t version;
   /* Returns after every thread of the block has called it. */
   void (*barrier)(const tessera_stub_thread *thread);
-  /* shfl.sync.b32 over the lanes of `members`; `operand` and `clamp` as in PTX. */
+  /* shfl.sync.b32 over the lanes of `members`; `operand` and `clamp` as in PTX. A ballot and a
+     barrier of the warp ignore them. */
   uint32_t (*shuffle)(const tessera_stub_thread *thread, uint32_t members, uint32_t value,
                       uint32_t operand, uint32_t clamp, uint32_t mode);
   /* ldmatrix.sync.aligned.m8n8.b16, of 1, 2 or 4 matrices (`count`), with .trans if `transposed`

@@ -40,6 +40,8 @@ AccessCheck::AccessCheck(const GpuLaunch &launch, void *const *pointers)
 void AccessCheck::enterBlock(uint32_t number, const void *memory) {
   block = number + 1;
   epoch = 0;
+  auto threads = static_cast<size_t>(launch.block[0] * launch.block[1] * launch.block[2]);
+  warpEpochs.assign(threads / kWarp + 1, 0);
   shared.begin = reinterpret_cast<uintptr_t>(memory);
   shared.bytes = launch.sharedBytes;
 }
@@ -92,23 +94,37 @@ inline bool AccessCheck::record(Cell &cell, uint16_t thread, AccessKind kind) {
   }
   if (writes && cell.earlierReader)
     return races(cell.earlierReader, cell.earlierBlock, false);
-  if (cell.copying ? kind != AccessKind::copyEnd
-                   : cell.writer && cell.writer != thread && cell.writeEpoch == epoch)
+  const uint32_t warpEpoch = warpEpochs[warpOf(thread)];
+  // A barrier of the warp orders accesses by its lanes.
+  auto isOrdered = [&](uint16_t by, uint32_t at) {
+    return by == thread || (warpOf(by) == warpOf(thread) && at != warpEpoch);
+  };
+  if (cell.copying
+          ? kind != AccessKind::copyEnd
+          : cell.writer && cell.writeEpoch == epoch && !isOrdered(cell.writer, cell.writeWarpEpoch))
     return races(cell.writer, block, true);
+  auto &[first, second] = cell.readers;
   if (writes) {
     if (cell.readEpoch == epoch)
       for (uint16_t reader : cell.readers)
-        if (reader && reader != thread)
+        if (reader && !isOrdered(reader, cell.readWarpEpoch))
           return races(reader, block, false);
     cell.writer = thread;
     cell.writeEpoch = epoch;
+    cell.writeWarpEpoch = warpEpoch;
     cell.copying = kind == AccessKind::copyBegin;
-  } else if (!cell.readers[0] || cell.readEpoch != epoch) {
-    cell.readers[0] = thread;
-    cell.readers[1] = 0;
+    return true;
+  }
+  auto isOwnWarp = [&](uint16_t reader) { return !reader || warpOf(reader) == warpOf(thread); };
+  bool isFirst = !first || cell.readEpoch != epoch;
+  if (isFirst || (isOwnWarp(first) && isOwnWarp(second) && cell.readWarpEpoch != warpEpoch)) {
+    first = thread;
+    second = 0;
     cell.readEpoch = epoch;
-  } else if (cell.readers[0] != thread && !cell.readers[1]) {
-    cell.readers[1] = thread;
+    cell.readWarpEpoch = warpEpoch;
+  } else if (first != thread &&
+             (!second || (warpOf(first) == warpOf(second) && !isOwnWarp(first)))) {
+    second = thread;
   }
   return true;
 }

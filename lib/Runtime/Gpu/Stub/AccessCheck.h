@@ -10,6 +10,7 @@
 //
 //   threads of different blocks           none exists within a launch
 //   different threads of one block        a barrier of the block between the accesses
+//   different lanes of one warp           a barrier of the block or of the warp
 //   an asynchronous copy and its thread   the end of the wait for the copy
 //
 // Nothing else orders accesses: shuffles and matrix instructions order the lanes of a warp, but the
@@ -42,6 +43,8 @@ public:
   void enterBlock(uint32_t number, const void *memory);
   /// All threads of the block have passed a barrier.
   void passBarrier() { ++epoch; }
+  /// All lanes of a warp of the block have passed a barrier of the warp.
+  void passWarpBarrier(uint32_t warp) { ++warpEpochs[warp]; }
 
   /// The least bytes of an access, a power of two: the resolution of the check. Ignored after the
   /// first call.
@@ -58,9 +61,12 @@ private:
     uint32_t block = 0;        ///< number + 1 of the last block that accessed the bytes
     uint32_t earlierBlock = 0; ///< number + 1 of a block before it that read them
     uint32_t writeEpoch = 0, readEpoch = 0;
+    uint32_t writeWarpEpoch = 0, readWarpEpoch = 0; ///< of the warps of writer, last reader
     uint16_t writer = 0, earlierReader = 0;
-    uint16_t readers[2] = {}; ///< of readEpoch: one, and another if there are several
-    bool copying = false;     ///< an asynchronous copy of `writer` is under way
+    /// Of readEpoch: one, and another if there are several, of another warp if there are several
+    /// warps. Without those that a barrier of the only warp orders before the last one.
+    uint16_t readers[2] = {};
+    bool copying = false; ///< an asynchronous copy of `writer` is under way
   };
   /// A range of memory with its cells.
   struct Region {
@@ -76,6 +82,7 @@ private:
     bool wrote = false;
   };
 
+  static uint32_t warpOf(uint16_t thread) { return (thread - 1u) / kWarp; }
   bool record(Cell &cell, uint16_t thread, AccessKind kind);
   std::string reasonOf(const Cell &cell) const;
   /// "byte 4 of operand 2"
@@ -90,6 +97,8 @@ private:
   int shift = -1;     ///< a cell has 2^shift bytes; negative: not known yet
   uint32_t block = 0; ///< number + 1
   uint32_t epoch = 0; ///< barriers that the block has passed
+  static constexpr uint32_t kWarp = 32;
+  std::vector<uint32_t> warpEpochs; ///< barriers that each warp of the block has passed
 };
 
 } // namespace tessera::runtime

@@ -247,13 +247,26 @@ private:
                    threads[begin + lane].members == members;
       if (!whole)
         continue;
-      uint32_t values[kWarp] = {};
+      uint32_t values[kWarp] = {}, ballot = 0;
       for (uint32_t lane = 0; lane < kWarp; ++lane)
-        if (members >> lane & 1)
+        if (members >> lane & 1) {
           values[lane] = threads[begin + lane].value;
+          ballot |= uint32_t(values[lane] != 0) << lane;
+          if (threads[begin + lane].mode != threads[i].mode && failure.empty())
+            failure = place(threads[begin + lane]) +
+                      " shuffles, votes or waits where another lane of its warp does not";
+        }
+      if (races && threads[i].mode == TESSERA_STUB_WARP_BARRIER && members == ~uint32_t(0))
+        races->passWarpBarrier(begin / kWarp);
       for (uint32_t lane = 0; lane < kWarp; ++lane)
         if (members >> lane & 1) {
           Thread &thread = threads[begin + lane];
+          bool isBallot = thread.mode == TESSERA_STUB_BALLOT;
+          if (isBallot || thread.mode == TESSERA_STUB_WARP_BARRIER) {
+            thread.value = isBallot ? ballot : 0;
+            thread.state = Thread::State::ready;
+            continue;
+          }
           uint32_t source = sourceLane(thread, lane);
           if (!(members >> source & 1))
             failure = place(thread) + " shuffles from lane " + std::to_string(source) +

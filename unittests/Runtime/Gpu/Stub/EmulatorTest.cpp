@@ -29,9 +29,10 @@ protected:
     GpuModule module;
     module.images.push_back(
         {"stub",
-         {"twice", "reverse", "sum", "move", "stack", "diverge", "beyond", "product",
-          "product_tf32", "matrices", "alone", "copies", "approximate", "shift", "reuse", "askew",
-          "askew_copies", "races", "races_of_copies"},
+         {"twice",           "reverse",       "sum",          "move",     "stack",        "diverge",
+          "beyond",          "product",       "product_tf32", "matrices", "alone",        "copies",
+          "approximate",     "shift",         "reuse",        "askew",    "askew_copies", "races",
+          "races_of_copies", "races_in_warps"},
          *code});
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
@@ -420,6 +421,46 @@ TEST_F(Emulator, RacesOfAsynchronousCopiesAreFound) {
     order.checkAccesses = true;
     std::string error = run(grid, {x.data(), y.data(), &fault}, order);
     EXPECT_EQ(error, wanted[fault].empty() ? "" : "kernel 'races_of_copies': " + wanted[fault]);
+  }
+}
+
+TEST_F(Emulator, BarriersOfWarpsOrderTheirLanesAlone) {
+  constexpr uint32_t kThreads = 64;
+  const std::string zero = "thread (0, 0, 0) of block (0, 0, 0)";
+  const std::string one = "thread (1, 0, 0) of block (0, 0, 0)";
+  std::vector<std::string> wanted = {
+      "",
+      one + " writes byte 4 of shared memory, which " + zero +
+          " reads, with no barrier between them",
+      one + " writes byte 4 of shared memory, which " + zero +
+          " reads, with no barrier between them",
+      "thread (32, 0, 0) of block (0, 0, 0) writes byte 128 of shared memory, which " + zero +
+          " reads, with no barrier between them",
+      "thread (21, 0, 0) of block (0, 0, 0) shuffles, votes or waits where another lane of its "
+      "warp does not"};
+  std::vector<uint32_t> x(kThreads);
+  for (uint32_t i = 0; i < kThreads; ++i)
+    x[i] = i % 3 == 0;
+  for (uint32_t fault = 0; fault < wanted.size(); ++fault) {
+    std::vector<uint32_t> y(x.size());
+    GpuLaunch grid = launchOf("races_in_warps", {1, 1, 1}, {kThreads, 1, 1}, 4 * kThreads);
+    grid.arguments = {{0, 0, 4 * kThreads, false}, {1, 0, 4 * kThreads, true}, {2, 0, 4, false}};
+    LaunchOrder order;
+    order.checkAccesses = true;
+    std::string error = run(grid, {x.data(), y.data(), &fault}, order);
+    EXPECT_EQ(error, wanted[fault].empty() ? "" : "kernel 'races_in_warps': " + wanted[fault]);
+    if (fault > 0)
+      continue;
+    // Each lane has the word of the third lane after it.
+    for (uint32_t begin = 0; begin < kThreads; begin += 32) {
+      std::vector<uint32_t> warp(x.begin() + begin, x.begin() + begin + 32);
+      std::rotate(warp.begin(), warp.begin() + 3, warp.end());
+      uint32_t ballot = 0;
+      for (uint32_t lane = 0; lane < 32; ++lane)
+        ballot |= warp[lane] << lane;
+      for (uint32_t lane = 0; lane < 32; ++lane)
+        EXPECT_EQ(y[begin + lane], ballot);
+    }
   }
 }
 
