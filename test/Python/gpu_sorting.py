@@ -28,6 +28,11 @@ CASES = [((3, n), 1, ("f32", "i32"), 1, False, None) for n in (1, 2, 3, 7, 8, 33
     ((9000,), 0, ("f32", "i32"), 1, False, 448),       # the most that are selected
     ((2, 9000), 1, ("f32", "i32"), 1, True, 449),      # merged, in runs of 449
     ((6000, 2), 0, ("i32", "i32"), 1, False, 3000),
+    # By digits: of one pass, of two and of four; results that are read at the indices.
+    ((9000,), 0, ("i8", "i32"), 1, True, None),
+    ((70000,), 0, ("f16", "i64"), 1, True, None),
+    ((70000,), 0, ("f16", "f64", "i64"), 1, False, 60000),
+    ((1 << 18,), 0, ("f32", "i32"), 1, False, None),
 ]
 
 

@@ -174,6 +174,7 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     gpuOptions.archs = {"stub"};
     gpuOptions.schemes = schemes;
     gpuOptions.wideIndices = wideIndices;
+    gpuOptions.byDigits = byDigits;
     gpuOptions.reportAccesses = races;
     cpuOptions.useCache = gpuOptions.useCache = false;
     std::vector<KernelInfo> cpuInfos;
@@ -346,6 +347,9 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
                            llvm::cl::init(0)};
   Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread per kernel"),
                        llvm::cl::init(true)};
+  Option<bool> byDigits{*this, "by-digits",
+                        llvm::cl::desc("sort lines of more than a tile by digits, however short"),
+                        llvm::cl::init(false)};
   Option<bool> wideIndices{*this, "wide-indices",
                            llvm::cl::desc("64-bit indices, as for 2^31 iterations or more"),
                            llvm::cl::init(false)};

@@ -39,6 +39,7 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
       options.archs = {"compute_80"};
     options.schemes = schemes;
     options.wideIndices = wideIndices;
+    options.byDigits = byDigits;
     options.ptxas = ptxas;
     options.useCache = false;
     options.keepPtx = printPtx;
@@ -119,6 +120,9 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
                             llvm::cl::desc("NVIDIA's assembler: ptxas or libnvJitLink.so")};
   Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread per kernel"),
                        llvm::cl::init(true)};
+  Option<bool> byDigits{*this, "by-digits",
+                        llvm::cl::desc("sort lines of more than a tile by digits, however short"),
+                        llvm::cl::init(false)};
   Option<bool> wideIndices{*this, "wide-indices",
                            llvm::cl::desc("64-bit indices, as for 2^31 iterations or more"),
                            llvm::cl::init(false)};

@@ -155,6 +155,8 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
   std::string error;
   Assembler assembler;
   std::string salt = !options.schemes ? "gpu|s|" : options.wideIndices ? "gpu|w|" : "gpu|v|";
+  if (options.byDigits)
+    salt += "d|";
   if (options.reportAccesses)
     salt += "a|";
   if (std::string why = checkArchitectures(options.archs); !why.empty())

@@ -72,7 +72,7 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
     return success();
   }
   if (std::optional<SortKernel> sort = matchSort(kernel); sort && schemes) {
-    emitSort(kernel, *sort, launches, symbol, mayAlias, unit.kernel, unit.info);
+    emitSort(kernel, *sort, launches, symbol, mayAlias, options.byDigits, unit.kernel, unit.info);
     return success();
   }
   if (failed(prepareKernel(kernel)))

@@ -42,7 +42,7 @@ void emitScan(func::FuncOp kernel, const ScanKernel &scan, ModuleOp launches, St
                       function_ref<GpuShape(ScanTiles &)> emit) {
     tileKernel.launch(scan.op.getLoc(), GpuScheme::scan,
                       [&](GpuLaunchBuilder &builder, GpuLaunchInfo &about) {
-                        ScanTiles tiles(builder, about, scan.op, shape, tensors);
+                        ScanTiles tiles(builder, about, scan.op.getBody(), shape, tensors);
                         return emit(tiles);
                       });
   };
@@ -50,7 +50,8 @@ void emitScan(func::FuncOp kernel, const ScanKernel &scan, ModuleOp launches, St
   tensors.inputs = tileKernel.roots(scan.operands);
   for (std::optional<unsigned> place : scan.results)
     tensors.results.push_back(place ? tileKernel.root(*place) : Value());
-  tensors.exclusive = scan.op.getExclusive();
+  if (scan.op.getExclusive())
+    tensors.identity = scan.op.getIdentityAttr();
   tensors.reverse = scan.op.getReverse();
   ScanTiles::Values totals;
   if (int64_t parts = shape.parts - 1; parts > 0) {

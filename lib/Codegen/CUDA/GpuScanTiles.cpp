@@ -91,9 +91,9 @@ int64_t ScanShape::blocks(int64_t count) const {
 // Combinations
 //===----------------------------------------------------------------------===//
 
-ScanTiles::ScanTiles(GpuLaunchBuilder &launch, GpuLaunchInfo &info, ext::ScanOp op,
+ScanTiles::ScanTiles(GpuLaunchBuilder &launch, GpuLaunchInfo &info, Block &combiner,
                      const ScanShape &shape, const Lists &tensors)
-    : TileWriter(launch, info), op(op), shape(shape), tensors(tensors) {
+    : TileWriter(launch, info), combiner(combiner), shape(shape), tensors(tensors) {
   for (Value input : tensors.inputs)
     elements.push_back(cast<MemRefType>(input.getType()).getElementType());
 }
@@ -102,10 +102,10 @@ ScanTiles::Values ScanTiles::combine(ValueRange before, ValueRange behind) {
   IRMapping mapping;
   Values arguments(before);
   llvm::append_range(arguments, behind);
-  mapping.map(op.getBody().getArguments(), arguments);
-  for (Operation &inner : op.getBody().without_terminator())
+  mapping.map(combiner.getArguments(), arguments);
+  for (Operation &inner : combiner.without_terminator())
     b.clone(inner, mapping);
-  return llvm::map_to_vector(op.getBody().getTerminator()->getOperands(),
+  return llvm::map_to_vector(combiner.getTerminator()->getOperands(),
                              [&](Value value) { return mapping.lookupOrDefault(value); });
 }
 
@@ -315,9 +315,9 @@ ScanTiles::Optional ScanTiles::scanChunk(Value chunk, bool isWhole, const Option
     std::vector<Values> results;
     for (Values &value : run)
       results.push_back(combine(prefix, Optional{value}).values);
-    if (tensors.exclusive) {
+    if (tensors.identity) {
       Values first;
-      for (Attribute identity : op.getIdentityAttr())
+      for (Attribute identity : tensors.identity)
         first.push_back(arith::ConstantOp::create(b, loc, cast<TypedAttr>(identity)));
       if (!prefix.values.empty())
         first = prefix.exists ? choose(prefix.exists, prefix.values, first) : prefix.values;

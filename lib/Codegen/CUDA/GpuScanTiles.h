@@ -49,11 +49,13 @@ public:
   /// How lines are read and written.
   struct Lists {
     Values inputs, results; ///< roots; null for results that nobody reads
-    bool exclusive = false, reverse = false;
+    bool reverse = false;
+    mlir::ArrayAttr identity = {}; ///< of an exclusive scan
   };
 
-  ScanTiles(GpuLaunchBuilder &launch, GpuLaunchInfo &info, ext::ScanOp op, const ScanShape &shape,
-            const Lists &tensors);
+  /// `combiner`: the body of an ext.scan.
+  ScanTiles(GpuLaunchBuilder &launch, GpuLaunchInfo &info, mlir::Block &combiner,
+            const ScanShape &shape, const Lists &tensors);
 
   /// Scans all lines. If they have parts, `totals` has what precedes each part but the first.
   GpuShape scan(mlir::ValueRange totals);
@@ -91,7 +93,7 @@ private:
               bool writes);
   Values zeros();
 
-  ext::ScanOp op;
+  mlir::Block &combiner;
   ScanShape shape;
   Lists tensors;
   llvm::SmallVector<mlir::Type> elements;

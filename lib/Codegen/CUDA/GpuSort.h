@@ -19,10 +19,10 @@ using SortKernel = OpKernel<ext::SortOp>;
 /// The sort that the kernel consists of, if there is one and its launches have few enough blocks.
 std::optional<SortKernel> matchSort(mlir::func::FuncOp kernel);
 
-/// Emits the launches of a sort.
+/// Emits the launches of a sort. `byDigits`: not by merges, also if these move fewer bytes.
 void emitSort(mlir::func::FuncOp kernel, const SortKernel &sort, mlir::ModuleOp launches,
-              llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias, runtime::GpuKernel &result,
-              GpuKernelInfo &info);
+              llvm::StringRef symbol, llvm::ArrayRef<bool> mayAlias, bool byDigits,
+              runtime::GpuKernel &result, GpuKernelInfo &info);
 
 } // namespace tessera::codegen
 

@@ -43,15 +43,15 @@ Value TileKernel::workspace(Type element, int64_t elements, int64_t offset) {
   return buffers->getArgument(at);
 }
 
-void TileKernel::launch(Location loc, GpuScheme scheme,
-                        function_ref<GpuShape(GpuLaunchBuilder &, GpuLaunchInfo &)> emit) {
+size_t TileKernel::launch(Location loc, GpuScheme scheme,
+                          function_ref<GpuShape(GpuLaunchBuilder &, GpuLaunchInfo &)> emit) {
   std::string name = (symbol + "_" + Twine(result.launches.size())).str();
   GpuLaunchBuilder builder(launches, name, loc);
   GpuLaunchInfo launchInfo;
   launchInfo.scheme = scheme;
   launchInfo.tf32 = precision == runtime::GpuPrecision::high;
   GpuShape shape = emit(builder, launchInfo);
-  builder.finish(shape.threads);
+  builder.finish(shape.threads, shape.resident);
   runtime::GpuLaunch launch;
   launch.symbol = name;
   launch.precision = precision;
@@ -59,7 +59,7 @@ void TileKernel::launch(Location loc, GpuScheme scheme,
   launch.block = {shape.threads, 1, 1};
   launch.sharedBytes = builder.sharedBytes;
   OpBuilder b(launches.getContext());
-  lastRoots.clear();
+  SmallVector<Value> &roots = rootsOf.emplace_back();
   for (auto [place, buffer] : llvm::enumerate(builder.buffers)) {
     auto type = cast<MemRefType>(buffer.root.getType());
     unsigned number = cast<BlockArgument>(buffer.root).getArgNumber();
@@ -67,7 +67,7 @@ void TileKernel::launch(Location loc, GpuScheme scheme,
     runtime::GpuArgument argument;
     argument.slot = isWorkspace ? -1 : static_cast<int64_t>(number);
     argument.offset = isWorkspace ? offsets.lookup(buffer.root) : 0;
-    lastRoots.push_back(buffer.root);
+    roots.push_back(buffer.root);
     argument.bytes = type.getNumElements() * bytesOf(type.getElementType());
     argument.writes = buffer.written;
     if (isWorkspace || !mayAlias[number])
@@ -78,16 +78,22 @@ void TileKernel::launch(Location loc, GpuScheme scheme,
   }
   result.launches.push_back(std::move(launch));
   info.launches.push_back(launchInfo);
+  return result.launches.size() - 1;
 }
 
-void TileKernel::repeat(int64_t blocks, ArrayRef<std::pair<Value, Value>> replaced,
+void TileKernel::repeat(size_t number, int64_t blocks, ArrayRef<std::pair<Value, Value>> replaced,
                         const GpuLaunchInfo &launchInfo) {
-  runtime::GpuLaunch launch = result.launches.back();
+  runtime::GpuLaunch launch = result.launches[number];
+  SmallVector<Value> roots = rootsOf[number];
   launch.grid[0] = blocks;
-  for (auto [root, argument] : llvm::zip_equal(lastRoots, launch.arguments))
+  for (auto [root, argument] : llvm::zip_equal(roots, launch.arguments))
     for (auto [from, to] : replaced)
-      if (root == from)
+      if (root == from) {
         argument.offset = offsets.lookup(to);
+        root = to;
+        break;
+      }
+  rootsOf.push_back(roots);
   result.launches.push_back(std::move(launch));
   info.launches.push_back(launchInfo);
 }

@@ -26,12 +26,13 @@ public:
   /// Memory for values passed from one launch to the next, at `offset` bytes of the workspace, a
   /// multiple of 64. Results of several calls may overlap.
   mlir::Value workspace(mlir::Type element, int64_t elements, int64_t offset = 0);
-  /// Adds a launch; `emit` writes the code of a thread and returns the grid.
-  void launch(mlir::Location loc, GpuScheme scheme,
-              llvm::function_ref<GpuShape(GpuLaunchBuilder &, GpuLaunchInfo &)> emit);
-  /// Adds a launch of the same function as the previous one, with `blocks` blocks and with other
+  /// Adds a launch and returns its number; `emit` writes the code of a thread and returns the grid.
+  size_t launch(mlir::Location loc, GpuScheme scheme,
+                llvm::function_ref<GpuShape(GpuLaunchBuilder &, GpuLaunchInfo &)> emit);
+  /// Adds a launch of the same function as launch `number`, with `blocks` blocks and with other
   /// memory of the workspace in place of some.
-  void repeat(int64_t blocks, llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> replaced,
+  void repeat(size_t number, int64_t blocks,
+              llvm::ArrayRef<std::pair<mlir::Value, mlir::Value>> replaced,
               const GpuLaunchInfo &launchInfo);
   /// The precision for which the launches that follow are.
   void setPrecision(runtime::GpuPrecision which) { precision = which; }
@@ -45,7 +46,8 @@ private:
   runtime::GpuPrecision precision = runtime::GpuPrecision::any;
   mlir::OwningOpRef<mlir::func::FuncOp> buffers; ///< its arguments represent the buffers
   llvm::DenseMap<mlir::Value, int64_t> offsets;  ///< in the workspace
-  llvm::SmallVector<mlir::Value> lastRoots;      ///< the arguments of the last launch
+  /// The arguments of each launch.
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> rootsOf;
 };
 
 } // namespace tessera::codegen

@@ -28,6 +28,8 @@ struct GpuOptions {
   bool schemes = true;
   /// Use 64-bit indices in every launch, as if it had more than 2^31 iterations (for tests).
   bool wideIndices = false;
+  /// Sort lines of more than a tile by digits, however short (for tests).
+  bool byDigits = false;
   /// Code for the stub reports every access of memory, so that the emulator can find races.
   bool reportAccesses = false;
   /// NVIDIA's assembler, libnvJitLink.so or ptxas. If empty, it is searched in CUDA_HOME,
