@@ -237,6 +237,7 @@ static linalg::GenericOp cutTail(linalg::GenericOp op, IRRewriter &rewriter) {
 }
 
 void splitReductions(func::FuncOp kernel) {
+  splitOnlineSums(kernel);
   separateSums(kernel);
   SmallVector<linalg::GenericOp> ops;
   kernel.walk([&](linalg::GenericOp op) { ops.push_back(op); });

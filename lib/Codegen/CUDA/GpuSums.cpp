@@ -78,8 +78,7 @@ static SetVector<Value> readsOf(Operation &op) {
   return values;
 }
 
-/// The outputs with all loops; empty if the value of one depends on an output.
-static SmallVector<unsigned> wholeOutputs(linalg::GenericOp op) {
+SmallVector<unsigned> wholeOutputs(linalg::GenericOp op) {
   SmallVector<unsigned> whole;
   for (OpOperand &init : op.getDpsInitsMutable())
     if (op.getMatchingIndexingMap(&init).isPermutation())
@@ -102,11 +101,9 @@ static SmallVector<unsigned> wholeOutputs(linalg::GenericOp op) {
   return whole;
 }
 
-/// Creates an op with some outputs of `op`; `known` are additional inputs that replace values of
-/// its body.
-static linalg::GenericOp takeOutputs(linalg::GenericOp op, ArrayRef<unsigned> outputs,
-                                     ArrayRef<std::pair<Value, OpOperand *>> known,
-                                     ArrayRef<Value> knownInputs, IRRewriter &rewriter) {
+linalg::GenericOp takeOutputs(linalg::GenericOp op, ArrayRef<unsigned> outputs,
+                              ArrayRef<std::pair<Value, OpOperand *>> known,
+                              ArrayRef<Value> knownInputs, IRRewriter &rewriter) {
   SmallVector<Value> inputs(op.getDpsInputs()), inits;
   inputs.append(knownInputs.begin(), knownInputs.end());
   SmallVector<AffineMap> maps;

@@ -21,6 +21,19 @@ bool isSharedWhole(mlir::linalg::GenericOp op, mlir::OpOperand &operand);
 /// to the launch of their rows, the sums possibly to another.
 void separateSums(mlir::func::FuncOp kernel);
 
+/// The outputs with all loops; empty if the value of one depends on an output.
+llvm::SmallVector<unsigned> wholeOutputs(mlir::linalg::GenericOp op);
+
+/// Creates an op with some outputs of `op`; `known` are additional inputs that replace values of
+/// its body.
+mlir::linalg::GenericOp takeOutputs(mlir::linalg::GenericOp op, llvm::ArrayRef<unsigned> outputs,
+                                    llvm::ArrayRef<std::pair<mlir::Value, mlir::OpOperand *>> known,
+                                    llvm::ArrayRef<mlir::Value> knownInputs,
+                                    mlir::IRRewriter &rewriter);
+
+/// Splits the maximum of few long rows and the sum relative to it into parts, in one walk.
+void splitOnlineSums(mlir::func::FuncOp kernel);
+
 /// Turns a sum of all elements into sums of the rows and the sum of these, if another op of the
 /// kernel iterates over the rows anyway. Returns whether it did.
 bool sumRowsFirst(mlir::linalg::GenericOp op, mlir::IRRewriter &rewriter);
