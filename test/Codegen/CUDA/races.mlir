@@ -24,9 +24,9 @@ func.func private @columns(%x: tensor<200000x4xf32>, %o: tensor<4xf32>) -> tenso
   return %0 : tensor<4xf32>
 }
 
-// A launch reads the parts of the maximum, which are in the workspace, and writes others there.
+// A launch reads the maxima and sums of parts, which are in the workspace, and writes those of rows there.
 // EQUAL: long: rows {{.*}}equal
-// OVERLAP: error: on the emulated GPU launch 1: kernel '{{.*}}': thread (0, 0, 0) of block (1, 0, 0) reads byte 12000 of the workspace, which thread (238, 0, 0) of block (0, 0, 0) writes; the blocks of a launch have no order
+// OVERLAP: error: on the emulated GPU launch 1: kernel '{{.*}}': thread (16, 0, 0) of block (0, 0, 0) writes byte 4 of the workspace, which thread (0, 0, 0) of block (0, 0, 0) reads, with no barrier between them
 // OVERLAP-NEXT: @long
 func.func private @long(%x: tensor<2x120000xf32>, %o: tensor<2x120000xf32>) -> tensor<2x120000xf32> attributes {kernel.reads = 1 : i64} {
   %0 = linalg.softmax dimension(1) ins(%x : tensor<2x120000xf32>) outs(%o : tensor<2x120000xf32>) -> tensor<2x120000xf32>
