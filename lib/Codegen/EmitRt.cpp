@@ -206,5 +206,7 @@ void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipeline
   fuse.sums = fuse.contractions = fuse.recompute = options.gpu;
   manager.addNestedPass<func::FuncOp>(createCodegenFuse(fuse));
   manager.addPass(createCodegenOutlineKernels());
+  if (!options.gpu)
+    manager.addPass(createCodegenJoinKernels());
   manager.addPass(createCodegenEmitRt());
 }

@@ -36,41 +36,82 @@ PartEmitter::PartEmitter(func::FuncOp function, rt::PartOp part, bool reuse)
 
 void PartEmitter::emitCall(func::CallOp call) {
   auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getCalleeAttr());
+  Slots used = placeKernel(call, kernel, llvm::SmallPtrSet<Storage *, 1>());
+  rt::LaunchOp::create(steps, call.getLoc(), call.getCallee(), used.reads, used.writes,
+                       /*blocks=*/1, DenseBoolArrayAttr(), /*joins=*/false);
+}
+
+Operation *PartEmitter::joinedProduct(rt::CallBlocksOp call) {
+  Operation *op = call->getPrevNode();
+  while (op && llvm::is_contained({StepKind::view, StepKind::free, StepKind::scalar}, classify(op)))
+    op = op->getPrevNode();
+  return op && classify(op) == StepKind::gemm ? op : nullptr;
+}
+
+void PartEmitter::emitCallBlocks(rt::CallBlocksOp call) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
+  int64_t time = lives.start(call);
+  // The product is still under way when the first blocks are written.
+  llvm::SmallPtrSet<Storage *, 4> busy;
+  if (Operation *product = joinedProduct(call)) {
+    Storage *result = placeOf(product->getResult(0)).storage;
+    for (Value operand : product->getOperands())
+      if (places.contains(operand))
+        if (Storage *storage = placeOf(operand).storage; storage != result) {
+          busy.insert(storage);
+          if (!storage->constant)
+            storage->live(lives.start(product), time);
+        }
+  }
+  Slots used = placeKernel(call, kernel, busy);
+  auto launch = rt::LaunchOp::create(steps, call.getLoc(), call.getKernel(), used.reads,
+                                     used.writes, call.getBlocks(), call.getCutAttr(), false);
+  // A copy to a destination may be between.
+  if (joinedProduct(call) && isa_and_nonnull<rt::GemmOp, rt::ContractOp>(launch->getPrevNode()))
+    launch.setJoins(true);
+}
+
+/// Assigns the results of a call of a kernel, none of them to a storage in `busy`.
+PartEmitter::Slots PartEmitter::placeKernel(Operation *call, func::FuncOp kernel,
+                                            const llvm::SmallPtrSetImpl<Storage *> &busy) {
   unsigned reads = kernel->getAttrOfType<IntegerAttr>(rt::RtDialect::kKernelReads).getInt();
   int64_t time = lives.start(call);
-  std::string name = call.getCallee().str();
+  std::string name = kernel.getName().str();
   name = name.substr(name.find('_') + 1);
-  SmallVector<Value> readSlots, writeSlots;
-  for (Value value : call.getOperands().take_front(reads))
-    readSlots.push_back(slotOf(value));
+  Slots used;
+  for (Value value : call->getOperands().take_front(reads))
+    used.reads.push_back(slotOf(value));
   // Operands of the kernel must not be overwritten, unless it permits that.
   auto readers = [&](Storage *storage) {
-    return llvm::count_if(call.getOperands().take_front(reads),
+    return llvm::count_if(call->getOperands().take_front(reads),
                           [&](Value value) { return placeOf(value).storage == storage; });
   };
-  for (auto [index, result] : llvm::enumerate(call.getResults())) {
-    Value carried = call.getOperand(reads + index);
+  for (auto [index, result] : llvm::enumerate(call->getResults())) {
+    Value carried = call->getOperand(reads + index);
     if (!carried.getDefiningOp<tensor::EmptyOp>()) {
-      assignTied(result, carried, call, readers(placeOf(carried).storage) == 0);
-      writeSlots.push_back(slotOf(result));
+      Storage *storage = placeOf(carried).storage;
+      assignTied(result, carried, call, readers(storage) == 0 && !busy.contains(storage));
+      used.writes.push_back(slotOf(result));
       continue;
     }
     Storage *storage = preferredStorage(result, time);
+    if (busy.contains(storage))
+      storage = nullptr;
     Storage *preferred = reuse ? preferences.lookup(result) : nullptr;
     for (unsigned input = 0; input < reads && !storage; ++input) {
-      Value value = call.getOperand(input);
+      Value value = call->getOperand(input);
       Place place = placeOf(value);
       // A buffer reserved for another value is not used: this value would have to move later.
       bool fits = place.offset == 0 && place.storage->bytes == bytesOf(result.getType()) &&
                   isDead(value, time) && readers(place.storage) == 1 &&
-                  (!preferred || preferred == place.storage);
+                  (!preferred || preferred == place.storage) && !busy.contains(place.storage);
       if (fits && canRunInPlace(kernel, input, reads + index))
         storage = place.storage;
     }
     assignStorage(result, storage ? storage : newStorage(result.getType(), name), time);
-    writeSlots.push_back(slotOf(result));
+    used.writes.push_back(slotOf(result));
   }
-  rt::LaunchOp::create(steps, call.getLoc(), call.getCallee(), readSlots, writeSlots);
+  return used;
 }
 
 void PartEmitter::emitGemm(Operation *op) {
@@ -236,8 +277,8 @@ void PartEmitter::emitRecv(dist::RecvOp recv) {
 
 /// Whether a new tensor is only a destination: the result has the buffer.
 static bool isDestination(OpOperand &use) {
-  if (auto call = dyn_cast<func::CallOp>(use.getOwner()))
-    return use.getOperandNumber() >= call.getNumOperands() - call.getNumResults();
+  if (Operation *call = use.getOwner(); isa<func::CallOp, rt::CallBlocksOp>(call))
+    return use.getOperandNumber() >= call->getNumOperands() - call->getNumResults();
   auto op = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
   return (op && isa<linalg::LinalgOp, rt::ProductOp, rt::ContractionOp>(use.getOwner()) &&
           op.isDpsInit(&use)) ||
@@ -272,6 +313,7 @@ LogicalResult PartEmitter::emitOp(Operation *op) {
   }
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](func::CallOp call) { return emitCall(call), success(); })
+      .Case([&](rt::CallBlocksOp call) { return emitCallBlocks(call), success(); })
       .Case([&](scf::ForOp loop) { return emitFor(loop); })
       .Case([&](scf::WhileOp loop) { return emitWhile(loop); })
       .Case([&](scf::IfOp branch) { return emitIf(branch); })

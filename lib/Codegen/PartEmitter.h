@@ -80,6 +80,14 @@ private:
   mlir::LogicalResult emitBlock(mlir::Block &block);
   mlir::LogicalResult emitOp(mlir::Operation *op);
   void emitCall(mlir::func::CallOp call);
+  void emitCallBlocks(rt::CallBlocksOp call);
+  /// The product that a call by blocks follows, with only views between; null if there is none.
+  static mlir::Operation *joinedProduct(rt::CallBlocksOp call);
+  struct Slots {
+    llvm::SmallVector<mlir::Value> reads, writes;
+  };
+  Slots placeKernel(mlir::Operation *call, mlir::func::FuncOp kernel,
+                    const llvm::SmallPtrSetImpl<Storage *> &busy);
   void emitGemm(mlir::Operation *op);
   void emitContraction(rt::ContractionOp op);
   mlir::LogicalResult emitCollective(mlir::Operation *op, mlir::Operation *timed, bool async);

@@ -121,9 +121,9 @@ void PartEmitter::preferStorage(Value value, Storage *storage) {
   auto made = dyn_cast<OpResult>(value);
   if (!made)
     return;
-  if (auto call = dyn_cast<func::CallOp>(made.getOwner()))
+  if (Operation *call = made.getOwner(); isa<func::CallOp, rt::CallBlocksOp>(call))
     preferStorage(
-        call.getOperand(call.getNumOperands() - call.getNumResults() + made.getResultNumber()),
+        call->getOperand(call->getNumOperands() - call->getNumResults() + made.getResultNumber()),
         storage);
   else if (auto loop = dyn_cast<scf::ForOp>(made.getOwner()))
     preferStorage(loop.getInitArgs()[made.getResultNumber()], storage);

@@ -108,6 +108,10 @@ std::optional<runtime::Step> Serializer::stepOf(Operation *op) {
         for (Value slot : launch->getOperands())
           one.slots.push_back(slotOf(slot));
         one.reads = launch.getReads().size();
+        one.blocks = launch.getBlocks();
+        if (launch.getCut())
+          one.cut.assign(launch.getCut()->begin(), launch.getCut()->end());
+        one.joins = launch.getJoins();
         step.name = launch.getKernel().str();
         step.action = std::move(one);
       })

@@ -65,7 +65,7 @@ static bool wrapsCounter(tensor::FromElementsOp op) {
 }
 
 StepKind codegen::classify(Operation *op) {
-  if (isa<rt::GroupOp, func::CallOp, scf::ForOp, scf::WhileOp, scf::IfOp, dist::AxisIndexOp>(op) ||
+  if (isa<rt::GroupOp, func::CallOp, rt::CallBlocksOp, scf::ForOp, scf::WhileOp, scf::IfOp, dist::AxisIndexOp>(op) ||
       op->hasTrait<OpTrait::IsTerminator>() || isa<dist::DistDialect>(op->getDialect()))
     return StepKind::other;
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {

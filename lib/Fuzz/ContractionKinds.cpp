@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace tessera::fuzz;
@@ -180,10 +181,62 @@ static bool update(ProgramBuilder &p) {
   return true;
 }
 
+/// A product of many rows with what follows one in a network: kernels run on blocks of its rows.
+static bool productOfRows(ProgramBuilder &p) {
+  if (p.depth > 0)
+    return false;
+  int64_t m = 512 * p.random.between(1, 2), n = 16 * p.random.between(2, 4),
+          k = p.random.between(1, 3);
+  Entry x = p.ofType({m, k}, p.floatElement());
+  Entry y = p.ofType({k, n}, x.element());
+  Value value = linalg::MatmulOp::create(
+                    p.b, p.loc, TypeRange{p.empty({m, n}, x.element()).getType()},
+                    ValueRange{x.value, y.value}, ValueRange{p.filled({m, n}, x.element(), 0)})
+                    .getResult(0);
+  double bound = static_cast<double>(k) * x.magnitude() * y.magnitude();
+  int64_t steps = std::max(x.steps, y.steps) + 1;
+  AffineMap whole = p.b.getMultiDimIdentityMap(2);
+  AffineMap column = AffineMap::get(2, 0, p.b.getAffineDimExpr(1));
+  AffineMap row = AffineMap::get(2, 0, p.b.getAffineDimExpr(0));
+  auto add = [&](const Entry &other, AffineMap map) {
+    value = p.generic({Entry{value}, other}, p.empty({m, n}, x.element()), {whole, map, whole},
+                      {false, false}, [&](OpBuilder &b, ValueRange args) -> Value {
+                        return arith::AddFOp::create(b, p.loc, args[0], args[1]);
+                      });
+    bound += other.magnitude();
+    steps = std::max(steps, other.steps) + 1;
+  };
+  if (p.random.percent(70))
+    add(p.ofType({n}, x.element()), column);
+  if (p.random.percent(60)) {
+    bool isRelu = p.random.percent(50);
+    Value zero = p.constant(x.element(), 0);
+    value = p.generic({Entry{value}}, p.empty({m, n}, x.element()), {whole, whole}, {false, false},
+                      [&](OpBuilder &b, ValueRange args) -> Value {
+                        if (isRelu)
+                          return arith::MaximumFOp::create(b, p.loc, args[0], zero);
+                        return math::TanhOp::create(b, p.loc, args[0]);
+                      });
+  }
+  if (p.random.percent(40))
+    add(p.fresh({m, n}, x.element()), whole);
+  if (p.random.percent(20))
+    add(p.ofType({m}, x.element()), row);
+  // The maximum of each row, or all of the rows, which later ops read.
+  if (p.random.percent(70))
+    value = p.generic({Entry{value}}, p.filled({m}, x.element(), -bound), {whole, row},
+                      {false, true}, [&](OpBuilder &b, ValueRange args) -> Value {
+                        return arith::MaximumFOp::create(b, p.loc, args[0], args[1]);
+                      });
+  p.push(value, -bound, bound, false, steps + 1);
+  return true;
+}
+
 void tessera::fuzz::addContractionKinds(std::vector<Kind> &kinds) {
   kinds.push_back({"matmul", 14, matmul});
   kinds.push_back({"batch-matmul", 5, batchMatmul});
   kinds.push_back({"vector-product", 4, vectorProducts});
   kinds.push_back({"einsum", 8, einsum});
   kinds.push_back({"update", 4, update});
+  kinds.push_back({"product-of-rows", 1, productOfRows});
 }

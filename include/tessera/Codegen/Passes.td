@@ -127,6 +127,20 @@ def CodegenOutlineKernels : CodegenPass<"codegen-outline-kernels", "::mlir::Modu
   }];
 }
 
+def CodegenJoinKernels : CodegenPass<"codegen-join-kernels", "::mlir::ModuleOp"> {
+  let summary = "Run the kernel after a product on blocks of its result";
+  let description = [{
+    A kernel that reads the result of a gemm or of a contraction, and is the first to do so, becomes a kernel for a block of
+    rows of the result (`rt.call_blocks`) if it runs in parallel along them: a bias, any chain of elementwise ops,
+    reductions within rows, sums with tensors of the same rows, a step of an optimizer on a gradient. The executor calls it
+    for each block as soon as the product has completed that, while it is in a cache. The kernel moves up to the product if
+    no other op between them reads its operands or communicates. Blocks have an eighth to eight times `bytes`.
+  }];
+  let options = [
+    Option<"bytes", "bytes", "int64_t", /*default=*/"int64_t(128) << 10", "Preferred size of a block">,
+  ];
+}
+
 def CodegenEmitRt : CodegenPass<"codegen-emit-rt", "::mlir::ModuleOp"> {
   let summary = "Plan the arena and emit the steps";
   let description = [{

@@ -130,6 +130,9 @@ Status checkKernel(const GpuKernel &kernel) {
 
 /// Whether the kernel stays within the slots that a step gives it.
 Status checkStep(const GpuKernel &kernel, const Part &part, const LaunchStep &step) {
+  if (step.blocks != 1)
+    return Status::error("a launch has " + text(step.blocks) +
+                         " blocks; launches of GPU kernels have one");
   for (const GpuLaunch &launch : kernel.launches)
     for (const GpuArgument &argument : launch.arguments) {
       if (argument.slot < 0)

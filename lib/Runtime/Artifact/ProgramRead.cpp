@@ -84,6 +84,16 @@ std::vector<Operand> readOperands(const Node &node) {
   return operands;
 }
 
+LaunchStep readLaunch(const Node &node) {
+  LaunchStep launch{node["kernel"].integer(), node["args"].integers(), node["reads"].integer()};
+  launch.blocks = node.integerOr("blocks", 1);
+  if (node.has("cut"))
+    for (const Node &each : node["cut"].list())
+      launch.cut.push_back(each.boolean());
+  launch.joins = node.booleanOr("joins", false);
+  return launch;
+}
+
 Epilogue readEpilogue(const Node &node) {
   for (Epilogue each : {Epilogue::relu, Epilogue::gelu})
     if (node.text() == toString(each))
@@ -182,8 +192,7 @@ Step readStep(const Node &node, int depth) {
   Step step{node["order"].integer(), node.textOr("loc"), node.textOr("name"), {}};
   std::string op = node["op"].text();
   if (op == "launch")
-    step.action =
-        LaunchStep{node["kernel"].integer(), node["args"].integers(), node["reads"].integer()};
+    step.action = readLaunch(node);
   else if (op == "gemm")
     step.action = readGemm(node);
   else if (op == "contract")
@@ -234,8 +243,8 @@ Part readPart(const Node &node) {
 }
 
 Program readProgram(const Node &node) {
-  if (node["version"].integer() != 1)
-    node["version"].fail("this program reads version 1");
+  if (int64_t version = node["version"].integer(); version != 1 && version != 2)
+    node["version"].fail("this program reads versions 1 and 2");
   Program program;
   for (const Node &mesh : node["meshes"].list())
     program.meshes.push_back({mesh["name"].text(), mesh["shape"].integers(),

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Runtime/Artifact/Program.h"
+#include "Steps.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -132,6 +132,10 @@ struct ActionWriter {
                  {"kernel", launch.kernel},
                  {"args", launch.slots},
                  {"reads", launch.reads}});
+    if (launch.blocks != 1)
+      json.update({{"blocks", launch.blocks}, {"cut", launch.cut}});
+    if (launch.joins)
+      json["joins"] = true;
   }
   void operator()(const GemmStep &gemm) const {
     json.update({{"op", "gemm"},
@@ -284,8 +288,12 @@ std::string toJson(const Program &program) {
   std::string parts;
   for (const Part &part : program.parts)
     parts += (parts.empty() ? "\n" : ",\n") + partText(part);
-  return "{\"version\": 1,\n" + lines("meshes", program.meshes, " ") +
-         ",\n \"kernels\": " + dump(Json(program.kernels)) + ",\n" +
+  // Readers of version 1 would call kernels that run by blocks once.
+  bool hasBlocks =
+      hasStep<LaunchStep>(program, [](const LaunchStep &step) { return step.blocks != 1; });
+  return "{\"version\": " + std::to_string(hasBlocks ? 2 : 1) + ",\n" +
+         lines("meshes", program.meshes, " ") + ",\n \"kernels\": " + dump(Json(program.kernels)) +
+         ",\n" +
          (program.kernelBytes.empty()
               ? ""
               : " \"kernel_bytes\": " + dump(Json(program.kernelBytes)) + ",\n") +

@@ -33,8 +33,10 @@ Status StepVerifier::checkList(const StepList &steps, const std::string &listPat
   // or an arm of a branch.
   std::set<int64_t> outer;
   outer.swap(open);
-  for (size_t i = 0; i < steps.size(); ++i)
+  for (size_t i = 0; i < steps.size(); ++i) {
+    before = i ? &steps[i - 1] : nullptr;
     TESSERA_RETURN_IF_ERROR(checkStep(steps[i], listPath + "[" + text(i) + "]"));
+  }
   if (!open.empty())
     return Status::error("token " + text(*open.begin()) + " is started here and has no wait")
         .in(listPath);
@@ -79,7 +81,8 @@ Status StepVerifier::check(const LaunchStep &launch) {
                            " bytes, the kernel takes " + text((*bytes)[i]))
           .in("args[" + text(i) + "]");
   }
-  return {};
+  TESSERA_RETURN_IF_ERROR(checkBlocks(launch));
+  return launch.joins ? checkJoin(launch) : Status();
 }
 
 Status StepVerifier::checkMatrix(int64_t slot, Use use, DType dtype, int64_t batch, int64_t rows,

@@ -60,6 +60,8 @@ private:
   Status checkList(const StepList &steps, const std::string &path);
   Status checkStep(const Step &step, const std::string &path);
   Status check(const LaunchStep &launch);
+  Status checkBlocks(const LaunchStep &launch);
+  Status checkJoin(const LaunchStep &launch);
   Status check(const GemmStep &gemm);
   Status check(const ContractStep &contract);
   Status check(const CollectiveStep &collective);
@@ -84,6 +86,7 @@ private:
 
   const Verifier &base;
   const Part *part = nullptr;
+  const Step *before = nullptr; ///< the step before this one in its list
   int64_t lastOrder = 0;
   bool anyOrder = false;
   std::set<int64_t> open;       ///< tokens started and not waited for in the current list

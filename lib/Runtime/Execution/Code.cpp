@@ -28,10 +28,16 @@ private:
 
   int64_t size() const { return static_cast<int64_t>(code.instructions.size()); }
   Instruction &emit(Op op, const Step &step, int64_t index = 0, int64_t target = 0) {
-    return code.instructions.emplace_back(Instruction{op, &step, step.order, index, target});
+    return code.instructions.emplace_back(
+        Instruction{op, &step, step.order, index, target, nullptr});
   }
 
-  void add(const Step &step, const LaunchStep &) { emit(Op::launch, step); }
+  void add(const Step &step, const LaunchStep &launch) {
+    if (launch.joins)
+      code.instructions.back().joined = &step;
+    else
+      emit(Op::launch, step);
+  }
   void add(const Step &step, const GemmStep &) { emit(Op::gemm, step); }
   void add(const Step &step, const ContractStep &) { emit(Op::contract, step); }
   void add(const Step &step, const CopyStep &) { emit(Op::copy, step); }

@@ -38,6 +38,7 @@ struct Instruction {
   /// Collective or transfer in order of appearance; for a wait, the collective that it ends.
   int64_t index = 0;
   int64_t target = 0;
+  const Step *joined = nullptr; ///< of a product: the launch by blocks that joins it
 };
 
 /// The code of one part.

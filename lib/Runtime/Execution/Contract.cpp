@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <tuple>
 
 namespace tessera::runtime {
@@ -423,32 +424,58 @@ void Contraction::multiply(const Block &block) const {
   }
 }
 
-void Contraction::run(int64_t piece, const void *a, const void *b, float *c) const {
-  const TileKernels &set = tileKernels();
-  const int64_t width = vectors * set.lanes, size = sizeOf(dtype);
+Contraction::Share Contraction::shareOf(int64_t index) const {
   auto part = [](int64_t total, int64_t tile, int64_t index, int64_t parts) {
     int64_t tiles = (total + tile - 1) / tile;
     return std::min(total, tiles * index / parts * tile);
   };
-  int64_t column = piece % byColumns, row = piece / byColumns % byRows,
-          batch = piece / (byColumns * byRows);
+  const int64_t width = vectors * tileKernels().lanes;
+  int64_t column = index % byColumns, row = index / byColumns % byRows,
+          batch = index / (byColumns * byRows);
   auto count = static_cast<int64_t>(batches.size());
-  int64_t columnBegin = part(columns.size(), width, column, byColumns);
-  int64_t columnEnd = part(columns.size(), width, column + 1, byColumns);
+  return {count * batch / byBatch,
+          count * (batch + 1) / byBatch,
+          part(rows.size(), height, row, byRows),
+          part(rows.size(), height, row + 1, byRows),
+          part(columns.size(), width, column, byColumns),
+          part(columns.size(), width, column + 1, byColumns)};
+}
+
+std::pair<int64_t, int64_t> Contraction::writtenBy(int64_t index) const {
+  Share piece = shareOf(index);
+  std::pair<int64_t, int64_t> range = {0, 0};
+  auto add = [&](auto offsetOf, int64_t begin, int64_t end) {
+    int64_t least = std::numeric_limits<int64_t>::max(), most = -1;
+    for (int64_t i = begin; i < end; ++i) {
+      least = std::min(least, offsetOf(i));
+      most = std::max(most, offsetOf(i));
+    }
+    if (begin < end)
+      range = {range.first + least, range.second + most};
+  };
+  add([&](int64_t i) { return batches[i][2]; }, piece.batchBegin, piece.batchEnd);
+  add([&](int64_t i) { return rows.y[i]; }, piece.rowBegin, piece.rowEnd);
+  add([&](int64_t i) { return columns.y[i]; }, piece.columnBegin, piece.columnEnd);
+  return range;
+}
+
+void Contraction::run(int64_t index, const void *a, const void *b, float *c) const {
+  const int64_t width = vectors * tileKernels().lanes, size = sizeOf(dtype);
+  const Share piece = shareOf(index);
   // Blocks of equal width: each reads all of A.
-  int64_t wide = columnEnd - columnBegin, most = kBlockColumns;
+  int64_t wide = piece.columnEnd - piece.columnBegin, most = kBlockColumns;
   int64_t blocks = std::max<int64_t>(1, (wide + most - 1) / most);
   most = std::max<int64_t>(1, ((wide + blocks - 1) / blocks + width - 1) / width) * width;
-  for (int64_t i = count * batch / byBatch; i < count * (batch + 1) / byBatch; ++i)
-    for (int64_t begin = columnBegin; begin < columnEnd; begin += most) {
+  for (int64_t i = piece.batchBegin; i < piece.batchEnd; ++i)
+    for (int64_t begin = piece.columnBegin; begin < piece.columnEnd; begin += most) {
       Block block;
       block.a = static_cast<const char *>(swapped ? b : a) + batches[i][0] * size;
       block.b = static_cast<const char *>(swapped ? a : b) + batches[i][1] * size;
       block.c = c + batches[i][2];
-      block.rowBegin = part(rows.size(), height, row, byRows);
-      block.rowEnd = part(rows.size(), height, row + 1, byRows);
+      block.rowBegin = piece.rowBegin;
+      block.rowEnd = piece.rowEnd;
       block.columnBegin = begin;
-      block.columnEnd = std::min(columnEnd, begin + most);
+      block.columnEnd = std::min(piece.columnEnd, begin + most);
       multiply(block);
     }
 }

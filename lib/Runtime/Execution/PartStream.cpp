@@ -11,14 +11,15 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 namespace tessera::runtime {
 
 PartStream::PartStream(const Processor &processor, const Program &program, const Part &part,
                        const Code &code, int64_t device, std::vector<std::byte *> slotList)
-    : part(&part), device(device), processor(&processor), code(&code), slots(std::move(slotList)),
-      loops(static_cast<size_t>(code.numLoops)) {
+    : part(&part), device(device), processor(&processor), program(&program), code(&code),
+      slots(std::move(slotList)), loops(static_cast<size_t>(code.numLoops)) {
   for (const Coordinate &coordinate : part.coordinates) {
     const sharding::Mesh &of = program.meshes[coordinate.mesh.value_or(part.mesh)];
     int64_t value =
@@ -59,10 +60,10 @@ Expected<bool> PartStream::execute(const Instruction &instruction) {
     launch(std::get<LaunchStep>(action));
     return true;
   case Op::gemm:
-    gemm(std::get<GemmStep>(action));
+    gemm(std::get<GemmStep>(action), instruction.joined);
     return true;
   case Op::contract:
-    contract(std::get<ContractStep>(action));
+    contract(std::get<ContractStep>(action), instruction.joined);
     return true;
   case Op::collective:
   case Op::wait:
@@ -95,11 +96,17 @@ Expected<bool> PartStream::execute(const Instruction &instruction) {
 }
 
 void PartStream::launch(const LaunchStep &step) {
+  WorkerPool &pool = processor->pool;
+  if (step.blocks != 1) {
+    std::vector<int64_t> all(static_cast<size_t>(step.blocks));
+    std::iota(all.begin(), all.end(), 0);
+    runBlocks(blocksOf(step), all);
+    return;
+  }
   arguments.clear();
   for (int64_t slot : step.slots)
     arguments.push_back(at(slot));
   Kernel kernel = processor->kernels.kernel(step.kernel);
-  WorkerPool &pool = processor->pool;
   int64_t tasks = processor->kernels.tasks(step.kernel);
   int64_t chunks = std::min(tasks, 4 * pool.size());
   if (!processor->splits || chunks <= 1) {
@@ -111,17 +118,79 @@ void PartStream::launch(const LaunchStep &step) {
   });
 }
 
-void PartStream::gemm(const GemmStep &step) {
+BlockLaunch PartStream::blocksOf(const LaunchStep &step) const {
+  std::vector<void *> pointers;
+  for (int64_t slot : step.slots)
+    pointers.push_back(at(slot));
+  return {*program, step, processor->kernels.kernel(step.kernel),
+          processor->kernels.tasks(step.kernel), std::move(pointers)};
+}
+
+template <typename Body> void PartStream::runAll(int64_t count, const Body &body) {
+  if (processor->splits)
+    processor->pool.parallelFor(count, body);
+  else
+    for (int64_t i = 0; i < count; ++i)
+      body(i);
+}
+
+void PartStream::runBlocks(const BlockLaunch &launch, const std::vector<int64_t> &blocks) {
+  auto count = static_cast<int64_t>(blocks.size());
+  if (count == 0)
+    return;
+  const int64_t tasks = launch.numTasks();
+  const int64_t most = processor->splits ? 4 * processor->pool.size() : 1;
+  const int64_t chunks = std::clamp<int64_t>((most + count - 1) / count, 1, tasks);
+  runAll(count * chunks, [&](int64_t i) {
+    int64_t chunk = i % chunks;
+    launch.run(blocks[i / chunks], tasks * chunk / chunks, tasks * (chunk + 1) / chunks);
+  });
+}
+
+template <typename Run, typename WrittenBy>
+void PartStream::runPieces(int64_t pieces, const Run &run, const Step *joined, int64_t result,
+                           const WrittenBy &writtenBy) {
+  if (!joined) {
+    runAll(pieces, run);
+    return;
+  }
+  const auto &launch = std::get<LaunchStep>(joined->action);
+  auto known = joins.find(joined);
+  if (known == joins.end()) {
+    std::vector<ElementRange> written;
+    for (int64_t piece = 0; piece < pieces; ++piece)
+      written.push_back(writtenBy(piece));
+    const Slot &slot = part->slots[result];
+    known =
+        joins.try_emplace(joined, written, slot.bytes / sizeOf(slot.dtype), launch.blocks).first;
+  }
+  BlockProgress &progress = known->second;
+  BlockLaunch blocks = blocksOf(launch);
+  const int64_t workers = processor->splits ? processor->pool.size() : 1;
+  progress.begin();
+  runAll(pieces, [&](int64_t piece) {
+    run(piece);
+    progress.finish(piece, workers, [&](int64_t block) { blocks.run(block); });
+  });
+  runBlocks(blocks, progress.left());
+}
+
+/// The elements of C from the first to the last of a piece.
+static ElementRange writtenBy(const GemmStep &step, const GemmPiece &piece) {
+  return {piece.batchBegin * step.strideC + piece.rowBegin * step.ldc + piece.columnBegin,
+          (piece.batchEnd - 1) * step.strideC + (piece.rowEnd - 1) * step.ldc + piece.columnEnd -
+              1};
+}
+
+void PartStream::gemm(const GemmStep &step, const Step *joined) {
   const void *bias = step.bias ? at(*step.bias) : nullptr;
   GemmCut cut = cutGemm(step);
-  auto run = [&](int64_t task) {
-    multiply(step, at(step.a), at(step.b), at(step.c), bias, cut.piece(step, task));
-  };
-  if (processor->splits && cut.size() > 1)
-    processor->pool.parallelFor(cut.size(), run);
-  else
-    for (int64_t task = 0; task < cut.size(); ++task)
-      run(task);
+  runPieces(
+      cut.size(),
+      [&](int64_t task) {
+        multiply(step, at(step.a), at(step.b), at(step.c), bias, cut.piece(step, task));
+      },
+      joined, step.c, [&](int64_t task) { return writtenBy(step, cut.piece(step, task)); });
 }
 
 const PartStream::Contracting &PartStream::contractionOf(const ContractStep &step) {
@@ -141,14 +210,12 @@ const PartStream::Contracting &PartStream::contractionOf(const ContractStep &ste
   return *contracting;
 }
 
-void PartStream::contract(const ContractStep &step) {
+void PartStream::contract(const ContractStep &step, const Step *joined) {
   const Contracting &made = contractionOf(step);
   auto *c = reinterpret_cast<float *>(at(step.c));
-  auto run = [&](int64_t piece) { made.contraction.run(piece, at(step.a), at(step.b), c); };
-  if (made.pieces > 1)
-    processor->pool.parallelFor(made.pieces, run);
-  else
-    run(0);
+  runPieces(
+      made.pieces, [&](int64_t piece) { made.contraction.run(piece, at(step.a), at(step.b), c); },
+      joined, step.c, [&](int64_t piece) { return made.contraction.writtenBy(piece); });
 }
 
 void PartStream::copy(const CopyStep &step) const {

@@ -13,6 +13,7 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_PARTSTREAM_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_PARTSTREAM_H
 
+#include "BlockLaunch.h"
 #include "Code.h"
 #include "KernelLibrary.h"
 #include "Recorder.h"
@@ -63,8 +64,17 @@ protected:
 private:
   Expected<bool> execute(const Instruction &instruction);
   void launch(const LaunchStep &step);
-  void gemm(const GemmStep &step);
-  void contract(const ContractStep &step);
+  void gemm(const GemmStep &step, const Step *joined);
+  void contract(const ContractStep &step, const Step *joined);
+  /// body(0) … body(count - 1), on several workers if the processor splits.
+  template <typename Body> void runAll(int64_t count, const Body &body);
+  BlockLaunch blocksOf(const LaunchStep &step) const;
+  void runBlocks(const BlockLaunch &launch, const std::vector<int64_t> &blocks);
+  /// Computes pieces of a product, and the blocks of the launch that joins it, if any.
+  /// `writtenBy(piece)` is an ElementRange of the slot `result`.
+  template <typename Run, typename WrittenBy>
+  void runPieces(int64_t pieces, const Run &run, const Step *joined, int64_t result,
+                 const WrittenBy &writtenBy);
   /// A step's tables, and in how many pieces it is computed.
   struct Contracting {
     Contraction contraction;
@@ -77,6 +87,7 @@ private:
   void setIndex(const LoopStep &loop, int64_t value) const;
 
   const Processor *processor;
+  const Program *program;
   const Code *code;
   std::vector<std::byte *> slots;
   std::vector<void *> arguments; ///< of the current launch; grows once
@@ -85,7 +96,8 @@ private:
   int64_t beganNs = -1; ///< when the step at `place` was first tried; -1 before
   std::vector<LoopState> loops;
   std::unordered_map<const ContractStep *, Contracting> contractions; ///< those with small tables
-  std::optional<Contracting> contracting; ///< the last one with large tables
+  std::optional<Contracting> contracting;                ///< the last one with large tables
+  std::unordered_map<const Step *, BlockProgress> joins; ///< by the launch that joins a product
 };
 
 /// Advances the first of a device's streams that can, in the merged order of their steps; waiting

@@ -56,6 +56,11 @@ private:
   /// Adds an instruction; returns the index of the next one.
   size_t add(size_t index);
   void add(const Step &step, const LaunchStep &launch);
+  /// A launch that joins a product is a step of its own here.
+  void addJoined(const Instruction &product) {
+    if (product.joined)
+      add(*product.joined, std::get<LaunchStep>(product.joined->action));
+  }
   void add(const Step &step, const GemmStep &gemm);
   bool joinsGroup(const GemmStep &gemm) const;
   void add(const Step &step, const ContractStep &contract);
@@ -323,6 +328,7 @@ size_t PlanBuilder::add(size_t index) {
     break;
   case Instruction::Op::gemm:
     add(step, std::get<GemmStep>(step.action));
+    addJoined(at);
     break;
   case Instruction::Op::copy:
     add(step, std::get<CopyStep>(step.action));
@@ -332,6 +338,7 @@ size_t PlanBuilder::add(size_t index) {
     break;
   case Instruction::Op::contract:
     add(step, std::get<ContractStep>(step.action));
+    addJoined(at);
     break;
   case Instruction::Op::wait:
     break; // readers of the result conflict with the collective

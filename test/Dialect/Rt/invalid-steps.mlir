@@ -204,3 +204,54 @@ func.func @f(%a: tensor<6xbf16>, %b: tensor<3xbf16>, %c: tensor<4xf16>) -> tenso
     : tensor<6xbf16>, tensor<3xbf16> into tensor<4xf16>
   return %y : tensor<4xf16>
 }
+
+// -----
+
+// R14: every block would write all of it.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+func.func private @k(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {kernel.reads = 1 : i64}
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %x = rt.slot "x" at 0 : !rt.slot<32xf32>
+    %y = rt.slot "y" at 128 : !rt.slot<16xf32>
+    // expected-error @below {{writes operand 1 in every block; what is written must be cut}}
+    rt.launch @k(%x) to (%y) blocks 2 cut [true, false] : (!rt.slot<32xf32>) to (!rt.slot<16xf32>)
+  }
+}
+
+// -----
+
+// R14: an operand that is cut has a block for each call.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+func.func private @k(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {kernel.reads = 1 : i64}
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %x = rt.slot "x" at 0 : !rt.slot<16xf32>
+    %y = rt.slot "y" at 128 : !rt.slot<32xf32>
+    // expected-error @below {{passes '!rt.slot<16xf32>' where kernel 'k' takes 'tensor<16xf32>'}}
+    rt.launch @k(%x) to (%y) blocks 2 cut [true, true] : (!rt.slot<16xf32>) to (!rt.slot<32xf32>)
+  }
+}
+
+// -----
+
+// R14: there is no product before it.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+func.func private @k(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {kernel.reads = 1 : i64}
+rt.program @main {
+  rt.part "main" over @m arena 256 {
+    %x = rt.slot "x" at 0 : !rt.slot<32xf32>
+    // expected-error @below {{joins no product: the step before it must be a gemm or a contract}}
+    rt.launch @k(%x) to (%x) blocks 2 cut [true, true] joins : (!rt.slot<32xf32>) to (!rt.slot<32xf32>)
+  }
+}
+
+// -----
+
+// R14: a call by blocks returns its destinations.
+func.func private @k(tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32> attributes {kernel.reads = 1 : i64}
+func.func @main(%x: tensor<32xf32>, %y: tensor<2x16xf32>) -> tensor<32xf32> {
+  // expected-error @below {{has a result of 'tensor<32xf32>' in a destination of 'tensor<2x16xf32>'}}
+  %r = rt.call_blocks @k(%x, %y) blocks 2 cut [true, true] : (tensor<32xf32>, tensor<2x16xf32>) -> tensor<32xf32>
+  return %r : tensor<32xf32>
+}

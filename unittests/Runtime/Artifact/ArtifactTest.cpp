@@ -278,6 +278,67 @@ TEST(Artifact, RejectsEveryInvalidReference) {
   }
 }
 
+TEST(Artifact, LaunchesByBlocks) {
+  auto make = [] {
+    ProgramBuilder b;
+    int64_t p = b.part(b.mesh(makeMesh({1})));
+    GemmStep gemm;
+    gemm.a = b.slot(p, DType::f32, Shape{32, 4}), gemm.b = b.slot(p, DType::f32, Shape{4, 16});
+    gemm.c = b.slot(p, DType::f32, Shape{32, 16});
+    gemm.m = 32, gemm.n = 16, gemm.k = 4;
+    gemm.lda = 4, gemm.ldb = gemm.ldc = 16;
+    b.add(p, gemm);
+    b.program.kernels = {"k0"};
+    b.program.kernelBytes = {{512, 64, 512}};
+    LaunchStep launch{0, {gemm.c, b.slot(p, DType::f32, Shape{16}), gemm.c}, 2};
+    launch.blocks = 4;
+    launch.cut = {true, false, true};
+    launch.joins = true;
+    b.add(p, launch);
+    return b.program;
+  };
+  Program good = make();
+  auto read = parseProgram(toJson(good), 0);
+  ASSERT_TRUE(read) << read.message();
+  EXPECT_EQ(toJson(*read), toJson(good));
+  EXPECT_EQ(toJson(good).rfind("{\"version\": 2", 0), 0u);
+  struct Row {
+    const char *expected;
+    void (*change)(Program &, LaunchStep &);
+  };
+  const Row table[] = {
+      {"blocks is 0", [](Program &, LaunchStep &launch) { launch.blocks = 0; }},
+      {"cut has 2 entries for 3", [](Program &, LaunchStep &launch) { launch.cut.pop_back(); }},
+      {"9 blocks of 512 bytes reach beyond slot 2",
+       [](Program &, LaunchStep &launch) { launch.blocks = 9; }},
+      {"beyond slot", [](Program &, LaunchStep &launch) { launch.blocks = int64_t(1) << 62; }},
+      {"expected a multiple of 64",
+       [](Program &p, LaunchStep &) { p.kernelBytes = {{500, 64, 500}}; }},
+      {"must be cut", [](Program &, LaunchStep &launch) { launch.cut[2] = false; }},
+      {"a block writes what another one accesses as args[0]",
+       [](Program &, LaunchStep &launch) { launch.cut[0] = false; }},
+      {"a block writes what another one accesses as args[0]",
+       [](Program &p, LaunchStep &) { p.kernelBytes = {{256, 64, 512}}; }},
+      {"is not cut like the result of the product",
+       [](Program &p, LaunchStep &) { p.kernelBytes = {{256, 64, 256}}; }},
+      {"which the product that the launch joins reads",
+       [](Program &p, LaunchStep &launch) {
+         launch.slots[2] = 0;
+         p.kernelBytes = {{512, 64, 128}};
+       }},
+      {"must follow a gemm or a contract",
+       [](Program &p, LaunchStep &) { p.parts[0].steps.erase(p.parts[0].steps.begin()); }},
+  };
+  for (const Row &row : table) {
+    Program bad = make();
+    row.change(bad, std::get<LaunchStep>(bad.parts[0].steps[1].action));
+    auto parsed = parseProgram(toJson(bad), 0);
+    ASSERT_FALSE(parsed) << row.expected;
+    EXPECT_NE(parsed.message().find(row.expected), std::string::npos)
+        << "expected '" << row.expected << "', got: " << parsed.message();
+  }
+}
+
 TEST(Artifact, InvalidJson) {
   for (const char *text : {"", "{", "[]", "{\"version\": 2}", "{\"version\": 1}", "null",
                            "{\"version\": 1.5}", "{\"version\": 18446744073709551615}"})

@@ -72,6 +72,55 @@ TEST(Kernels, LaunchesInOneOrManyTasks) {
     }
 }
 
+TEST(Kernels, LaunchesByBlocksOfAProduct) {
+  // C = A · B of ones and numbers by row, then D = C + 1 in blocks of rows; blocks of one row or of
+  // many, which pieces of the product complete together or not.
+  constexpr int64_t rows = 1024, columns = 16, depth = 24;
+  for (int64_t cores : {1, 4})
+    for (int64_t blocks : {2, 16, 1024})
+      for (bool contracts : {false, true})
+        for (bool inPlace : {false, true}) {
+          ProgramBuilder b;
+          int64_t m = b.mesh(makeMesh({1})), p = b.part(m);
+          int64_t x = b.slot(p, DType::f32, Shape{rows, depth}),
+                  y = b.slot(p, DType::f32, Shape{depth, columns}),
+                  c = b.slot(p, DType::f32, Shape{rows, columns});
+          int64_t d = inPlace ? c : b.slot(p, DType::f32, Shape{rows, columns});
+          if (contracts) {
+            ContractStep contract;
+            contract.a = x, contract.b = y, contract.c = c;
+            contract.loops = {
+                {rows, {depth, 0, columns}}, {columns, {0, 1, 1}}, {depth, {1, columns, 0}}};
+            b.add(p, contract);
+          } else {
+            GemmStep gemm;
+            gemm.a = x, gemm.b = y, gemm.c = c;
+            gemm.m = rows, gemm.n = columns, gemm.k = depth;
+            gemm.lda = depth, gemm.ldb = gemm.ldc = columns;
+            b.add(p, gemm);
+          }
+          int64_t bytes = rows * columns * 4 / blocks;
+          b.program.kernelBytes = {{bytes, bytes}, {}, {}, {}};
+          LaunchStep launch{0, {c, d}, 1};
+          launch.blocks = blocks;
+          launch.cut = {true, true};
+          launch.joins = true;
+          b.add(p, launch);
+          auto executor = openWithKernels(b.program, {}, cores, bytes / 16);
+          ASSERT_TRUE(executor);
+          for (int run = 0; run < 3; ++run) {
+            for (int64_t i = 0; i < rows * depth; ++i)
+              (&floatAt(*executor, p, 0, x))[i] = static_cast<float>(i / depth + run);
+            std::fill_n(&floatAt(*executor, p, 0, y), depth * columns, 1.0f);
+            ASSERT_TRUE(executor->run().ok());
+            for (int64_t i = 0; i < rows * columns; ++i)
+              ASSERT_EQ((&floatAt(*executor, p, 0, d))[i],
+                        static_cast<float>(depth * (i / columns + run) + 1))
+                  << i << " of " << blocks << " blocks, " << cores << " cores";
+          }
+        }
+}
+
 TEST(Kernels, CopiesInOneOrManyPieces) {
   for (int64_t cores : {1, 4})
     for (int64_t elements : {5, (3 << 20) / 4 + 1}) {

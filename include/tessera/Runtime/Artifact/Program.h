@@ -71,11 +71,20 @@ struct Coordinate {
 struct Step;
 using StepList = std::vector<Step>;
 
-/// Calls `void kernel(void **slots, int64_t begin, int64_t end)`.
+/// Calls `void kernel(void **slots, int64_t begin, int64_t end)`, once or for each block.
 struct LaunchStep {
   int64_t kernel = 0;         ///< index into Program::kernels
   std::vector<int64_t> slots; ///< "args": their pointers in order
   int64_t reads = 0;          ///< the number of leading slots that are only read
+  /// Calls, in any order. In call i the pointers of the slots that are cut are i times the bytes
+  /// that the kernel accesses (Program::kernelBytes) behind the start.
+  int64_t blocks = 1;
+  std::vector<bool> cut = {}; ///< for each slot; empty: none is cut
+  /// Call i needs of the result of the product before it, cut into `blocks` equal parts, only part
+  /// i, and may run as soon as that is complete. In host memory only.
+  bool joins = false;
+
+  bool isCut(size_t index) const { return !cut.empty() && cut[index]; }
 };
 
 /// The function applied to each element of a product. gelu is x/2 (1 + tanh(sqrt(2/pi) (x +

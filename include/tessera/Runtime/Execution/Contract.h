@@ -34,6 +34,9 @@ public:
   /// Computes a piece on the calling thread. `a`, `b`, `c` are the slots of the step.
   void run(int64_t piece, const void *a, const void *b, float *c) const;
 
+  /// The first and the last element of C, from its slot's start, that a piece may write.
+  std::pair<int64_t, int64_t> writtenBy(int64_t piece) const;
+
   /// Multiplications, of all batches.
   double products() const;
   /// Elements of its tables.
@@ -52,6 +55,11 @@ private:
     bool isApart;
   };
   struct Block;
+  /// Batches, rows and columns of a piece.
+  struct Share {
+    int64_t batchBegin, batchEnd, rowBegin, rowEnd, columnBegin, columnEnd;
+  };
+  Share shareOf(int64_t index) const;
 
   static Offsets offsetsOf(const std::vector<ContractLoop> &loops, int x, int y, int order);
   static double estimate(const std::vector<ContractLoop> &m, const std::vector<ContractLoop> &n,

@@ -66,6 +66,56 @@ static LogicalResult verifyWritten(Operation *op, Value slot) {
   return success();
 }
 
+/// Whether a tensor consists of `blocks` tensors of type `one`.
+static bool hasBlocks(RankedTensorType tensor, Type one, int64_t blocks) {
+  auto block = cast<RankedTensorType>(one);
+  return tensor.getElementType() == block.getElementType() &&
+         tensor.getNumElements() == blocks * block.getNumElements();
+}
+
+/// Rule R14 of an op that calls a kernel which reads its first `reads` operands.
+static LogicalResult verifyBlocks(Operation *op, int64_t blocks, DenseBoolArrayAttr cut,
+                                  int64_t reads) {
+  if (blocks < 1)
+    return op->emitOpError() << "has " << blocks << " blocks; the number must be positive";
+  if (!cut)
+    return blocks == 1 ? success()
+                       : LogicalResult(op->emitOpError() << "has " << blocks
+                                                         << " blocks, but no list of what is cut");
+  if (cut.size() != op->getNumOperands())
+    return op->emitOpError() << "says of " << cut.size()
+                             << " operands whether they are cut, and has " << op->getNumOperands();
+  for (int64_t index = reads; index < cut.size(); ++index)
+    if (!cut[index] && blocks > 1)
+      return op->emitOpError() << "writes operand " << index
+                               << " in every block; what is written must be cut";
+  return success();
+}
+
+LogicalResult CallBlocksOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto function = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
+  if (!function || !isKernel(function)) // (R14)
+    return emitOpError() << "'" << getKernel() << "' is not a kernel of the module";
+  FunctionType type = function.getFunctionType();
+  if (type.getNumInputs() != getNumOperands() || type.getNumResults() != getNumResults()) // (R14)
+    return emitOpError() << "passes " << getNumOperands() << " tensors, kernel '" << getKernel()
+                         << "' takes " << type.getNumInputs();
+  if (failed(verifyBlocks(*this, getBlocks(), getCutAttr(), getNumOperands() - getNumResults())))
+    return failure();
+  for (auto [index, operand, input] : llvm::enumerate(getOperands(), type.getInputs())) {
+    auto passed = cast<RankedTensorType>(operand.getType());
+    if (getCut()[index] ? !hasBlocks(passed, input, getBlocks()) : passed != input) // (R14)
+      return emitOpError() << "passes " << passed << " where kernel '" << getKernel() << "' takes "
+                           << input;
+  }
+  for (auto [result, init] :
+       llvm::zip_equal(getResults(), getOperands().take_back(getNumResults())))
+    if (result.getType() != init.getType()) // (R14)
+      return emitOpError() << "has a result of " << result.getType() << " in a destination of "
+                           << init.getType();
+  return success();
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto function = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
   if (!function || !isKernel(function)) // (R3)
@@ -77,10 +127,17 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError() << "passes " << getReads().size() << " and " << getWrites().size()
                          << " slots, kernel '" << getKernel() << "' reads " << reads
                          << " and writes " << static_cast<int64_t>(type.getNumInputs()) - reads;
-  for (auto [slot, input] : llvm::zip_equal(getOperands(), type.getInputs()))
-    if (cast<SlotType>(slot.getType()).getTensorType() != input) // (R3)
+  if (failed(verifyBlocks(*this, getBlocks(), getCutAttr(), reads)))
+    return failure();
+  for (auto [index, slot, input] : llvm::enumerate(getOperands(), type.getInputs())) {
+    RankedTensorType passed = cast<SlotType>(slot.getType()).getTensorType();
+    bool isCut = getCut() && (*getCut())[index];
+    if (isCut ? !hasBlocks(passed, input, getBlocks()) : passed != input) // (R3, R14)
       return emitOpError() << "passes " << slot.getType() << " where kernel '" << getKernel()
                            << "' takes " << input;
+  }
+  if (getJoins() && !isa_and_nonnull<GemmOp, ContractOp>((*this)->getPrevNode())) // (R14)
+    return emitOpError() << "joins no product: the step before it must be a gemm or a contract";
   for (Value slot : getWrites())
     if (failed(verifyWritten(*this, slot)))
       return failure();

@@ -7,6 +7,8 @@
 
 #include "StubKernels.h"
 
+#include "../../Execution/BlockLaunch.h"
+
 #include <algorithm>
 
 namespace tessera::runtime::gpu {
@@ -38,9 +40,11 @@ std::vector<StubKernels::Operation> StubKernels::operations(const LaunchStep &st
                                                             std::byte *workspace) const {
   std::vector<Operation> result;
   if (artifact->gpu.empty()) {
-    Kernel kernel = host.kernel(step.kernel);
-    result.push_back({[kernel, pointers = slots, tasks = host.tasks(step.kernel)]() mutable {
-                        kernel(pointers.data(), 0, tasks);
+    BlockLaunch blocks(artifact->program, step, host.kernel(step.kernel), host.tasks(step.kernel),
+                       slots);
+    result.push_back({[blocks] {
+                        for (int64_t block = 0; block < blocks.size(); ++block)
+                          blocks.run(block);
                         return Status();
                       },
                       {}});

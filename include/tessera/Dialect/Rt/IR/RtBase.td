@@ -26,7 +26,8 @@ def Rt_Dialect : Dialect {
     Some ops exist only before the steps are formed. `rt.group` and `rt.yield` hold the ops of the local view that
     become one kernel (`codegen-fuse`), until `codegen-outline-kernels` outlines them to functions. `rt.product` is a
     contraction with an epilogue (`codegen-form-epilogues`), until it becomes a gemm. `rt.contraction` is a contraction
-    with strided operands (`codegen-form-contractions`), until it becomes an `rt.contract`.
+    with strided operands (`codegen-form-contractions`), until it becomes an `rt.contract`. `rt.call_blocks` calls a
+    kernel for each block of rows (`codegen-join-kernels`), until it becomes an `rt.launch`.
 
     A kernel is a private function with the attribute `kernel.reads = n`: it only reads its first n arguments. The
     others are the destinations, one per result, which may hold the initial value of an accumulator.
@@ -48,6 +49,7 @@ def Rt_Dialect : Dialect {
     | R11 | each send has one recv of the same id, with equal attributes |
     | R12 | a bias has n elements of C's type, an epilogue is "relu" or "gelu"; both require operands of f32, f16 or bf16 |
     | R13 | the loops of a contraction have positive extents and a stride for each operand, and stay within the operands; A and B are both f32, f16 or bf16, C is f32 |
+    | R14 | an operand that is cut has a block of the kernel's argument type for each call; what is written is cut |
   }];
   let useDefaultTypePrinterParser = 1;
   let extraClassDeclaration = [{

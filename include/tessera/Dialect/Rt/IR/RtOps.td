@@ -94,6 +94,24 @@ def Rt_ProductOp : Rt_Op<"product", [Pure, AllTypesMatch<["init", "result"]>, De
   }];
 }
 
+def Rt_CallBlocksOp : Rt_Op<"call_blocks", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Calls a kernel for each of equal blocks of its operands";
+  let description = [{
+    ```mlir
+    %y = rt.call_blocks @k0_add_4(%x, %bias, %init) blocks 4 cut [true, false, true]
+      : (tensor<8x16xf32>, tensor<16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    ```
+    Operands that are cut consist of contiguous blocks of the type that the kernel takes; the others are passed whole. The
+    last operands are the destinations of the results, which are cut. Rule R14.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<AnyRankedTensor>:$operands, I64Attr:$blocks,
+                       DenseBoolArrayAttr:$cut);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $kernel `(` $operands `)` `blocks` $blocks `cut` $cut attr-dict `:` functional-type($operands, $results)
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // The program
 //===----------------------------------------------------------------------===//

@@ -19,11 +19,14 @@ def Rt_LaunchOp : Rt_Step<"launch", [AttrSizedOperandSegments,
   let summary = "Calls a kernel";
   let description = [{
     `rt.launch @k0_softmax(%x) to (%y) : (!rt.slot<4x8xf32>) to (!rt.slot<4x8xf32>)`. A slot may be both
-    read and written only where the kernel supports in-place execution. Rules R3, R9.
+    read and written only where the kernel supports in-place execution. With `blocks 2 cut [true, false]` the kernel is
+    called for each block of the slots that are cut. If it `joins` the product before it, block i needs of the product's
+    result only block i. Rules R3, R9, R14.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Rt_SlotType>:$reads, Variadic<Rt_SlotType>:$writes);
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Rt_SlotType>:$reads, Variadic<Rt_SlotType>:$writes,
+                       DefaultValuedAttr<I64Attr, "1">:$blocks, OptionalAttr<DenseBoolArrayAttr>:$cut, UnitAttr:$joins);
   let assemblyFormat = [{
-    $kernel `(` $reads `)` `to` ` ` `(` $writes `)` attr-dict `:` `(` qualified(type($reads)) `)` `to` ` ` `(` qualified(type($writes)) `)`
+    $kernel `(` $reads `)` `to` ` ` `(` $writes `)` (`blocks` $blocks^ `cut` $cut)? (`joins` $joins^)? attr-dict `:` `(` qualified(type($reads)) `)` `to` ` ` `(` qualified(type($writes)) `)`
   }];
 }
 
