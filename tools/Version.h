@@ -8,6 +8,7 @@
 #ifndef TESSERA_TOOLS_VERSION_H
 #define TESSERA_TOOLS_VERSION_H
 
+#include "tessera/Runtime/Execution/GemmTable.h"
 #include "tessera/Support/CpuFeatures.h"
 
 namespace tessera {
@@ -19,6 +20,7 @@ inline std::string versionText() {
     text += " " + feature;
   if (hostFeatures().empty())
     text += " the baseline of " + std::string(hostArchitecture());
+  text += "\nproducts: " + runtime::describeGemmChoice();
   const ProductFeatures &products = productFeatures();
   text += "\nproducts of 16-bit floats:";
   text += products.amxBf16 ? " amx_bf16" : products.avx512Bf16 ? " avx512_bf16" : " in f32";

@@ -15,7 +15,7 @@ int main(int argc, char **argv) {
   DriverOptions options;
   std::string path, cpu;
   CLI::App app{"Runs a compiled Tessera program (.tsra)", "tessera-exec"};
-  app.set_version_flag("--version", tessera::versionText(),
+  app.set_version_flag("--version", [] { return tessera::versionText(); },
                        "Print the version and what kernels use");
   app.add_option("artifact", path, "Artifact that `tessera compile` wrote")->required();
   app.add_option("--cpu", cpu,

@@ -7,8 +7,10 @@
 
 #include "tessera/Runtime/CommandLine/Driver.h"
 
+#include "../Artifact/Steps.h"
 #include "../Ranks/Routes.h"
 #include "tessera/Runtime/CommandLine/Npy.h"
+#include "tessera/Runtime/Execution/GemmTable.h"
 #include "tessera/Runtime/Session/Compare.h"
 #include "tessera/Support/Bytes.h"
 
@@ -364,6 +366,8 @@ private:
     report.backend = options.backend;
     if (auto kernels = chooseKernels(artifact->kernels); kernels && *kernels)
       report.cpu = (*kernels)->cpu;
+    if (artifact->gpu.empty() && hasStep<GemmStep>(program))
+      report.products = describeGemmChoice();
     report.collectives = session->executor().stats();
     if (options.backend == "mpi" || options.backend == "tcp")
       TESSERA_RETURN_IF_ERROR(reportRoutes());

@@ -170,6 +170,8 @@ std::string reportJson(const RunReport &report) {
   }
   if (!report.cpu.empty())
     json["cpu"] = report.cpu;
+  if (!report.products.empty())
+    json["products"] = report.products;
   json["timing"] = {{"seconds", report.seconds},
                     {"step_seconds", report.stepSeconds},
                     {"step_core_seconds", report.stepCoreSeconds}};

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <dlfcn.h>
+#include <sstream>
 #include <type_traits>
 
 namespace tessera::runtime {
@@ -28,9 +29,13 @@ public:
     dgemm = symbol<Dgemm>(library, "cblas_dgemm");
     if (auto setThreads = symbol<void (*)(int)>(library, "openblas_set_num_threads"))
       setThreads(1); // the executor's workers are the threads
+    // "OpenBLAS 0.3.21 DYNAMIC_ARCH … Zen MAX_THREADS=128"
+    if (auto config = symbol<char *(*)()>(library, "openblas_get_config"))
+      std::istringstream(config()) >> text >> text;
   }
   bool available() const { return sgemm && dgemm; }
   const char *name() const override { return "openblas"; }
+  std::string version() const override { return text; }
   bool supports(const GemmProblem &p) const override {
     return (p.dtype == DType::f32 || p.dtype == DType::f64) && p.resultDType == p.dtype;
   }
@@ -59,6 +64,7 @@ private:
   using Dgemm = Gemm<double>;
   Sgemm sgemm;
   Dgemm dgemm;
+  std::string text;
 };
 
 /// oneDNN through dnnl_sgemm, which is row-major.
@@ -69,11 +75,16 @@ public:
       if (void *library = ::dlopen(file, RTLD_NOW | RTLD_GLOBAL)) {
         sgemm = symbol<Sgemm>(library, "dnnl_sgemm");
         setThreads = symbol<void (*)(int)>(library, "omp_set_num_threads");
+        // dnnl_version_t begins with the three numbers.
+        if (auto version = symbol<const int *(*)()>(library, "dnnl_version"))
+          for (int i = 0; i < 3; ++i)
+            text += (i ? "." : "") + std::to_string(version()[i]);
         break;
       }
   }
   bool available() const { return sgemm; }
   const char *name() const override { return "onednn"; }
+  std::string version() const override { return text; }
   bool supports(const GemmProblem &p) const override {
     return p.dtype == DType::f32 && p.resultDType == DType::f32;
   }
@@ -93,6 +104,7 @@ private:
                         const float *, int64_t, float, float *, int64_t);
   Sgemm sgemm = nullptr;
   void (*setThreads)(int) = nullptr;
+  std::string text;
 };
 
 /// Our tiles, where the processor has vectors with fused multiply-adds.
@@ -104,6 +116,7 @@ public:
   }
   bool available() const { return kernels; }
   const char *name() const override { return "packed"; }
+  std::string version() const override { return kernels->name; }
   bool supports(const GemmProblem &p) const override {
     return p.dtype == DType::f32 && p.resultDType == DType::f32;
   }
@@ -203,7 +216,7 @@ const GemmProvider *gemmProvider(std::string_view name) {
   return name == "generated" ? &generated : nullptr;
 }
 
-const GemmProvider *chooseGemmProvider(const GemmProblem &p) {
+const GemmProvider *shippedGemmProvider(const GemmProblem &p) {
   // Measured on x86-64 (AVX-512) with oneDNN 2.6 and OpenBLAS 0.3.21, one thread, processor time:
   // oneDNN's sgemm is ahead on few rows (1.2 to 3.7 times) and where memory bounds (1.05 to 1.4
   // times); our tiles make 0.96 to 1.16 times OpenBLAS's speed and need no library.

@@ -8,6 +8,7 @@
 #include "tessera/Runtime/Session/Session.h"
 
 #include "../Artifact/Steps.h"
+#include "tessera/Runtime/Execution/GemmTable.h"
 #include "tessera/Runtime/Session/RandomInput.h"
 
 #include <algorithm>
@@ -69,6 +70,7 @@ Expected<std::unique_ptr<Session>> Session::open(std::shared_ptr<const Artifact>
   if (!precision.empty() && precision != "highest" && precision != "high")
     return Status::error("precision '" + precision +
                          "' is not valid: expected highest (f32) or high (TF32)");
+  TESSERA_RETURN_IF_ERROR(checkGemmChoice());
   auto found = findBackend(options.backend);
   if (!found)
     return found.status();

@@ -69,7 +69,8 @@ struct RunReport {
   int64_t devices = 0;
   uint64_t seed = 0;
   std::string backend;
-  std::string cpu; ///< the CPU whose kernels were run; empty without kernels for a CPU
+  std::string products; ///< what multiplied matrices on a CPU; empty without products
+  std::string cpu;      ///< the CPU whose kernels were run; empty without kernels for a CPU
   std::vector<CollectiveStats> collectives;
   /// For multi-process programs, by collective: its algorithms (`direct`, …), and the bytes that
   /// process `from` sends to process `to` per execution.

@@ -37,6 +37,8 @@ class GemmProvider {
 public:
   virtual ~GemmProvider() = default;
   virtual const char *name() const = 0;
+  /// Of the library, or what the provider uses of the processor; may be empty.
+  virtual std::string version() const { return ""; }
   virtual bool supports(const GemmProblem &problem) const = 0;
   /// Requires supports(problem) and m, n, k > 0.
   virtual void run(const GemmProblem &problem, const void *a, const void *b, void *c) const = 0;
@@ -46,8 +48,11 @@ public:
 /// the library is not installed), "generated".
 const GemmProvider *gemmProvider(std::string_view name);
 
-/// The fastest installed provider for a problem; never null. The choice depends only on the
-/// problem.
+/// The provider for a problem by the table in the code; never null. The choice depends only on the
+/// problem and on which libraries are installed.
+const GemmProvider *shippedGemmProvider(const GemmProblem &problem);
+
+/// The same as TESSERA_GEMM says (GemmTable.h).
 const GemmProvider *chooseGemmProvider(const GemmProblem &problem);
 
 /// Multiplies with the chosen provider; f16 and bf16 by the instructions for them, or else widened
