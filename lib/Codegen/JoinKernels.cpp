@@ -60,6 +60,7 @@ private:
   bool findCall();
   bool mayMove();
   bool keepsMemory(ArrayRef<unsigned> arguments);
+  bool pollutesCache(ArrayRef<unsigned> arguments);
   bool movesWith(Value operand);
 
   Operation *product;
@@ -176,6 +177,23 @@ bool Join::keepsMemory(ArrayRef<unsigned> arguments) {
   });
 }
 
+/// Directly behind the product its result is still in the last cache. Other tensors as large, which
+/// the kernel reads between the pieces, would only replace the product's operands in the first
+/// ones.
+bool Join::pollutesCache(ArrayRef<unsigned> arguments) {
+  for (Operation *op = product->getNextNode(); op != call; op = op->getNextNode())
+    if (!llvm::is_contained({StepKind::view, StepKind::free, StepKind::scalar}, classify(op)))
+      return false;
+  SmallVector<bool> cut = parts->cut();
+  int64_t elements = cast<RankedTensorType>(product->getResult(0).getType()).getNumElements();
+  unsigned reads = call.getNumOperands() - call.getNumResults();
+  return llvm::any_of(llvm::seq(reads), [&](unsigned input) {
+    auto type = cast<RankedTensorType>(call.getOperand(input).getType());
+    return cut[input] && !llvm::is_contained(arguments, input) &&
+           2 * type.getNumElements() > elements;
+  });
+}
+
 bool Join::find(int64_t bytes) {
   if (isa<linalg::LinalgOp, rt::ProductOp>(product) && matchGemm(product)->starts.size() != 1)
     return false;
@@ -192,7 +210,7 @@ bool Join::find(int64_t bytes) {
   if (!keepsMemory(arguments))
     return false;
   parts.emplace(kernel);
-  if (!parts->analyse(arguments))
+  if (!parts->analyse(arguments) || pollutesCache(arguments))
     return false;
   blocks = parts->choose(arguments.front(), bytes);
   return blocks > 1;

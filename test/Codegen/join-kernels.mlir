@@ -1,17 +1,34 @@
 // RUN: tessera-opt %s --pass-pipeline='builtin.module(func.func(codegen-prepare,codegen-form-gemms,codegen-form-contractions,codegen-fuse),codegen-outline-kernels,codegen-join-kernels{bytes=32768})' --split-input-file | FileCheck %s
 // RUN: tessera-opt %s --codegen --split-input-file | FileCheck %s --check-prefix=RT
 
-// A bias along the rows and a residual: the kernel takes blocks of the product and of the residual, and the whole bias.
+// A bias along the rows and an activation: the kernel takes blocks of the product and the whole bias.
 
-// CHECK-LABEL: func.func @bias_residual(
+// CHECK-LABEL: func.func @bias_tanh(
 // CHECK-SAME: %[[BIAS:[a-z0-9]*]]: tensor<128xf32>
 // CHECK: %[[C:.*]] = linalg.matmul
 // CHECK-NEXT: tensor.empty
-// CHECK-NEXT: rt.call_blocks @[[K:.*]](%[[BIAS]], %[[C]], %{{.*}}, %{{.*}}) blocks 8 cut [false, true, true, true]
-// CHECK: func.func private @[[K]](%{{.*}}: tensor<128xf32>, %{{.*}}: tensor<64x128xf32>, %{{.*}}: tensor<64x128xf32>, %{{.*}}: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {kernel.reads = 3 : i64}
-// RT-LABEL: rt.program @bias_residual
+// CHECK-NEXT: rt.call_blocks @[[K:.*]](%[[BIAS]], %[[C]], %{{.*}}) blocks 8 cut [false, true, true]
+// CHECK: func.func private @[[K]](%{{.*}}: tensor<128xf32>, %{{.*}}: tensor<64x128xf32>, %{{.*}}: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {kernel.reads = 2 : i64}
+// RT-LABEL: rt.program @bias_tanh
 // RT: rt.gemm %{{.*}} to %[[C:.*]] batch
-// RT-NEXT: rt.launch @{{.*}}_block(%{{.*}}, %[[C]], {{.*}}) to (%[[C]]) blocks 2 cut [false, true, true, true] joins
+// RT-NEXT: rt.launch @{{.*}}_block(%{{.*}}, %[[C]]) to (%[[C]]) blocks 2 cut [false, true, true] joins
+func.func @bias_tanh(%a: tensor<512x64xf32>, %b: tensor<64x128xf32>, %bias: tensor<128xf32>) -> tensor<512x128xf32> attributes {dist.view = "local"} {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<512x128xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<512x128xf32>) -> tensor<512x128xf32>
+  %m = linalg.matmul ins(%a, %b : tensor<512x64xf32>, tensor<64x128xf32>) outs(%z : tensor<512x128xf32>) -> tensor<512x128xf32>
+  %wide = linalg.broadcast ins(%bias : tensor<128xf32>) outs(%e : tensor<512x128xf32>) dimensions = [0]
+  %sum = arith.addf %m, %wide : tensor<512x128xf32>
+  %y = math.tanh %sum : tensor<512x128xf32>
+  return %y : tensor<512x128xf32>
+}
+
+// -----
+
+// Directly behind the product a residual stays in a kernel behind it.
+
+// CHECK-LABEL: func.func @bias_residual(
+// CHECK-NOT: rt.call_blocks
 func.func @bias_residual(%a: tensor<512x64xf32>, %b: tensor<64x128xf32>, %bias: tensor<128xf32>, %x: tensor<512x128xf32>) -> tensor<512x128xf32> attributes {dist.view = "local"} {
   %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<512x128xf32>

@@ -134,7 +134,8 @@ def CodegenJoinKernels : CodegenPass<"codegen-join-kernels", "::mlir::ModuleOp">
     rows of the result (`rt.call_blocks`) if it runs in parallel along them: a bias, any chain of elementwise ops,
     reductions within rows, sums with tensors of the same rows, a step of an optimizer on a gradient. The executor calls it
     for each block as soon as the product has completed that, while it is in a cache. The kernel moves up to the product if
-    no other op between them reads its operands or communicates. Blocks have an eighth to eight times `bytes`.
+    no other op between them reads its operands or communicates. A kernel directly behind it stays if it reads another
+    tensor of that size. Blocks have an eighth to eight times `bytes`.
   }];
   let options = [
     Option<"bytes", "bytes", "int64_t", /*default=*/"int64_t(128) << 10", "Preferred size of a block">,

@@ -38,9 +38,6 @@ BlockProgress::BlockProgress(const std::vector<ElementRange> &written, int64_t e
     for (int64_t block = ranges.back().first; block <= ranges.back().second; ++block)
       ++counts[block];
   }
-  // Where a block spans many pieces, the last of them completes more than its share.
-  auto pieces = std::max<int64_t>(1, static_cast<int64_t>(written.size()));
-  most = 2 * ((blocks + pieces - 1) / pieces);
 }
 
 void BlockProgress::begin() {

@@ -52,19 +52,19 @@ public:
 
   /// Before the pieces of a product start.
   void begin();
-  /// After a piece was computed: calls `run(block)` for blocks that are complete, at most a fair
-  /// share; the others are left, and all those of the last `workers` pieces, so that no worker
-  /// waits for a block. Called by any worker. Every block is run or left exactly once.
+  /// After a piece was computed: calls `run(block)` for blocks that are complete. Those that the
+  /// last `workers` pieces complete are left, so that all workers share them. Called by any worker.
+  /// Every block is run or left exactly once.
   template <typename Run> void finish(int64_t piece, int64_t workers, const Run &run) {
     bool isLast = workers > 1 && piece >= static_cast<int64_t>(ranges.size()) - workers;
-    int64_t share = isLast ? 0 : most;
-    for (int64_t block = ranges[piece].first; block <= ranges[piece].second; ++block)
-      if (pending[block].fetch_sub(1, std::memory_order_acq_rel) == 1) {
-        if (share-- > 0)
-          run(block);
-        else
-          isLeft[block] = true;
-      }
+    for (int64_t block = ranges[piece].first; block <= ranges[piece].second; ++block) {
+      if (pending[block].fetch_sub(1, std::memory_order_acq_rel) != 1)
+        continue;
+      if (isLast)
+        isLeft[block] = true;
+      else
+        run(block);
+    }
   }
   /// The blocks that are left when all pieces are finished.
   std::vector<int64_t> left() const;
@@ -74,7 +74,6 @@ private:
   std::vector<int32_t> counts;                     ///< pieces of each block
   std::unique_ptr<std::atomic<int32_t>[]> pending;
   std::vector<char> isLeft; ///< each written by the worker that completes the block
-  int64_t most;             ///< blocks that a piece runs
 };
 
 } // namespace tessera::runtime
