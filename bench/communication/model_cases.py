@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax import lax
 
 TOKENS, WIDTH, HIDDEN, EXPERTS = 2048, 64, 256, 8
-BATCH = 256
+BATCH, GATED = 256, 4096
 
 
 def expert_choice(x, wg, w1, w2):
@@ -40,6 +40,20 @@ def convolution(h, source, target, w):
     """A graph convolution: means over the edges that reach a node."""
     sums = jax.ops.segment_sum((h @ w)[source], target, len(h))
     return sums / jnp.maximum(jax.ops.segment_sum(jnp.ones(len(source)), target, len(h)), 1)[:, None]
+
+
+def gated(x, w, down, sliced=False):
+    """A gated perceptron with the weights of gate and up in one."""
+    h = x @ w / 8
+    gate, up = (h[:, :GATED], h[:, GATED:]) if sliced else jnp.split(h, 2, -1)
+    return (jax.nn.silu(gate) * up) @ down / 64
+
+
+def self_attention(x, w, out):
+    """Eight heads of 16, with q, k and v of one weight."""
+    q, k, v = jnp.moveaxis((x @ w / 8).reshape(BATCH, 3, 8, 16), 1, 0)
+    shares = jax.nn.softmax(jnp.einsum("qhd,khd->hqk", q, k), -1)
+    return jnp.einsum("hqk,khd->qhd", shares, v).reshape(BATCH, 128) @ out
 
 
 def k_means(x, c):
@@ -157,6 +171,7 @@ def model_cases(Case):
     batches, steps = [shape(4, 1024, 64), shape(4, 1024, 128)], shape(64, 128)
     experts = [shape(TOKENS, WIDTH), shape(WIDTH, EXPERTS), shape(EXPERTS, WIDTH, HIDDEN), shape(EXPERTS, HIDDEN, WIDTH)]
     scan = [shape(2, 64, 32), shape(2, 64, 32), shape(32, 8), shape(2, 64, 8), shape(2, 64, 8)]
+    gate_up = [shape(BATCH, WIDTH), shape(WIDTH, 2 * GATED), shape(GATED, WIDTH)]
     deep, features = (None, None, "s"), (None, None, None, "s")
     return {
         "model: experts choose": Case(
@@ -176,6 +191,19 @@ def model_cases(Case):
             "rows of one tower, their gradients home, those of the weights", cut=["s", "s", None, None], out=None),
         "model: graph convolution": Case(convolution, [shape(64, 16), i32(512), i32(512), shape(16, 16)], reduced(64 * 17),
                                          "sums and degrees of nodes; edges are cut", cut=[None, "s", "s", None], out=None),
+        "model: gate and up in one weight": Case(
+            gated, gate_up, reduced(BATCH * WIDTH) + 2 * GATED // 8 * WIDTH * 4,
+            "the result; device 1 has columns of gate alone, and none of those that it needs", cut=[None, columns, "s"], out=None),
+        "model: gate and up in one weight, gradients": Case(
+            jax.grad(lambda *a: (gated(*a, sliced=True) ** 2).mean(), (1, 2)), gate_up,
+            reduced(BATCH * WIDTH) + 2 * 2 * GATED // 8 * WIDTH * 4, "the same, and the gradient of the weight back",
+            cut=[None, columns, "s"], out=(columns, "s")),
+        "model: gate and up in a whole weight, gradients": Case(
+            jax.grad(lambda *a: (gated(*a) ** 2).mean(), (1, 2)), gate_up, reduced(BATCH * WIDTH) + sent(2 * GATED * WIDTH),
+            "the result, the gradient of the weight to all", cut=[None, None, "s"], out=(None, "s")),
+        "model: q, k and v of one weight": Case(
+            self_attention, [shape(BATCH, WIDTH), shape(WIDTH, 384), shape(128, WIDTH)], reduced(BATCH * WIDTH) + 48 * WIDTH * 4,
+            "the result; device 1 has columns of q alone, and none of those that it needs", cut=[None, columns, "s"], out=None),
         "model: k-means": Case(k_means, [shape(256, 16), shape(8, 16)], reduced(8 * 17), "sums and numbers", cut=["s", None], out=None),
         "model: state space, channels": Case(state_space, scan, 0, "channels are independent", cut=[deep, deep, "s", None, None], out=deep),
         "model: low rank, columns": Case(low_rank, [shape(64, 32), shape(32, 64), shape(32, 4), shape(4, 64)], 0,

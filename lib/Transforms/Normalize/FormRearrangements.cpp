@@ -39,6 +39,22 @@ using sharding::Segment;
 // Writing
 //===----------------------------------------------------------------------===//
 
+/// Whole operands, one behind the other, in their order; empty for other moves.
+static SmallVector<Value> concatenated(Pieces pieces, int64_t extent) {
+  llvm::sort(pieces.segments,
+             [](const auto &a, const auto &b) { return a.second.to < b.second.to; });
+  SmallVector<Value> values;
+  int64_t end = 0;
+  for (auto &[value, segment] : pieces.segments) {
+    int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(pieces.dim);
+    if (segment != Segment{0, 1, end, 1, size})
+      return {};
+    values.push_back(value);
+    end += size;
+  }
+  return end == extent ? values : SmallVector<Value>();
+}
+
 static Value write(OpBuilder &b, Location loc, RankedTensorType type, const Pieces &pieces) {
   const Segment &first = pieces.segments.front().second;
   bool isCovered = coversResult(pieces, type.getDimSize(pieces.dim));
@@ -54,7 +70,10 @@ static Value write(OpBuilder &b, Location loc, RankedTensorType type, const Piec
     strides[pieces.dim] = b.getIndexAttr(first.fromStep);
     return tensor::ExtractSliceOp::create(b, loc, type, source, offsets, sizes, strides);
   }
-  SmallVector<Value> inputs;
+  SmallVector<Value> inputs = concatenated(pieces, type.getDimSize(pieces.dim));
+  if (inputs.size() > 1)
+    return tensor::ConcatOp::create(b, loc, type, pieces.dim, inputs);
+  inputs.clear();
   SmallVector<int64_t> fields;
   for (auto &[value, segment] : pieces.segments) {
     inputs.push_back(value);
@@ -240,6 +259,7 @@ void dist::formRearrangements(func::FuncOp function) {
   SliceSplitter slices;
   auto isRepetition = [](Operation *op, const Pieces &pieces) { // a broadcast stays one
     return isa<linalg::GenericOp, tensor::CollapseShapeOp>(op) && pieces.segments.size() > 1 &&
+           pieces.segments[0].first == pieces.segments[1].first &&
            pieces.segments[0].second.from == pieces.segments[1].second.from;
   };
   for (Operation *op : moves) {

@@ -139,8 +139,8 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       refineReshapes(function);
       splitMergedDims(function);
       refineReshapes(function);
-      splitBlockedDims(function, meshes,
-                       meshes.empty() ? devices : meshes.begin()->second.numDevices());
+      if (failed(splitBlockedDims(function, meshes)))
+        return failure();
     }
     copyCheapOps(function);
     splitSharedArguments(function, meshes);

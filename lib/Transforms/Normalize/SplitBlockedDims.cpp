@@ -5,12 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Starting at a dimension that is sliced into blocks, or concatenated from blocks,
-// a region collects the values with this dimension, along the loops of linalg ops,
-// up to the next product. Its border consists of the slices and concatenations, the
-// operands of products and smaller operands (weights, biases), and the results of
-// products and sums of its values (their gradients). A region with another border
-// is left as it is.
+// Starting at a dimension that is sliced into blocks, concatenated from blocks, or
+// reshaped from or to blocks, a region collects the values with this dimension, along the loops of
+// linalg ops, up to the next product. Its border consists of these ops, the operands of products
+// and smaller operands (weights, biases), and the results of products and sums of its values (their
+// gradients). A region with another border is left as it is.
+//
+// The blocks are made a dimension where they may be cut: where a cut reaches them by
+// the loops of ops, from the weight itself or from what reads or makes the blocks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +21,13 @@
 #include "SplitLoops.h"
 
 #include "tessera/Dialect/Dist/Rules/BlockReshapes.h"
+#include "tessera/Planning/PropagationGraph.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -74,6 +78,24 @@ std::optional<Blocks> blocksOf(tensor::ConcatOp op) {
   return Blocks{{op.getResult(), dim}, static_cast<int64_t>(op.getInputs().size())};
 }
 
+/// The blocks that a reshape splits a dimension into, or joins: the outermost of several. With the
+/// dimension behind them, of the tensor with more dimensions.
+struct ReshapedBlocks : Blocks {
+  Dim behind;
+};
+
+/// The reshaped blocks at a dimension of the tensor with fewer dimensions.
+template <typename Reshape> std::optional<ReshapedBlocks> blocksOf(Reshape op, int64_t dim) {
+  constexpr bool expands = std::is_same_v<Reshape, tensor::ExpandShapeOp>;
+  Value large = expands ? op.getResult() : op.getSrc(),
+        small = expands ? op.getSrc() : op.getResult();
+  ReassociationIndices group = op.getReassociationIndices()[dim];
+  int64_t count = shapeOf(large)[group[0]];
+  if (isAnnotated(op) || group.size() < 2 || count < 2 || shapeOf(small)[dim] == count)
+    return std::nullopt;
+  return ReshapedBlocks{{{small, dim}, count}, {large, group[1]}};
+}
+
 /// The values that have a dimension of blocks.
 class BlockRegion {
 public:
@@ -91,12 +113,10 @@ public:
   }
 
   /// Whether its border is valid.
-  bool isComplete() const { return isClosed && !entries.empty(); }
-  bool contains(Dim dim) const {
-    auto found = members.find(dim.first);
-    return found != members.end() && found->second == dim.second;
-  }
+  bool isComplete() const { return isClosed && (!entries.empty() || !leaving.empty()); }
+  const llvm::MapVector<Value, int64_t> &getMembers() const { return members; }
   const llvm::MapVector<Value, int64_t> &operandsOfProducts() const { return entries; }
+  const llvm::SetVector<Dim> &getPieces() const { return pieces; }
 
   /// Elements sent if devices have contiguous parts. Slices are sent one by one, which costs the
   /// busiest device about twice as much as one exchange.
@@ -104,8 +124,8 @@ public:
     int64_t elements = 0;
     for (Value value : sliced)
       elements += 2 * cast<RankedTensorType>(value.getType()).getNumElements();
-    for (tensor::ConcatOp op : concats)
-      elements += op.getResultType().getNumElements();
+    for (Value value : joined)
+      elements += cast<RankedTensorType>(value.getType()).getNumElements();
     return elements;
   }
   int64_t elementsOfBlock() const { return extent; } ///< along the dimension
@@ -116,12 +136,27 @@ public:
     return elements;
   }
 
-  /// Rewrites the region; `split` has the operands split before.
-  void rewrite(llvm::DenseMap<Dim, Value> &split) {
+  /// Whether only reshapes make blocks of the dimension.
+  bool isReshaped() const {
+    return llvm::none_of(others, llvm::IsaPred<tensor::ExtractSliceOp, tensor::ConcatOp>);
+  }
+
+  /// Adds the ops that `rewrite` replaces to `ops`; returns whether none was there.
+  bool claim(llvm::DenseSet<Operation *> &ops) const {
+    auto isFree = [&](Operation *op) { return !ops.contains(op); };
+    if (!llvm::all_of(others, isFree) || !llvm::all_of(llvm::make_first_range(loopOf), isFree))
+      return false;
+    ops.insert_range(others);
+    ops.insert_range(llvm::make_first_range(loopOf));
+    return true;
+  }
+
+  /// Rewrites the region; `split` has the operands split before, `whole` those that no device cuts.
+  void rewrite(llvm::DenseMap<Dim, Value> &split, const llvm::DenseSet<Dim> &whole) {
+    kept = &whole;
     SmallVector<Operation *> ordered;
-    Operation *function =
-        sliced.empty() ? concats.front()->getParentOfType<func::FuncOp>() : outer(sliced.front());
-    function->walk([&](Operation *op) {
+    Region *region = members.front().first.getParentRegion();
+    region->getParentOfType<func::FuncOp>()->walk([&](Operation *op) {
       if (loopOf.contains(op) || others.contains(op))
         ordered.push_back(op);
     });
@@ -132,10 +167,6 @@ public:
   }
 
 private:
-  static Operation *outer(Value value) {
-    return value.getParentRegion()->getParentOfType<func::FuncOp>();
-  }
-
   //===--------------------------------------------------------------------===//
   // Collecting
   //===--------------------------------------------------------------------===//
@@ -146,6 +177,18 @@ private:
       work.push_back(dim);
     else if (known->second != dim.second)
       isClosed = false; // in one value twice
+  }
+
+  void addBorder(const std::optional<Blocks> &blocks, Dim dim, Operation *op) {
+    isClosed = isClosed && blocks && blocks->dim == dim && blocks->count == count;
+    others.insert(op);
+  }
+
+  bool addReshape(const std::optional<ReshapedBlocks> &blocks, Dim dim, Operation *op) {
+    addBorder(blocks, dim, op);
+    if (blocks)
+      pieces.insert(blocks->behind);
+    return blocks.has_value();
   }
 
   static bool sums(linalg::LinalgOp op) { return op.getNumReductionLoops() > 0; }
@@ -200,10 +243,13 @@ private:
     auto [value, index] = dim;
     Operation *op = value.getDefiningOp();
     if (auto concat = dyn_cast_or_null<tensor::ConcatOp>(op)) {
-      std::optional<Blocks> blocks = blocksOf(concat);
-      isClosed = isClosed && blocks && blocks->dim == dim && blocks->count == count;
-      concats.push_back(concat);
-      others.insert(op);
+      addBorder(blocksOf(concat), dim, op);
+      for (Value input : concat.getInputs())
+        pieces.insert({input, index});
+      joined.insert(value);
+    } else if (auto collapse = dyn_cast_or_null<tensor::CollapseShapeOp>(op)) {
+      if (addReshape(blocksOf(collapse, index), dim, op))
+        joined.insert(value);
     } else if (auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(op)) {
       followMap(linalgOp, linalgOp.getIndexingMapMatchingResult(cast<OpResult>(value)), index);
     } else {
@@ -214,10 +260,12 @@ private:
   void visitUse(OpOperand &use, Dim dim) {
     Operation *op = use.getOwner();
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
-      std::optional<Blocks> blocks = blocksOf(slice);
-      isClosed = isClosed && blocks && blocks->dim == dim && blocks->count == count;
+      addBorder(blocksOf(slice), dim, op);
       sliced.insert(dim.first);
-      others.insert(op);
+      pieces.insert({slice.getResult(), dim.second});
+    } else if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+      if (addReshape(blocksOf(expand, dim.second), dim, op))
+        joined.insert(dim.first);
     } else if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
       followMap(linalgOp, linalgOp.getMatchingIndexingMap(&use), dim.second);
     } else {
@@ -228,8 +276,8 @@ private:
   void findBorder() {
     for (auto &[op, loop] : loopOf)
       forEachDim(cast<linalg::LinalgOp>(op), loop, [&](Value value, int64_t dim, bool isOperand) {
-        if (members.contains(value))
-          isClosed = isClosed && contains({value, dim});
+        if (auto known = members.find(value); known != members.end())
+          isClosed = isClosed && known->second == dim;
         else if (!isOperand)
           leaving.insert({value, dim});
         else if (!isRemade(value))
@@ -282,7 +330,8 @@ private:
     } else {
       made = tensor::ExpandShapeOp::create(builder, loc, type, dim.first,
                                            groupsOf(type.getRank() - 1, dim.second));
-      mark(made.getDefiningOp());
+      if (!kept->contains(dim)) // of a whole value a device has all of its blocks
+        mark(made.getDefiningOp());
     }
     return made;
   }
@@ -293,6 +342,10 @@ private:
       return rewriteSlice(builder, slice);
     if (auto concat = dyn_cast<tensor::ConcatOp>(op))
       return rewriteConcat(builder, concat);
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+      return rewriteExpand(builder, expand);
+    if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
+      return rewriteCollapse(builder, collapse);
     auto linalgOp = cast<linalg::LinalgOp>(op);
     int64_t loop = loopOf.lookup(op);
     llvm::DenseMap<Value, int64_t> dims; // looked up only
@@ -351,20 +404,54 @@ private:
         builder, op.getLoc(), splitType({op.getResult(), dim}), dim, inputs);
   }
 
+  /// The groups of a reshape between the blocks and what is behind them, which are `group` of it
+  /// without the first dimension.
+  static SmallVector<ReassociationIndices> groupsBehind(ArrayRef<ReassociationIndices> groups,
+                                                        int64_t dim) {
+    SmallVector<ReassociationIndices> result(groups);
+    result.insert(result.begin() + dim, {groups[dim].front()});
+    result[dim + 1].erase(result[dim + 1].begin());
+    return result;
+  }
+
+  void rewriteExpand(OpBuilder &builder, tensor::ExpandShapeOp op) {
+    Value blocks = replacement.lookup(op.getSrc());
+    if (blocks.getType() != op.getType())
+      blocks = tensor::ExpandShapeOp::create(
+          builder, op.getLoc(), op.getResultType(), blocks,
+          groupsBehind(op.getReassociationIndices(), members.lookup(op.getSrc())));
+    op.replaceAllUsesWith(blocks);
+  }
+
+  void rewriteCollapse(OpBuilder &builder, tensor::CollapseShapeOp op) {
+    int64_t dim = members.lookup(op.getResult());
+    RankedTensorType type = splitType({op.getResult(), dim});
+    Value blocks = op.getSrc();
+    if (blocks.getType() != type)
+      blocks = tensor::CollapseShapeOp::create(builder, op.getLoc(), type, blocks,
+                                               groupsBehind(op.getReassociationIndices(), dim));
+    replacement[op.getResult()] = blocks;
+  }
+
   int64_t count, extent;
   bool isClosed = true;
   llvm::MapVector<Value, int64_t> members, entries, leaving; ///< with the dimension of each
   SmallVector<Dim> work;
-  llvm::MapVector<Operation *, int64_t> loopOf; ///< of linalg ops that run over it
-  llvm::SetVector<Value> sliced;
-  SmallVector<tensor::ConcatOp> concats;
-  llvm::DenseSet<Operation *> others;               // slices and concatenations, looked up only
+  llvm::MapVector<Operation *, int64_t> loopOf;     ///< of linalg ops that run over it
+  llvm::SetVector<Value> sliced, joined;            ///< `joined`: by concatenations and reshapes
+  llvm::SetVector<Dim> pieces;                      ///< the dimensions of blocks beyond the border
+  llvm::DenseSet<Operation *> others;               // of the border, looked up only
   llvm::DenseMap<Value, Value> replacement, remade; // looked up only
+  const llvm::DenseSet<Dim> *kept = nullptr;
 };
 
-/// The number of devices over which an argument is cut along a dimension; 1 for whole and other
-/// values.
-int64_t partsOf(Dim dim, const MeshTable &meshes) {
+/// How the argument behind a value is cut along a dimension.
+struct Cut {
+  int64_t parts = 1;  ///< devices; 1 for whole and other values
+  bool isOpen = true; ///< whether propagation may cut it
+};
+
+Cut cutOf(Dim dim, const MeshTable &meshes) {
   for (int steps = 0; steps < 8; ++steps) {
     auto [value, index] = dim;
     if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -373,13 +460,15 @@ int64_t partsOf(Dim dim, const MeshTable &meshes) {
           dim.first = init->get();
           continue;
         }
-        return 1;
+        return {};
       }
+      if (!isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+        return {};
       ShardingAttr sharding = getSharding(value);
-      if (!sharding || !isa<func::FuncOp>(argument.getOwner()->getParentOp()))
-        return 1;
+      if (!sharding)
+        return {};
       sharding::TensorSharding given = resolveVerified(sharding, meshes, value.getType());
-      return sharding::sizeOf(given.dims[index]);
+      return {sharding::sizeOf(given.dims[index]), !given.open.empty()};
     }
     Operation *op = value.getDefiningOp();
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op)) {
@@ -395,30 +484,92 @@ int64_t partsOf(Dim dim, const MeshTable &meshes) {
       AffineMap map = linalgOp.getMatchingIndexingMap(linalgOp.getDpsInputOperand(0));
       std::optional<unsigned> read = map.getResultPosition(loop);
       if (!read)
-        return 1;
+        return {};
       dim = {linalgOp.getDpsInputs()[0], *read};
     } else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
       ReassociationIndices group = collapse.getReassociationIndices()[index];
       auto isLong = [&](int64_t d) { return collapse.getSrcType().getDimSize(d) != 1; };
       if (llvm::count_if(group, isLong) != 1)
-        return 1;
+        return {};
       dim = {collapse.getSrc(), *llvm::find_if(group, isLong)};
     } else {
-      return 1;
+      return {};
     }
   }
-  return 1;
+  return {};
 }
+
+/// The classes of dimensions that loops of ops connect: a cut of one reaches the others.
+class ConnectedDims {
+public:
+  explicit ConnectedDims(const PropagationGraph &graph) : graph(graph) {
+    for (const TensorState &tensor : graph.tensors) {
+      first.push_back(count);
+      count += static_cast<unsigned>(tensor.type.getRank());
+    }
+    classes.grow(count);
+    for (const RuleNode &node : graph.nodes)
+      connect(node);
+    classes.compress();
+    parts.resize(classes.getNumClasses(), 1);
+    for (auto [tensor, state] : llvm::enumerate(graph.tensors))
+      for (auto [d, axes] : llvm::enumerate(state.given.dims)) {
+        int64_t &most = parts[classes[first[tensor] + d]];
+        most = std::max(most, sharding::sizeOf(axes));
+      }
+  }
+
+  /// The most devices over which an annotation cuts a dimension of its class.
+  int64_t partsOf(Dim dim) const {
+    int64_t tensor = graph.tensorOf(dim.first);
+    return tensor < 0 ? 1 : parts[classes[first[tensor] + dim.second]];
+  }
+
+private:
+  void connect(const RuleNode &node) {
+    SmallVector<int64_t> known(node.rule.factors.size(), -1); // a dimension by factor
+    auto visit = [&](const sharding::TensorRule &rule, int64_t tensor) {
+      if (tensor < 0)
+        return;
+      for (auto [d, dim] : llvm::enumerate(rule))
+        for (int64_t f : dim.factors) {
+          const sharding::Factor &factor = node.rule.factors[f];
+          if (factor.size == 1)
+            continue;
+          auto position = first[tensor] + static_cast<unsigned>(d);
+          if (factor.kind == sharding::FactorKind::replicate)
+            break;
+          if (known[f] < 0)
+            known[f] = position;
+          else
+            classes.join(static_cast<unsigned>(known[f]), position);
+          break; // the major factor of a merged dimension is cut first
+        }
+    };
+    for (auto [index, rule] : llvm::enumerate(node.rule.operands))
+      visit(rule, node.tensors[index]);
+    for (auto [index, rule] : llvm::enumerate(node.rule.results))
+      visit(rule, node.tensors[node.rule.operands.size() + index]);
+  }
+
+  const PropagationGraph &graph;
+  std::vector<unsigned> first; ///< by tensor: the number of its first dimension
+  unsigned count = 0;
+  llvm::IntEqClasses classes;
+  std::vector<int64_t> parts; ///< by class
+};
 
 } // namespace
 
-void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes, int64_t devices) {
+LogicalResult dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
   std::vector<std::unique_ptr<BlockRegion>> regions;
+  llvm::DenseSet<Dim> known; // looked up only
   auto add = [&](std::optional<Blocks> blocks) {
-    if (!blocks ||
-        llvm::any_of(regions, [&](auto &region) { return region->contains(blocks->dim); }))
+    if (!blocks || known.contains(blocks->dim))
       return;
     regions.push_back(std::make_unique<BlockRegion>(*blocks));
+    for (Dim dim : regions.back()->getMembers())
+      known.insert(dim);
   };
   function.walk([&](Operation *op) {
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
@@ -426,7 +577,21 @@ void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes, int6
     else if (auto concat = dyn_cast<tensor::ConcatOp>(op))
       add(blocksOf(concat));
   });
+  function.walk([&](Operation *op) {
+    if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+      for (int64_t d = 0; d < expand.getSrcType().getRank(); ++d)
+        add(blocksOf(expand, d));
+    else if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
+      for (int64_t d = 0; d < collapse.getResultType().getRank(); ++d)
+        add(blocksOf(collapse, d));
+  });
   llvm::erase_if(regions, [](auto &region) { return !region->isComplete(); });
+  if (regions.empty() || meshes.empty())
+    return success();
+  FailureOr<std::unique_ptr<PropagationGraph>> graph = PropagationGraph::build(function, meshes);
+  if (failed(graph))
+    return failure();
+  ConnectedDims connected(**graph);
 
   // Regions that read the same weight share the cost of its exchange.
   llvm::EquivalenceClasses<size_t> groups;
@@ -437,32 +602,48 @@ void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes, int6
       groups.unionSets(readers.try_emplace(value, index).first->second, index);
   }
   struct Total {
-    llvm::SetVector<Dim> read;
-    int64_t parts = 1, devices = 1;
+    llvm::SetVector<Dim> read; ///< weights that are exchanged
+    int64_t parts = 1;
     double moved = 0, leaving = 0;
   };
   llvm::MapVector<size_t, Total> totals;
+  llvm::DenseSet<Dim> whole; // looked up only
   for (auto [index, region] : llvm::enumerate(regions)) {
     Total &total = totals[groups.getLeaderValue(index)];
     total.moved += static_cast<double>(region->elementsOfBlocks());
     total.leaving += static_cast<double>(region->elementsLeaving());
     for (auto [value, dim] : region->operandsOfProducts()) {
-      total.read.insert({value, dim});
-      total.parts = std::max(total.parts, partsOf({value, dim}, meshes));
+      Cut cut = cutOf({value, dim}, meshes);
+      if (cut.parts > 1 || cut.isOpen)
+        total.read.insert({value, dim});
+      else
+        whole.insert({value, dim});
+      total.parts = std::max(total.parts, cut.parts);
     }
+    for (Dim piece : region->getPieces())
+      total.parts = std::max(total.parts, connected.partsOf(piece));
   }
-  llvm::DenseMap<Dim, Value> split; // looked up only
+  // The parts of heads, say, are heads: of a reshaped dimension blocks are cut only if an
+  // annotation does.
+  auto hasCutPieces = [&](const BlockRegion &region) {
+    return llvm::any_of(region.getPieces(), [&](Dim dim) { return connected.partsOf(dim) > 1; });
+  };
+  double devices = static_cast<double>(meshes.begin()->second.numDevices());
+  llvm::DenseMap<Dim, Value> split;      // looked up only
+  llvm::DenseSet<Operation *> rewritten; // looked up only
   for (auto [index, region] : llvm::enumerate(regions)) {
     Total &total = totals[groups.getLeaderValue(index)];
-    // A weight that is not cut needs no exchange; parts of blocks must be equal.
-    if (total.parts == 1 || region->elementsOfBlock() % total.parts != 0)
+    // Blocks that nothing cuts need no exchange; parts of blocks must be equal.
+    if (total.parts == 1 || region->elementsOfBlock() % total.parts != 0 ||
+        (region->isReshaped() && !hasCutPieces(*region)))
       continue;
     double exchanged = total.leaving;
     for (auto [value, dim] : total.read)
       exchanged += static_cast<double>(cast<RankedTensorType>(value.getType()).getNumElements());
-    // Assumes that the devices that do not cut the weight cut the batch.
-    double others = static_cast<double>(devices) / static_cast<double>(total.parts);
-    if (total.moved / others >= exchanged)
-      region->rewrite(split);
+    // Assumes that the devices that do not cut the blocks cut the batch.
+    double others = devices / static_cast<double>(total.parts);
+    if (total.moved / others >= exchanged && region->claim(rewritten))
+      region->rewrite(split, whole);
   }
+  return success();
 }
