@@ -10,26 +10,41 @@
 // ops, is none of them. A search finds it. So where a small program communicates more
 // than it computes, the arguments and results keep the shardings that propagation gave
 // them, the values between are searched, and the searched program is taken if it is
-// much better: by its modelled step, and without sending more.
+// much better by its modelled step or its bytes, and worse in none of them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Driver/Compilation.h"
+#include "tessera/Planning/CostOptions.h"
+#include "tessera/Planning/OpCosts.h"
+#include "tessera/Transforms/Pipeline/SimulateStep.h"
 
 using namespace mlir;
 using namespace tessera;
 
 /// Programs with more ops, or on more devices, are not searched.
 static constexpr int64_t kMostOps = 1500, kMostDevices = 64;
-/// The part of a step that communication must take, and that of a step that must be saved. Less is
-/// not worth a plan that is harder to follow.
-static constexpr double kLeastPart = 0.05, kLeastGain = 1.0 / 3;
+/// The part of a step that communication must take, and that of a step, or of the bytes, that must
+/// be saved; of the other measure at least the small part. Less is not worth a plan that is harder
+/// to follow.
+static constexpr double kLeastPart = 0.05, kLeastGain = 1.0 / 3, kSmallGain = 0.05;
 /// Memory and computation of a device, relative to propagation's plan.
 static constexpr double kMostMemory = 1.25, kMostWork = 1.05;
+/// The time of computing with as much arithmetic, where the step is at most this part.
+static constexpr double kMostWorkOfShort = 2, kShortStep = 0.5;
+/// Arithmetic of a device over its part: more is searched although little is sent.
+static constexpr double kMostRepeated = 1.5;
 /// Fewer bytes do not matter.
 static constexpr int64_t kLeastBytes = 4096;
+
+static int64_t devicesOf(ModuleOp module) {
+  int64_t devices = 1;
+  for (int64_t extent : (*module.getOps<dist::ProcessMeshOp>().begin()).getShape())
+    devices *= extent;
+  return devices;
+}
 
 /// The only function of a program that has few ops on one mesh with several devices.
 static func::FuncOp smallFunction(ModuleOp module) {
@@ -37,9 +52,7 @@ static func::FuncOp smallFunction(ModuleOp module) {
   auto meshes = module.getOps<dist::ProcessMeshOp>();
   if (!llvm::hasSingleElement(functions) || !llvm::hasSingleElement(meshes))
     return {};
-  int64_t devices = 1, count = 0;
-  for (int64_t extent : (*meshes.begin()).getShape())
-    devices *= extent;
+  int64_t devices = devicesOf(module), count = 0;
   if (devices < 2 || devices > kMostDevices)
     return {};
   (*functions.begin()).walk([&](Operation *) { ++count; });
@@ -69,18 +82,60 @@ static bool isStopped(ModuleOp module) {
   return stopped && stopped.getValue();
 }
 
-/// Whether a program is better in both measures, and much better in that of the objective, with
-/// little more memory and computation.
-static bool isMuchBetter(const Report &found, const Report &plain, bool byBytes) {
-  // Whoever cuts a batch wants its work to be divided, even where every device could do all of it.
-  if (found.computeSeconds > kMostWork * plain.computeSeconds ||
-      static_cast<double>(found.peakMemoryBytes) >
-          kMostMemory * static_cast<double>(plain.peakMemoryBytes))
+namespace {
+/// A compiled program.
+struct Measures {
+  double step, computing, arithmetic, bytes, memory;
+};
+} // namespace
+
+static sharding::Topology withoutMemory(sharding::Topology topology) {
+  topology.device.memoryRate = std::numeric_limits<double>::infinity();
+  return topology;
+}
+
+static FailureOr<Measures> measure(ModuleOp program, const Report &report,
+                                   const sharding::Topology &topology) {
+  FailureOr<pipeline::StepReport> step = pipeline::simulateStep(program, withoutMemory(topology));
+  if (failed(step))
+    return failure();
+  double arithmetic = 0;
+  for (const pipeline::PartTimeline &part : step->parts)
+    arithmetic += part.computeSeconds;
+  return Measures{report.stepSeconds, report.computeSeconds, arithmetic,
+                  static_cast<double>(report.wireBytesTotal()),
+                  static_cast<double>(report.peakMemoryBytes)};
+}
+
+/// Seconds of the arithmetic of a normalized function on one of `devices` devices.
+static double arithmeticOf(func::FuncOp function, const sharding::Topology &machine,
+                           int64_t devices) {
+  sharding::Topology topology = withoutMemory(machine);
+  dist::OpCosts costs(function, topology);
+  double seconds = 0;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (!dist::hasCost(op))
+      return WalkResult::advance();
+    seconds += dist::tripsOf(op) * costs.seconds(op, devices);
+    return WalkResult::skip();
+  });
+  return seconds;
+}
+
+/// Whether a program is better in step and bytes, and much better in one of them, with little more
+/// memory and computation. A step half as long may read and write memory for longer.
+static bool isMuchBetter(const Measures &found, const Measures &plain, bool byBytes) {
+  double step = found.step / plain.step, bytes = found.bytes / plain.bytes,
+         computing = found.computing / plain.computing;
+  if (found.memory > kMostMemory * plain.memory || step > 1 || bytes > 1 ||
+      computing > (step <= kShortStep ? kMostWorkOfShort : kMostWork))
     return false;
-  auto isLess = [](double a, double b, bool much) { return a <= (much ? 1 - kLeastGain : 1) * b; };
-  return isLess(static_cast<double>(found.wireBytesTotal()),
-                static_cast<double>(plain.wireBytesTotal()), byBytes) &&
-         isLess(found.stepSeconds, plain.stepSeconds, !byBytes);
+  bool isMuchShorter = step <= 1 - kLeastGain, isMuchLess = bytes <= 1 - kLeastGain;
+  if (computing <= kMostWork && (byBytes ? isMuchLess : isMuchShorter))
+    return true;
+  // Whoever cuts a batch wants its work to be divided, even where every device could do all of it.
+  return found.arithmetic <= kMostWork * plain.arithmetic &&
+         (isMuchShorter || (isMuchLess && step <= 1 - kSmallGain));
 }
 
 LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase from) {
@@ -112,8 +167,19 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
   FailureOr<Report> plain = report();
   if (failed(plain))
     return failure();
-  if (plain->wireBytesTotal() < kLeastBytes ||
-      plain->communicationSeconds() < kLeastPart * plain->stepSeconds)
+  if (plain->wireBytesTotal() < kLeastBytes)
+    return success();
+  FailureOr<dist::CostOptions> cost = dist::readCostOptions(*program, "time", pipeline.topology);
+  FailureOr<Measures> other = failure();
+  if (succeeded(cost))
+    other = measure(*program, *plain, cost->topology);
+  if (failed(other))
+    return failure();
+  int64_t devices = devicesOf(*program);
+  double part = arithmeticOf(*searched->getOps<func::FuncOp>().begin(), cost->topology, devices) /
+                static_cast<double>(devices);
+  if (plain->communicationSeconds() < kLeastPart * plain->stepSeconds &&
+      other->arithmetic <= kMostRepeated * part)
     return success();
 
   auto times = seconds;
@@ -127,7 +193,10 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
     ScopedDiagnosticHandler quiet(&mlirContext, [](Diagnostic &) {});
     if (succeeded(runPhases(options, start, Phase::scheduled)) && !isStopped(*program)) {
       FailureOr<Report> found = report();
-      better = succeeded(found) && isMuchBetter(*found, *plain, pipeline.objective == "bytes");
+      FailureOr<Measures> mine = failure();
+      if (succeeded(found))
+        mine = measure(*program, *found, cost->topology);
+      better = succeeded(mine) && isMuchBetter(*mine, *other, pipeline.objective == "bytes");
     }
   }
   origins.pause(false);

@@ -94,7 +94,7 @@ private:
   /// The phases up to `scheduled` for the searched plan or a plain one: the program with the least
   /// reported time among those within the memory budget, if there is one.
   mlir::LogicalResult compileCheapest(const PipelineOptions &pipeline, Phase from);
-  /// The phases up to `scheduled`. A small program that mostly communicates is also searched with
+  /// The phases up to `scheduled`. A small program that communicates is also searched with
   /// the arguments and results that propagation has; the better program is kept.
   mlir::LogicalResult searchWithin(const PipelineOptions &pipeline, Phase from);
   friend class AttentionChooser;
