@@ -151,6 +151,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     dist::DistPropagateOptions propagate;
     propagate.objective = options.objective;
     propagate.topology = options.topology;
+    propagate.recuts = options.recuts;
     manager.addPass(dist::createDistPropagate(propagate));
   }
   if (leadsTo(Phase::propagated) && options.attentionSequence == "ring" &&

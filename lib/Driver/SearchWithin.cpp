@@ -12,32 +12,42 @@
 // them, the values between are searched, and the searched program is taken if it is
 // much better by its modelled step or its bytes, and worse in none of them.
 //
+// Propagation leaves latencies out, since collectives are joined later. Where the step
+// is mostly latencies all the same, as in unrolled recurrences, the program is also
+// compiled without the cuts that no tensor of an op has, which are reshards at least.
+//
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Planning/CostOptions.h"
+#include "tessera/Planning/LocalPeak.h"
 #include "tessera/Planning/OpCosts.h"
 #include "tessera/Transforms/Pipeline/SimulateStep.h"
 
 using namespace mlir;
 using namespace tessera;
 
-/// Programs with more ops, or on more devices, are not searched.
-static constexpr int64_t kMostOps = 1500, kMostDevices = 64;
+/// Programs with more ops, or on more devices, are not searched, or not compiled with latencies.
+static constexpr int64_t kMostOps = 1500, kMostDevices = 64, kMostOpsCompiledTwice = 20000;
 /// The part of a step that communication must take, and that of a step, or of the bytes, that must
 /// be saved; of the other measure at least the small part. Less is not worth a plan that is harder
 /// to follow.
 static constexpr double kLeastPart = 0.05, kLeastGain = 1.0 / 3, kSmallGain = 0.05;
 /// Memory and computation of a device, relative to propagation's plan.
 static constexpr double kMostMemory = 1.25, kMostWork = 1.05;
+/// Bytes that a device has to spare.
+static constexpr double kLittleMemory = 1 << 26;
 /// The time of computing with as much arithmetic, where the step is at most this part.
 static constexpr double kMostWorkOfShort = 2, kShortStep = 0.5;
 /// Arithmetic of a device over its part: more is searched although little is sent.
 static constexpr double kMostRepeated = 1.5;
 /// Fewer bytes do not matter.
 static constexpr int64_t kLeastBytes = 4096;
+/// Latencies count where more collectives than this take the rest of the step.
+static constexpr int64_t kManyCollectives = 16;
+static constexpr double kMostWithoutLatencies = 0.5, kLittleMore = 1.25;
 
 static int64_t devicesOf(ModuleOp module) {
   int64_t devices = 1;
@@ -46,8 +56,8 @@ static int64_t devicesOf(ModuleOp module) {
   return devices;
 }
 
-/// The only function of a program that has few ops on one mesh with several devices.
-static func::FuncOp smallFunction(ModuleOp module) {
+/// The only function of a program that has at most so many ops on one mesh with several devices.
+static func::FuncOp smallFunction(ModuleOp module, int64_t mostOps) {
   auto functions = module.getOps<func::FuncOp>();
   auto meshes = module.getOps<dist::ProcessMeshOp>();
   if (!llvm::hasSingleElement(functions) || !llvm::hasSingleElement(meshes))
@@ -56,7 +66,7 @@ static func::FuncOp smallFunction(ModuleOp module) {
   if (devices < 2 || devices > kMostDevices)
     return {};
   (*functions.begin()).walk([&](Operation *) { ++count; });
-  return count <= kMostOps ? *functions.begin() : func::FuncOp();
+  return count <= mostOps ? *functions.begin() : func::FuncOp();
 }
 
 /// Gives arguments and results of `to` the shardings of `from`; if `ofState`, only arguments and
@@ -99,12 +109,13 @@ static FailureOr<Measures> measure(ModuleOp program, const Report &report,
   FailureOr<pipeline::StepReport> step = pipeline::simulateStep(program, withoutMemory(topology));
   if (failed(step))
     return failure();
-  double arithmetic = 0;
+  double arithmetic = 0, memory = 0;
   for (const pipeline::PartTimeline &part : step->parts)
     arithmetic += part.computeSeconds;
+  for (func::FuncOp function : program.getOps<func::FuncOp>())
+    memory = std::max(memory, dist::localPeakOf(function).bytes);
   return Measures{report.stepSeconds, report.computeSeconds, arithmetic,
-                  static_cast<double>(report.wireBytesTotal()),
-                  static_cast<double>(report.peakMemoryBytes)};
+                  static_cast<double>(report.wireBytesTotal()), memory};
 }
 
 /// Seconds of the arithmetic of a normalized function on one of `devices` devices.
@@ -122,12 +133,17 @@ static double arithmeticOf(func::FuncOp function, const sharding::Topology &mach
   return seconds;
 }
 
+/// Whether it needs little more memory.
+static bool fits(const Measures &found, const Measures &plain) {
+  return found.memory <= std::max(kMostMemory * plain.memory, kLittleMemory);
+}
+
 /// Whether a program is better in step and bytes, and much better in one of them, with little more
 /// memory and computation. A step half as long may read and write memory for longer.
 static bool isMuchBetter(const Measures &found, const Measures &plain, bool byBytes) {
   double step = found.step / plain.step, bytes = found.bytes / plain.bytes,
          computing = found.computing / plain.computing;
-  if (found.memory > kMostMemory * plain.memory || step > 1 || bytes > 1 ||
+  if (!fits(found, plain) || step > 1 || bytes > 1 ||
       computing > (step <= kShortStep ? kMostWorkOfShort : kMostWork))
     return false;
   bool isMuchShorter = step <= 1 - kLeastGain, isMuchLess = bytes <= 1 - kLeastGain;
@@ -138,77 +154,134 @@ static bool isMuchBetter(const Measures &found, const Measures &plain, bool byBy
          (isMuchShorter || (isMuchLess && step <= 1 - kSmallGain));
 }
 
-LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase from) {
-  Phase start = std::max(from, Phase::normalized);
-  if (failed(runPhases(pipeline, from, start)))
-    return failure();
-  if (!smallFunction(*program))
-    return runPhases(pipeline, start, Phase::scheduled);
-  OwningOpRef<ModuleOp> searched = program->clone();
-  if (failed(runPhases(pipeline, start, Phase::propagated)))
-    return failure();
-  auto copy = [&](bool ofState) {
-    copyShardings(*program->getOps<func::FuncOp>().begin(),
-                  *searched->getOps<func::FuncOp>().begin(), ofState);
-  };
-  copy(/*ofState=*/false);
-  {
-    // State is open until then; with overlap the updates are divided or not.
-    OwningOpRef<ModuleOp> propagated = pipeline.overlaps ? program->clone() : nullptr;
-    if (failed(runPhases(pipeline, Phase::propagated, Phase::resharded)))
-      return failure();
-    copy(/*ofState=*/true);
-    if (propagated)
-      program = std::move(propagated);
-  }
-  Phase reached = pipeline.overlaps ? Phase::propagated : Phase::resharded;
-  if (failed(runPhases(pipeline, reached, Phase::scheduled)))
-    return failure();
-  FailureOr<Report> plain = report();
-  if (failed(plain))
-    return failure();
-  if (plain->wireBytesTotal() < kLeastBytes)
-    return success();
-  FailureOr<dist::CostOptions> cost = dist::readCostOptions(*program, "time", pipeline.topology);
-  FailureOr<Measures> other = failure();
-  if (succeeded(cost))
-    other = measure(*program, *plain, cost->topology);
-  if (failed(other))
-    return failure();
-  int64_t devices = devicesOf(*program);
-  double part = arithmeticOf(*searched->getOps<func::FuncOp>().begin(), cost->topology, devices) /
-                static_cast<double>(devices);
-  if (plain->communicationSeconds() < kLeastPart * plain->stepSeconds &&
-      other->arithmetic <= kMostRepeated * part)
-    return success();
+/// Whether a program with fewer collectives has a much shorter step, with little more memory and
+/// arithmetic; what it sends is in its step.
+static bool isMuchShorter(const Measures &found, const Measures &plain) {
+  return found.step <= (1 - kLeastGain) * plain.step && fits(found, plain) &&
+         found.arithmetic <= kLittleMore * plain.arithmetic;
+}
 
+/// The number of collectives that a device executes.
+static int64_t executedCollectives(const Report &report) {
+  int64_t count = 0;
+  for (const CollectiveReport &each : report.collectives)
+    count += each.trips;
+  return count;
+}
+
+/// Whether a step is mostly latencies of collectives.
+static FailureOr<bool> hasManyLatencies(ModuleOp program, const Report &report,
+                                        sharding::Topology topology) {
+  if (executedCollectives(report) < kManyCollectives)
+    return false;
+  for (sharding::LinkClass &link : topology.links)
+    link.link.alpha = 0;
+  FailureOr<pipeline::StepReport> step = pipeline::simulateStep(program, topology);
+  if (failed(step))
+    return failure();
+  return step->seconds <= kMostWithoutLatencies * report.stepSeconds;
+}
+
+bool Compilation::tryPlan(const PipelineOptions &options, Phase start,
+                          OwningOpRef<ModuleOp> normalized,
+                          llvm::function_ref<bool(ModuleOp, const Report &)> isBetter) {
   auto times = seconds;
-  std::swap(program, searched); // now the propagated one
-  PipelineOptions options = pipeline;
-  options.search.mode = "dynamic_programming";
-  options.search.fullyUseDevices = false;
+  std::swap(program, normalized);
   bool better = false;
   origins.pause(true);
   {
     ScopedDiagnosticHandler quiet(&mlirContext, [](Diagnostic &) {});
     if (succeeded(runPhases(options, start, Phase::scheduled)) && !isStopped(*program)) {
       FailureOr<Report> found = report();
-      FailureOr<Measures> mine = failure();
-      if (succeeded(found))
-        mine = measure(*program, *found, cost->topology);
-      better = succeeded(mine) && isMuchBetter(*mine, *other, pipeline.objective == "bytes");
+      better = succeeded(found) && isBetter(*program, *found);
     }
   }
   origins.pause(false);
   seconds = std::move(times);
-  if (!better) {
-    program = std::move(searched);
-    return success();
+  if (!better)
+    std::swap(program, normalized);
+  return better;
+}
+
+LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase from) {
+  Phase start = std::max(from, Phase::normalized);
+  if (failed(runPhases(pipeline, from, start)))
+    return failure();
+  func::FuncOp function = smallFunction(*program, kMostOpsCompiledTwice);
+  if (!function)
+    return runPhases(pipeline, start, Phase::scheduled);
+  int64_t devices = devicesOf(*program);
+  bool isSmall = static_cast<bool>(smallFunction(*program, kMostOps));
+  OwningOpRef<ModuleOp> normalized = program->clone();
+  if (failed(runPhases(pipeline, start, Phase::propagated)))
+    return failure();
+  OwningOpRef<ModuleOp> placed;
+  if (isSmall) {
+    placed = normalized->clone();
+    auto copy = [&](bool ofState) {
+      copyShardings(*program->getOps<func::FuncOp>().begin(),
+                    *placed->getOps<func::FuncOp>().begin(), ofState);
+    };
+    copy(/*ofState=*/false);
+    // State is open until then; with overlap the updates are divided or not.
+    OwningOpRef<ModuleOp> propagated = program->clone();
+    if (failed(runPhases(pipeline, Phase::propagated, Phase::resharded)))
+      return failure();
+    copy(/*ofState=*/true);
+    program = std::move(propagated);
   }
-  (*program)->removeAttr(dist::DistDialect::kSearch);
-  func::FuncOp function = *program->getOps<func::FuncOp>().begin();
-  emitRemark(function.getLoc())
-      << "between its arguments and results the program is searched: propagation sends "
-      << plain->wireBytesTotal() << " bytes";
+  if (failed(runPhases(pipeline, Phase::propagated, Phase::scheduled)))
+    return failure();
+  FailureOr<Report> plain = report();
+  if (failed(plain))
+    return failure();
+  int64_t bytes = plain->wireBytesTotal();
+  if (bytes < kLeastBytes)
+    return success();
+  FailureOr<dist::CostOptions> cost = dist::readCostOptions(*program, "time", pipeline.topology);
+  if (failed(cost))
+    return failure();
+  FailureOr<Measures> best = measure(*program, *plain, cost->topology);
+  FailureOr<bool> many = hasManyLatencies(*program, *plain, cost->topology);
+  if (failed(best) || failed(many))
+    return failure();
+  bool byBytes = pipeline.objective == "bytes";
+  auto remark = [&](StringRef what) {
+    emitRemark((*program->getOps<func::FuncOp>().begin()).getLoc())
+        << what << ": propagation sends " << bytes << " bytes in " << executedCollectives(*plain)
+        << " collectives";
+  };
+
+  if (*many && !byBytes) {
+    PipelineOptions options = pipeline;
+    options.recuts = false;
+    auto isBetter = [&](ModuleOp found, const Report &report) {
+      FailureOr<Measures> measures = measure(found, report, cost->topology);
+      bool isTaken = succeeded(measures) && isMuchShorter(*measures, *best);
+      best = isTaken ? measures : best;
+      return isTaken;
+    };
+    if (tryPlan(options, start, normalized->clone(), isBetter))
+      remark("ops keep cuts that a tensor of theirs has, for fewer collectives");
+  }
+
+  double part =
+      isSmall ? arithmeticOf(*normalized->getOps<func::FuncOp>().begin(), cost->topology, devices) /
+                    static_cast<double>(devices)
+              : 0;
+  bool isLittle = plain->communicationSeconds() < kLeastPart * plain->stepSeconds &&
+                  best->arithmetic <= kMostRepeated * part;
+  if (!isSmall || isLittle)
+    return success();
+  PipelineOptions options = pipeline;
+  options.search.mode = "dynamic_programming";
+  options.search.fullyUseDevices = false;
+  if (tryPlan(options, start, std::move(placed), [&](ModuleOp found, const Report &report) {
+        FailureOr<Measures> measures = measure(found, report, cost->topology);
+        return succeeded(measures) && isMuchBetter(*measures, *best, byBytes);
+      })) {
+    (*program)->removeAttr(dist::DistDialect::kSearch);
+    remark("between its arguments and results the program is searched");
+  }
   return success();
 }

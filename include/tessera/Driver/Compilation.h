@@ -94,9 +94,15 @@ private:
   /// The phases up to `scheduled` for the searched plan or a plain one: the program with the least
   /// reported time among those within the memory budget, if there is one.
   mlir::LogicalResult compileCheapest(const PipelineOptions &pipeline, Phase from);
-  /// The phases up to `scheduled`. A small program that communicates is also searched with
-  /// the arguments and results that propagation has; the better program is kept.
+  /// The phases up to `scheduled`. A program with many small collectives is also compiled without
+  /// recuts; a small program that communicates is also searched with the arguments and results that
+  /// propagation has. The better program is kept.
   mlir::LogicalResult searchWithin(const PipelineOptions &pipeline, Phase from);
+  /// Compiles a normalized program from `start` on by other options, without messages. Returns
+  /// whether it is better, and then the current one.
+  bool tryPlan(const PipelineOptions &options, Phase start,
+               mlir::OwningOpRef<mlir::ModuleOp> normalized,
+               llvm::function_ref<bool(mlir::ModuleOp, const Report &)> isBetter);
   friend class AttentionChooser;
   friend class MemoryFitter;
   friend class PlanComparison;

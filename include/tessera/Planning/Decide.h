@@ -27,9 +27,10 @@ struct Decision {
 
 /// After propagation, decides the cut of each op and the shardings of its results. Where claims
 /// contest an axis, the strategies of all these ops are chosen jointly, by the least modelled time
-/// of their work and of the reshards between them. By bytes, latencies do not count.
+/// of their work and of the reshards between them. By bytes, latencies do not count. With `recuts`,
+/// cuts that no tensor of an op has are candidates, too, where the plan sends much.
 Decision decide(const PropagationGraph &graph, const sharding::Topology &topology,
-                sharding::Objective objective = sharding::Objective::time);
+                sharding::Objective objective = sharding::Objective::time, bool recuts = true);
 
 } // namespace tessera::dist
 

@@ -124,6 +124,7 @@ def DistPropagate : Dist_Pass<"dist-propagate"> {
   let options = [
     Option<"objective", "objective", "std::string", "\"time\"", "Objective: time or bytes">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
+    Option<"recuts", "recuts", "bool", "true", "Try cuts that no tensor of an op has, where the plan sends much">,
   ];
 }
 

@@ -61,7 +61,7 @@ public:
         strategies(graph, objective == Objective::time ? topology : withoutLatencies(topology)),
         posed(graph, {withoutLatencies(topology), kSecondsOfAReshard}) {}
 
-  Decision run() {
+  Decision run(bool recuts) {
     choice.assign(graph.nodes.size(), 0);
     isOpenResult.assign(graph.tensors.size(), false);
     isSummed.assign(graph.tensors.size(), false);
@@ -85,6 +85,8 @@ public:
           placed[t] = &place.shardings->under(solved[place.node]);
     }
     Decision decision = decided();
+    if (!recuts)
+      return decision;
     // A region that is cut otherwise may gather something else at its border.
     for (int round = 0; round < kMostRecuts && recut(alternativesTo(decision), /*spreads=*/true);
          ++round)
@@ -605,6 +607,6 @@ private:
 } // namespace
 
 Decision dist::decide(const PropagationGraph &graph, const Topology &topology,
-                      Objective objective) {
-  return Decider(graph, topology, objective).run();
+                      Objective objective, bool recuts) {
+  return Decider(graph, topology, objective).run(recuts);
 }

@@ -244,7 +244,7 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
     if (failed(graph))
       return failure();
     propagateAxes(**graph, &getContext());
-    Decision decision = decide(**graph, cost.topology, cost.objective);
+    Decision decision = decide(**graph, cost.topology, cost.objective, recuts);
     writeShardings(function, **graph, decision);
     leaveResultsOpen(function, **graph, decision);
     return success();
