@@ -178,6 +178,9 @@ def program_cases(Case):
         "resize, nearest, convolved": Case(
             lambda x, w: convolution()(jax.image.resize(x, (2, 128, 32, 8), "nearest"), w), [images, shape(3, 3, 8, 8)], 2 * border,
             "a row of the small images from each neighbour", cut=[rows, None], out=rows),
+        "resize, nearest, gradient": Case(
+            jax.grad(lambda x, y: (jax.image.resize(x, (2, 128, 32, 8), "nearest") * y).sum()), [images, shape(2, 128, 32, 8)], 0,
+            "a row is the sum of its own two", cut=[rows, rows], out=rows),
         "convolution by groups": Case(convolution(feature_group_count=4), [images, shape(3, 3, 2, 16)], 2 * border,
                                       "a row from each neighbour", cut=[rows, None], out=rows),
         "convolution by channels": Case(convolution(feature_group_count=8), [images, shape(5, 5, 1, 8)], 4 * border,

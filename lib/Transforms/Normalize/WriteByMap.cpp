@@ -12,6 +12,10 @@
 //   y[r, j] = x[r, j] * select(from[r] >= 0, u'[r, j], 1)        u'[index[k]] = u[k]
 //
 // where `from` is a constant, the k of each row or -1, and u' is a rearrangement of u.
+// If each row has q updates, one behind the other, as in the derivative of a repetition,
+// the updates get a dimension for the rows:
+//
+//   y[r, j] = x[r, j] * (product over p < q of u'[r, p, j])              u'[k / q, k % q] = u[k]
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,6 +84,91 @@ static AffineMap without(AffineMap map, unsigned loop, unsigned inPlace) {
   return map.replaceDimsAndSymbols(renumbered, {}, next, 0);
 }
 
+/// The number of updates of each row, if each has as many, one behind the other; else 0.
+static int64_t updatesOfEachRow(ArrayRef<int64_t> indices, int64_t rows) {
+  int64_t count = std::ssize(indices), each = rows == 0 ? 0 : count / rows;
+  auto isOfRow = [&](int64_t k) { return indices[k] == k / each; };
+  bool fits =
+      each > 1 && each * rows == count && llvm::all_of(llvm::seq<int64_t>(0, count), isOfRow);
+  return fits ? each : 0;
+}
+
+/// Combines the updates of each row along a dimension of their own.
+static void splitUpdates(linalg::GenericOp op, unsigned row, unsigned update, int64_t each,
+                         ArrayRef<arith::CmpIOp> compares) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  AffineExpr searched = getAffineDimExpr(update, op.getContext());
+  SmallVector<Value> inputs;
+  SmallVector<AffineMap> maps;
+  SmallVector<int64_t> newArgument(op->getNumOperands(), -1);
+  auto isRead = [&](BlockArgument argument) {
+    return llvm::any_of(argument.getUsers(), [&](Operation *user) {
+      return !llvm::is_contained(compares, dyn_cast<arith::CmpIOp>(user));
+    });
+  };
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned n = operand.getOperandNumber();
+    AffineMap map = op.getMatchingIndexingMap(&operand);
+    Value value = operand.get();
+    if (op.isDpsInput(&operand) && map.isFunctionOfDim(update)) {
+      if (!isRead(op.getBody()->getArgument(n)))
+        continue; // the indices
+      auto type = cast<RankedTensorType>(value.getType());
+      auto dim = llvm::find(map.getResults(), searched) - map.getResults().begin();
+      SmallVector<int64_t> shape(type.getShape());
+      shape[dim] = each;
+      shape.insert(shape.begin() + dim, type.getDimSize(dim) / each);
+      SmallVector<ReassociationIndices> groups;
+      for (int64_t d = 0; d < type.getRank(); ++d)
+        groups.push_back(d == dim ? ReassociationIndices{d, d + 1}
+                                  : ReassociationIndices{d + (d > dim)});
+      value = tensor::ExpandShapeOp::create(b, loc, type.clone(shape), value, groups);
+      SmallVector<AffineExpr> results(map.getResults());
+      results.insert(results.begin() + dim, getAffineDimExpr(row, op.getContext()));
+      map = AffineMap::get(map.getNumDims(), 0, results, op.getContext());
+    }
+    newArgument[n] = std::ssize(maps);
+    if (op.isDpsInput(&operand))
+      inputs.push_back(value);
+    maps.push_back(map);
+  }
+  auto made = linalg::GenericOp::create(
+      b, loc, op->getResultTypes(), inputs, op.getDpsInits(), maps, op.getIteratorTypesArray(),
+      [&](OpBuilder &body, Location at, ValueRange arguments) {
+        IRMapping mapping;
+        for (auto [argument, n] : llvm::zip_equal(op.getBody()->getArguments(), newArgument))
+          if (n >= 0)
+            mapping.map(argument, arguments[n]);
+        Value hits = arith::ConstantIntOp::create(body, at, 1, 1);
+        for (Operation &inner : *op.getBody()) {
+          if (auto compare = dyn_cast<arith::CmpIOp>(inner);
+              llvm::is_contained(compares, compare)) {
+            mapping.map(compare.getResult(), hits);
+            continue;
+          }
+          auto select = dyn_cast<arith::SelectOp>(inner);
+          if (select && mapping.lookupOrNull(select.getCondition()) == hits) {
+            mapping.map(select.getResult(), mapping.lookupOrDefault(select.getTrueValue()));
+            continue;
+          }
+          auto index = dyn_cast<linalg::IndexOp>(inner);
+          Operation *clone = body.clone(inner, mapping);
+          if (index && index.getDim() == update) {
+            Value all = arith::MulIOp::create(body, at, linalg::IndexOp::create(body, at, row),
+                                              arith::ConstantIndexOp::create(body, at, each));
+            mapping.map(index.getResult(),
+                        arith::AddIOp::create(body, at, all, clone->getResult(0)).getResult());
+          }
+        }
+      });
+  for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(*made.getBody())))
+    if (isOpTriviallyDead(&inner))
+      inner.erase();
+  op->replaceAllUsesWith(made->getResults());
+  op.erase();
+}
+
 static void writeByMap(linalg::GenericOp op) {
   SmallVector<SelectedLoop, 2> selected = selectedLoops(op);
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
@@ -108,6 +197,8 @@ static void writeByMap(linalg::GenericOp op) {
       valuesOver(op, selected[0].index, update, kMostIndices);
   if (!indices)
     return;
+  if (int64_t each = updatesOfEachRow(*indices, extents[row]))
+    return splitUpdates(op, row, update, each, compares);
   SmallVector<int64_t> from(extents[row], -1);
   for (auto [k, index] : llvm::enumerate(*indices)) {
     if (index < 0 || index >= extents[row] || from[index] >= 0)
