@@ -38,6 +38,10 @@ class Sorting(JaxCase):
         self.check(lambda a: lax.top_k(a, 3), array(4, 300), values=(x,))
         self.check(lambda n: lax.top_k(n, 5), array(4, 300, dtype=I), below=20)
 
+    def test_top_of_merged_lines(self):
+        for dtype in (jnp.float32, I):  # of a batch, of beams and words that are cut; many are equal
+            self.check(lambda a: lax.top_k(a.reshape(a.shape[0], -1), 3), array(4, 3, 41, dtype=dtype), below=6, turns=(2,))
+
     def test_gradients(self):
         self.check(self.gradient(lambda a: jnp.sort(a, 1), 0), self.x)
         self.check(self.gradient(lambda a: lax.top_k(a, 2)[0], 0), self.x)

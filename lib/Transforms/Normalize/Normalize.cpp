@@ -23,6 +23,7 @@
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
 #include "SplitRepeats.h"
+#include "SplitSorts.h"
 #include "WriteByMap.h"
 #include "tessera/Planning/MeshAssignment.h"
 #include "tessera/Transforms/Elementwise.h"
@@ -136,6 +137,8 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       growInteriors(function);
       formRearrangements(function);
       sinkRearrangements(function);
+      if (failed(splitSorts(function, meshes)))
+        return failure();
       refineReshapes(function);
       splitMergedDims(function);
       refineReshapes(function);

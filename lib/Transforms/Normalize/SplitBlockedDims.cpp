@@ -18,16 +18,15 @@
 
 #include "SplitBlockedDims.h"
 
+#include "ConnectedDims.h"
 #include "SplitLoops.h"
 
 #include "tessera/Dialect/Dist/Rules/BlockReshapes.h"
-#include "tessera/Planning/PropagationGraph.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/EquivalenceClasses.h"
-#include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -499,66 +498,6 @@ Cut cutOf(Dim dim, const MeshTable &meshes) {
   return {};
 }
 
-/// The classes of dimensions that loops of ops connect: a cut of one reaches the others.
-class ConnectedDims {
-public:
-  explicit ConnectedDims(const PropagationGraph &graph) : graph(graph) {
-    for (const TensorState &tensor : graph.tensors) {
-      first.push_back(count);
-      count += static_cast<unsigned>(tensor.type.getRank());
-    }
-    classes.grow(count);
-    for (const RuleNode &node : graph.nodes)
-      connect(node);
-    classes.compress();
-    parts.resize(classes.getNumClasses(), 1);
-    for (auto [tensor, state] : llvm::enumerate(graph.tensors))
-      for (auto [d, axes] : llvm::enumerate(state.given.dims)) {
-        int64_t &most = parts[classes[first[tensor] + d]];
-        most = std::max(most, sharding::sizeOf(axes));
-      }
-  }
-
-  /// The most devices over which an annotation cuts a dimension of its class.
-  int64_t partsOf(Dim dim) const {
-    int64_t tensor = graph.tensorOf(dim.first);
-    return tensor < 0 ? 1 : parts[classes[first[tensor] + dim.second]];
-  }
-
-private:
-  void connect(const RuleNode &node) {
-    SmallVector<int64_t> known(node.rule.factors.size(), -1); // a dimension by factor
-    auto visit = [&](const sharding::TensorRule &rule, int64_t tensor) {
-      if (tensor < 0)
-        return;
-      for (auto [d, dim] : llvm::enumerate(rule))
-        for (int64_t f : dim.factors) {
-          const sharding::Factor &factor = node.rule.factors[f];
-          if (factor.size == 1)
-            continue;
-          auto position = first[tensor] + static_cast<unsigned>(d);
-          if (factor.kind == sharding::FactorKind::replicate)
-            break;
-          if (known[f] < 0)
-            known[f] = position;
-          else
-            classes.join(static_cast<unsigned>(known[f]), position);
-          break; // the major factor of a merged dimension is cut first
-        }
-    };
-    for (auto [index, rule] : llvm::enumerate(node.rule.operands))
-      visit(rule, node.tensors[index]);
-    for (auto [index, rule] : llvm::enumerate(node.rule.results))
-      visit(rule, node.tensors[node.rule.operands.size() + index]);
-  }
-
-  const PropagationGraph &graph;
-  std::vector<unsigned> first; ///< by tensor: the number of its first dimension
-  unsigned count = 0;
-  llvm::IntEqClasses classes;
-  std::vector<int64_t> parts; ///< by class
-};
-
 } // namespace
 
 LogicalResult dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
@@ -588,10 +527,9 @@ LogicalResult dist::splitBlockedDims(func::FuncOp function, const MeshTable &mes
   llvm::erase_if(regions, [](auto &region) { return !region->isComplete(); });
   if (regions.empty() || meshes.empty())
     return success();
-  FailureOr<std::unique_ptr<PropagationGraph>> graph = PropagationGraph::build(function, meshes);
-  if (failed(graph))
+  FailureOr<ConnectedDims> connected = ConnectedDims::of(function, meshes);
+  if (failed(connected))
     return failure();
-  ConnectedDims connected(**graph);
 
   // Regions that read the same weight share the cost of its exchange.
   llvm::EquivalenceClasses<size_t> groups;
@@ -621,12 +559,12 @@ LogicalResult dist::splitBlockedDims(func::FuncOp function, const MeshTable &mes
       total.parts = std::max(total.parts, cut.parts);
     }
     for (Dim piece : region->getPieces())
-      total.parts = std::max(total.parts, connected.partsOf(piece));
+      total.parts = std::max(total.parts, connected->partsOf(piece));
   }
   // The parts of heads, say, are heads: of a reshaped dimension blocks are cut only if an
   // annotation does.
   auto hasCutPieces = [&](const BlockRegion &region) {
-    return llvm::any_of(region.getPieces(), [&](Dim dim) { return connected.partsOf(dim) > 1; });
+    return llvm::any_of(region.getPieces(), [&](Dim dim) { return connected->partsOf(dim) > 1; });
   };
   double devices = static_cast<double>(meshes.begin()->second.numDevices());
   llvm::DenseMap<Dim, Value> split;      // looked up only

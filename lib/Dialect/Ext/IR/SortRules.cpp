@@ -168,41 +168,58 @@ static SmallVector<Value> sortWholeLines(SortOp op, dist::PartitionContext &cont
   return values;
 }
 
+/// A key that sorts elements last that do not exist: element i of a line does if i % `part` +
+/// i / `part` * `step` is less than `extent`. Parts begin at `begin`.
+static Value existence(SortOp op, OpBuilder &b, ArrayRef<int64_t> shape, Value begin, int64_t part,
+                       int64_t step, int64_t extent) {
+  Location loc = op.getLoc();
+  // False comes first.
+  auto predicate = op.getDescending() ? arith::CmpIPredicate::slt : arith::CmpIPredicate::sge;
+  return Local{b, loc}.pointwise({}, {}, shape, {b.getI1Type()}, [&](OpBuilder &inner, ValueRange) {
+    auto number = [&](int64_t value) { return arith::ConstantIndexOp::create(inner, loc, value); };
+    Value i = linalg::IndexOp::create(inner, loc, op.getDim());
+    Value device = arith::DivUIOp::create(inner, loc, i, number(part));
+    Value own = arith::RemUIOp::create(inner, loc, i, number(part));
+    Value before = arith::MulIOp::create(inner, loc, device, number(step));
+    Value at = arith::AddIOp::create(inner, loc, begin ? begin : number(0),
+                                     arith::AddIOp::create(inner, loc, before, own));
+    return SmallVector<Value>{arith::CmpIOp::create(inner, loc, predicate, at, number(extent))};
+  })[0];
+}
+
 /// Sorts each part for its first elements, then these. Undefined elements of an uneven part are
-/// sorted last by an additional first key.
+/// sorted last by an additional first key, which each device computes.
 static SmallVector<Value> sortCandidates(SortOp op, dist::PartitionContext &context) {
   OpBuilder &b = context.builder;
-  Local write{b, op.getLoc()};
   unsigned dim = op.getDim();
   TensorSharding cut = context.getOperandSharding(0), whole = cut;
   whole.dims[dim].clear();
   SmallVector<Value> values;
-  int64_t keys = op.getKeys();
   for (unsigned index = 0; index < op.getNumOperands(); ++index)
     values.push_back(context.getOperand(index));
-  ArrayRef<int64_t> part = cast<RankedTensorType>(values[0].getType()).getShape();
+  auto shapeOf = [&]() { return cast<RankedTensorType>(values[0].getType()).getShape().vec(); };
+  std::vector<int64_t> part = shapeOf(), candidates = shapeOfCandidates(op, cut.dims[dim]);
+  int64_t extent = op.getShape()[dim], count = std::min(op.getCount(), part[dim]);
+  auto sort = [&](Value key, int64_t limit) {
+    if (key)
+      values.insert(values.begin(), key);
+    values = sortLocally(op, b, values, op.getKeys() + (key ? 1 : 0), limit);
+    if (key)
+      values.erase(values.begin());
+  };
   bool isUneven = context.isUneven(dim);
+  Value key;
   if (isUneven) {
     Value begin = arith::MulIOp::create(b, op.getLoc(), context.getDeviceIndex(cut.dims[dim]),
-                                        write.index(part[dim]));
-    Value isInside = write.isInside(part, dim, begin, op.getShape()[dim]);
-    if (!op.getDescending()) // false comes first
-      isInside = write.pointwise(
-          {isInside}, {b.getMultiDimIdentityMap(part.size())}, part, {b.getI1Type()},
-          [&](OpBuilder &inner, ValueRange args) {
-            Value one = arith::ConstantIntOp::create(inner, op.getLoc(), 1, 1);
-            return SmallVector<Value>{arith::XOrIOp::create(inner, op.getLoc(), args[0], one)};
-          })[0];
-    values.insert(values.begin(), isInside);
-    ++keys;
+                                        arith::ConstantIndexOp::create(b, op.getLoc(), part[dim]));
+    key = existence(op, b, part, begin, part[dim], 0, extent);
   }
-  values = sortLocally(op, b, values, keys, std::min(op.getCount(), part[dim]));
-  std::vector<int64_t> candidates = shapeOfCandidates(op, cut.dims[dim]);
+  sort(key, count);
   for (Value &value : values)
     value = context.reshard(value, withShape(value, candidates), cut, whole);
-  values = sortLocally(op, b, values, keys, op.getCount());
   if (isUneven)
-    values.erase(values.begin());
+    key = existence(op, b, shapeOf(), {}, count, part[dim], extent);
+  sort(key, op.getCount());
   return values;
 }
 

@@ -1,0 +1,66 @@
+//===- ConnectedDims.cpp - Dimensions that a cut reaches ------------------===//
+//
+// Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ConnectedDims.h"
+
+using namespace mlir;
+using namespace tessera;
+using namespace tessera::dist;
+
+FailureOr<ConnectedDims> ConnectedDims::of(func::FuncOp function, const MeshTable &meshes) {
+  FailureOr<std::unique_ptr<PropagationGraph>> graph = PropagationGraph::build(function, meshes);
+  if (failed(graph))
+    return failure();
+  return ConnectedDims(std::move(*graph));
+}
+
+ConnectedDims::ConnectedDims(std::unique_ptr<PropagationGraph> owned) : graph(std::move(owned)) {
+  unsigned count = 0;
+  for (const TensorState &tensor : graph->tensors) {
+    first.push_back(count);
+    count += static_cast<unsigned>(tensor.type.getRank());
+  }
+  classes.grow(count);
+  for (const RuleNode &node : graph->nodes)
+    connect(node);
+  classes.compress();
+  parts.resize(classes.getNumClasses(), 1);
+  for (auto [tensor, state] : llvm::enumerate(graph->tensors))
+    for (auto [d, axes] : llvm::enumerate(state.given.dims)) {
+      int64_t &most = parts[classes[first[tensor] + static_cast<unsigned>(d)]];
+      most = std::max(most, sharding::sizeOf(axes));
+    }
+}
+
+int64_t ConnectedDims::partsOf(std::pair<Value, int64_t> dim) const {
+  int64_t tensor = graph->tensorOf(dim.first);
+  return tensor < 0 ? 1 : parts[classes[first[tensor] + static_cast<unsigned>(dim.second)]];
+}
+
+void ConnectedDims::connect(const RuleNode &node) {
+  SmallVector<int64_t> known(node.rule.factors.size(), -1); // a dimension by factor
+  auto visit = [&](const sharding::TensorRule &rule, int64_t tensor) {
+    if (tensor < 0)
+      return;
+    for (auto [d, dim] : llvm::enumerate(rule)) {
+      auto major =
+          llvm::find_if(dim.factors, [&](int64_t f) { return node.rule.factors[f].size != 1; });
+      if (major == dim.factors.end() ||
+          node.rule.factors[*major].kind == sharding::FactorKind::replicate)
+        continue;
+      unsigned position = first[tensor] + static_cast<unsigned>(d);
+      if (known[*major] < 0)
+        known[*major] = position;
+      else
+        classes.join(static_cast<unsigned>(known[*major]), position);
+    }
+  };
+  for (auto [index, rule] : llvm::enumerate(node.rule.operands))
+    visit(rule, node.tensors[index]);
+  for (auto [index, rule] : llvm::enumerate(node.rule.results))
+    visit(rule, node.tensors[node.rule.operands.size() + index]);
+}
