@@ -172,6 +172,17 @@ LogicalResult Compilation::runPhases(Phase to) {
                 "dist.micro_batch, or leave the schedule out\n";
     return failure();
   }
+  if (options.objective != "time" && options.objective != "bytes") {
+    errors() << "error: objective '" << options.objective << "' is not one of time, bytes\n";
+    return failure();
+  }
+  if (!search.mode.empty()) {
+    auto mode = dist::parseMode(search.mode);
+    if (auto *error = std::get_if<solver::Error>(&mode)) {
+      errors() << "error: search " << error->message << "\n";
+      return failure();
+    }
+  }
   pipeline.objective = options.objective;
   pipeline.narrowReductions = options.narrowReductions;
   if (!isAttentionSequence(options.attentionSequence)) {

@@ -10,8 +10,9 @@ import tempfile
 from typing import Any
 
 from . import core, libraries
+from .errors import ArgumentError
 from .runtime import Session
-from .source import entry
+from .source import entry, refuse
 
 
 class Report(dict):
@@ -94,7 +95,12 @@ class Program:
 
 def _write(path, data):
     folder = os.path.dirname(os.path.abspath(path))
-    handle, temporary = tempfile.mkstemp(dir=folder)
+    if os.path.isdir(path):
+        raise refuse(ArgumentError, f"path '{path}' is a folder; give a file")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=folder)
+    except OSError as error:
+        raise refuse(ArgumentError, f"path '{path}': no file can be written to folder '{folder}': {error.strerror}") from None
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

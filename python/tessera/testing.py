@@ -15,13 +15,16 @@ def difference(actual, expected, steps: int = 1) -> str | None:
     """None if the arrays agree, else a sentence about the difference.
 
     Integers must be equal. Floats must satisfy |a - b| <= r * max(|b|, rms of the finite b) * sqrt(steps), with r =
-    1e-10 for float64, 1e-4 for float32, 2e-2 for 16-bit floats. NaN equals NaN; infinities must have equal signs.
+    1e-10 for float64, 1e-4 for float32, 2e-2 for 16-bit floats. NaN equals NaN; infinities must have equal signs. Of
+    complex arrays both parts must agree, with one rms of all parts.
     """
     a, b = np.asarray(actual), np.asarray(expected)
     if a.shape != b.shape:
         return f"shape {a.shape} instead of {b.shape}"
     if a.dtype != b.dtype:
         return f"type {a.dtype} instead of {b.dtype}"
+    if b.dtype.kind == "c":
+        a, b = (np.stack([x.real, x.imag], -1) for x in (a, b))
     if b.dtype.name not in _RELATIVE:
         wrong = int((a != b).sum())
         return f"{wrong} of {a.size} elements differ" if wrong else None

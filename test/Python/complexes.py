@@ -14,6 +14,7 @@ from jax.sharding import AbstractMesh, PartitionSpec as P
 
 import tessera
 from tessera.jax import ImportFailure
+from tessera.testing import difference
 
 random = np.random.RandomState(0)
 
@@ -94,6 +95,11 @@ class Complex(unittest.TestCase):
     def test_refused(self):
         with self.assertRaisesRegex(ImportFailure, r"complexes.py:\d+:\d+: error: primitive 'sort' of complex values is not supported"):
             tessera.from_jax(lambda z: lax.sort(z), (cplx(3),))
+
+    def test_difference(self):
+        a = (np.arange(6) + 1j * np.arange(6)[::-1]).astype(np.complex64)
+        self.assertIsNone(difference(a * np.float32(1 + 1e-6), a))
+        self.assertIn("1 of 12 elements", difference(a + np.eye(1, 6, 2, dtype=np.complex64)[0] * 1j, a))
 
 
 if __name__ == "__main__":

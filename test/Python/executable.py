@@ -162,6 +162,12 @@ class Refusals(unittest.TestCase):
         self.refused("memory_budget inf is not a number of GiB", program.explain, search="dynamic_programming", memory_budget=float("inf"))
         self.refused("memory_budget -1 is not a number of GiB", program.explain, search="dynamic_programming", memory_budget=-1)
         self.refused("time_limit 'long' is not a number of seconds", program.explain, search="dynamic_programming", time_limit="long")
+        self.refused("executable.py:", program.explain, objective="speed")
+        self.refused("objective 'speed' is not one of time, bytes", program.explain, objective="speed")
+        self.refused("search 'speed' is not a valid mode; expected one of sharding_propagation", program.explain, search="speed")
+        with tempfile.TemporaryDirectory() as folder:
+            self.refused(f"path '{folder}' is a folder; give a file", program.compile, folder)
+            self.refused("no file can be written to folder", program.compile, os.path.join(folder, "none", "x.tsra"))
         self.refused("in Python with devices=", tessera.Program(ONE).explain, search="dynamic_programming")
         tessera.Program(ONE).explain(search="dynamic_programming", devices=2, memory_budget=np.float32(1), time_limit=5, topology=None)
 
