@@ -31,6 +31,12 @@ def sorted_experts(x, wg, w1, w2, by_scatter=False):
     return y[jnp.argsort(order)].reshape(*e.shape, -1).sum(1)
 
 
+def recurrence(a, b):
+    """h[i] = a[i] h[i - 1] + b[i], the heart of selective state spaces."""
+    combine = lambda first, then: (first[0] * then[0], then[0] * first[1] + then[1])
+    return lax.associative_scan(combine, (jax.nn.sigmoid(a), b), axis=1)[1]
+
+
 def two_towers(u, v, w1, w2):
     unit = lambda a: a / jnp.linalg.norm(a, axis=-1, keepdims=True)
     return -jnp.diagonal(jax.nn.log_softmax(20 * unit(u @ w1) @ unit(v @ w2).T)).mean()
@@ -205,6 +211,13 @@ def model_cases(Case):
             self_attention, [shape(BATCH, WIDTH), shape(WIDTH, 384), shape(128, WIDTH)], reduced(BATCH * WIDTH) + 48 * WIDTH * 4,
             "the result; device 1 has columns of q alone, and none of those that it needs", cut=[None, columns, "s"], out=None),
         "model: k-means": Case(k_means, [shape(256, 16), shape(8, 16)], reduced(8 * 17), "sums and numbers", cut=["s", None], out=None),
+        "model: linear recurrence, sequence": Case(
+            recurrence, [shape(2, 64, 32, 8)] * 2, 3 * 2 * 2 * 32 * 8 * 4, "a factor and a summand of each part, in three rounds",
+            cut=[columns, columns], out=columns),
+        "model: linear recurrence, sequence, gradients": Case(
+            jax.grad(lambda a, b: (recurrence(a, b) ** 2).mean(), (0, 1)), [shape(2, 64, 32, 8)] * 2, (2 * 3 * 2 + 2) * 2 * 32 * 8 * 4,
+            "the same there and back, a row of factors and of states from the neighbour", cut=[columns, columns],
+            out=(columns, columns)),
         "model: state space, channels": Case(state_space, scan, 0, "channels are independent", cut=[deep, deep, "s", None, None], out=deep),
         "model: low rank, columns": Case(low_rank, [shape(64, 32), shape(32, 64), shape(32, 4), shape(4, 64)], 0,
                                          "the product with a is small", cut=[None, columns, None, columns], out=columns),

@@ -77,6 +77,22 @@ class AssociativeScan(JaxCase):
         plan = tessera.from_jax(states, (a, a), (P("x"), P("x")), P("x"), mesh=mesh_of(x=8)).explain()
         self.assertEqual(plan["wire_bytes_total"], 2 * 3 * 64 * 4)
 
+    def test_bytes_of_gradients(self):
+        """As much again backwards, since only summands have a derivative, and a row of factors and of states from a neighbour."""
+        a = array(1024, 64)
+        gradients = jax.grad(lambda a, b: jnp.sum(states(a, b) ** 2), (0, 1))
+        program = tessera.from_jax(gradients, (a, a), (P("x"), P("x")), P("x"), mesh=mesh_of(x=8))
+        self.assertEqual(program.explain()["wire_bytes_total"], (2 * 2 * 3 + 2) * 64 * 4)
+
+    def test_blocks(self):
+        """Two pairs that depend on each other, and one that does not: the recurrences of the derivatives are apart."""
+        def combine(first, then):
+            (a, b, c), (d, e, f) = first, then
+            return a * d, b * d + e, c + f + c * f
+        loss = lambda a, b, c: sum(jnp.sum(jnp.sin(x)) for x in lax.associative_scan(combine, (a, b, c))[1:])
+        self.check(jax.grad(loss, (0, 1, 2)), self.x, self.x, self.x)
+        self.check(lambda a, b, c: jax.grad(lambda a: jnp.sum(jax.jvp(lambda a: loss(a, b, c), (a,), (b,))[1]))(a), self.x, self.x, self.x)
+
 
 if __name__ == "__main__":
     unittest.main()

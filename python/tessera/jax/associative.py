@@ -156,7 +156,7 @@ def _scan_jvp(primals, tangents, *, body, axis, reverse):
         ones = [jnp.ones_like(x) if i == k else z for i, (x, z) in enumerate(zip(xs, zeros))]
         columns[k] = jax.jvp(lambda *a: fn(*a, *xs), before, ones)[1]
     slopes = [columns[k][r] for i, r in enumerate(floats) for j, k in enumerate(floats) if pattern[i][j]]
-    moved = _linear.bind(*slopes, *added, pattern=pattern, axis=axis, reverse=reverse)
+    moved = _recurrence(slopes, added, pattern, axis, reverse)
     out = [ad.Zero(jax.typeof(y).to_tangent_aval()) for y in results]
     for i, t in zip(floats, moved):
         out[i] = t
@@ -187,7 +187,7 @@ def _closed(pattern) -> tuple[tuple[bool, ...], ...]:
 
 def _compose(pattern, multiply, add, earlier, later):
     """The composition of (M, u), then (M', u'): (M' M, M' u + u')."""
-    n, places = len(pattern), [(i, j) for i, row in enumerate(pattern) for j, there in enumerate(row) if there]
+    n, places = len(pattern), _places(pattern)
     first, second = dict(zip(places, earlier)), dict(zip(places, later))
     u, v = earlier[len(places):], later[len(places):]
 
@@ -204,6 +204,31 @@ def _compose(pattern, multiply, add, earlier, later):
     return [*matrix, *vector]
 
 
+def _places(pattern) -> list[tuple[int, int]]:
+    """The entries of the matrices, row by row."""
+    return [(i, j) for i, row in enumerate(pattern) for j, there in enumerate(row) if there]
+
+
+def _recurrence(slopes, added, pattern, axis, reverse) -> list:
+    """The recurrence, with one primitive for the entries of each block of the matrices, so that unused ones are dropped. The
+    result of a block to which only zeros are added is zero."""
+    n, entries = len(pattern), dict(zip(_places(pattern), slopes))
+    block = list(range(n))  # the least of its numbers
+    for i, j in [*entries] * n:
+        block[i] = block[j] = min(block[i], block[j])
+    results = list(added)
+    for first in sorted(set(block)):
+        members = [i for i in range(n) if block[i] == first]
+        if all(isinstance(added[i], ad.Zero) for i in members):
+            continue
+        part = tuple(tuple(pattern[i][j] for j in members) for i in members)
+        own = [entries[members[i], members[j]] for i, j in _places(part)]
+        made = _linear.bind(*own, *[ad.instantiate_zeros(added[i]) for i in members], pattern=part, axis=axis, reverse=reverse)
+        for i, result in zip(members, made):
+            results[i] = result
+    return results
+
+
 def _evaluate_linear(*values, pattern, axis, reverse):
     n = len(pattern)
     combine = lambda a, b: tuple(_compose(pattern, jnp.multiply, jnp.add, list(a), list(b)))
@@ -214,12 +239,11 @@ def _linear_jvp(primals, tangents, *, pattern, axis, reverse):
     n = len(pattern)
     results = _linear.bind(*primals, pattern=pattern, axis=axis, reverse=reverse)
     before = [_shifted(t, axis, reverse) for t in results]
-    places = [(i, j) for i, row in enumerate(pattern) for j, there in enumerate(row) if there]
-    slopes, added = primals[:-n], [ad.instantiate_zeros(t) for t in tangents[-n:]]
-    for (i, j), tangent in zip(places, tangents[:-n]):
+    slopes, added = primals[:-n], list(tangents[-n:])
+    for (i, j), tangent in zip(_places(pattern), tangents[:-n]):
         if not isinstance(tangent, ad.Zero):
-            added[i] = added[i] + tangent * before[j]
-    return results, _linear.bind(*slopes, *added, pattern=pattern, axis=axis, reverse=reverse)
+            added[i] = ad.add_tangents(added[i], tangent * before[j])
+    return results, _recurrence(slopes, added, pattern, axis, reverse)
 
 
 def _linear_transpose(cotangents, *values, pattern, axis, reverse):
@@ -227,11 +251,10 @@ def _linear_transpose(cotangents, *values, pattern, axis, reverse):
     slopes = values[:-n]
     if any(ad.is_undefined_primal(m) for m in slopes):
         raise NotImplementedError("a linear recurrence is linear in its summands, not in its factors")
-    places = [(i, j) for i, row in enumerate(pattern) for j, there in enumerate(row) if there]
-    by_place = {(j, i): _shifted(m, axis, not reverse) for (i, j), m in zip(places, slopes)}  # M[i + 1], transposed
+    by_place = {(j, i): _shifted(m, axis, not reverse) for (i, j), m in zip(_places(pattern), slopes)}  # M[i + 1], transposed
     turned = tuple(tuple(pattern[j][i] for j in range(n)) for i in range(n))
     ordered = [by_place[i, j] for i in range(n) for j in range(n) if turned[i][j]]
-    back = _linear.bind(*ordered, *[ad.instantiate_zeros(c) for c in cotangents], pattern=turned, axis=axis, reverse=not reverse)
+    back = _recurrence(ordered, cotangents, turned, axis, not reverse)
     return [None] * len(slopes) + list(back)
 
 
