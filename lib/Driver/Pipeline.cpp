@@ -152,6 +152,7 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     propagate.objective = options.objective;
     propagate.topology = options.topology;
     propagate.recuts = options.recuts;
+    propagate.markRecuts = options.marksRecuts;
     manager.addPass(dist::createDistPropagate(propagate));
   }
   if (leadsTo(Phase::propagated) && options.attentionSequence == "ring" &&

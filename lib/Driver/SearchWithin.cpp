@@ -24,6 +24,7 @@
 #include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/LocalPeak.h"
 #include "tessera/Planning/OpCosts.h"
+#include "tessera/Transforms/Passes.h"
 #include "tessera/Transforms/Pipeline/SimulateStep.h"
 
 using namespace mlir;
@@ -213,8 +214,11 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
   int64_t devices = devicesOf(*program);
   bool isSmall = static_cast<bool>(smallFunction(*program, kMostOps));
   OwningOpRef<ModuleOp> normalized = program->clone();
-  if (failed(runPhases(pipeline, start, Phase::propagated)))
+  PipelineOptions propagation = pipeline;
+  propagation.marksRecuts = true;
+  if (failed(runPhases(propagation, start, Phase::propagated)))
     return failure();
+  bool isRecut = static_cast<bool>((*program)->removeAttr(dist::kRecut));
   OwningOpRef<ModuleOp> placed;
   if (isSmall) {
     placed = normalized->clone();
@@ -232,6 +236,8 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
   }
   if (failed(runPhases(pipeline, Phase::propagated, Phase::scheduled)))
     return failure();
+  if (!isSmall && !isRecut)
+    return success();
   FailureOr<Report> plain = report();
   if (failed(plain))
     return failure();
@@ -242,7 +248,9 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
   if (failed(cost))
     return failure();
   FailureOr<Measures> best = measure(*program, *plain, cost->topology);
-  FailureOr<bool> many = hasManyLatencies(*program, *plain, cost->topology);
+  FailureOr<bool> many = false;
+  if (isRecut)
+    many = hasManyLatencies(*program, *plain, cost->topology);
   if (failed(best) || failed(many))
     return failure();
   bool byBytes = pipeline.objective == "bytes";

@@ -40,6 +40,7 @@ struct PipelineOptions {
   Phase to = Phase::scheduled;
   std::string objective = "time"; ///< of reshard plans: time or bytes
   bool recuts = true;             ///< of dist-propagate
+  bool marksRecuts = false;       ///< of dist-propagate
   bool narrowReductions = false;  ///< 16-bit contributions are rounded before they are added
   std::string attentionSequence = "auto"; ///< gather, ring; auto: gather, the driver tries both
   std::vector<int64_t> rings;             ///< kinds of attentions (dist-ring-attention); empty: all

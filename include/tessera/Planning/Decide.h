@@ -23,6 +23,7 @@ struct Decision {
   /// By tensor: the sharding shared by several users, from the graph's pool; null, or an empty
   /// list, if each user reshards from the producer's sharding.
   std::vector<const sharding::TensorSharding *> places;
+  bool isRecut = false; ///< whether an op has a cut that no tensor of it had
 };
 
 /// After propagation, decides the cut of each op and the shardings of its results. Where claims

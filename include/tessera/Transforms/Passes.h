@@ -12,6 +12,10 @@
 
 namespace tessera::dist {
 
+/// By dist-propagate with `mark-recuts`, on a module with an op that has a cut that no tensor of it
+/// has.
+inline constexpr llvm::StringLiteral kRecut = "dist.recut";
+
 #define GEN_PASS_DECL
 #include "tessera/Transforms/Passes.h.inc"
 

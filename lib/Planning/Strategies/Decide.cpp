@@ -88,12 +88,20 @@ public:
     if (!recuts)
       return decision;
     // A region that is cut otherwise may gather something else at its border.
-    for (int round = 0; round < kMostRecuts && recut(alternativesTo(decision), /*spreads=*/true);
-         ++round)
+    bool isRecut = false;
+    auto recutTo = [&](ArrayRef<Strategies::Seed> seeds, bool spreads) {
+      if (!recut(seeds, spreads))
+        return false;
       decision = decided();
-    if (recut(otherCarries(decision), /*spreads=*/true))
-      decision = decided();
-    return recut(otherUpdates(decision), /*spreads=*/false) ? decided() : decision;
+      return isRecut = true;
+    };
+    for (int round = 0; round < kMostRecuts; ++round)
+      if (!recutTo(alternativesTo(decision), /*spreads=*/true))
+        break;
+    recutTo(otherCarries(decision), /*spreads=*/true);
+    recutTo(otherUpdates(decision), /*spreads=*/false);
+    decision.isRecut = isRecut;
+    return decision;
   }
 
 private:
@@ -606,7 +614,7 @@ private:
 
 } // namespace
 
-Decision dist::decide(const PropagationGraph &graph, const Topology &topology,
-                      Objective objective, bool recuts) {
+Decision dist::decide(const PropagationGraph &graph, const Topology &topology, Objective objective,
+                      bool recuts) {
   return Decider(graph, topology, objective).run(recuts);
 }

@@ -245,6 +245,8 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
       return failure();
     propagateAxes(**graph, &getContext());
     Decision decision = decide(**graph, cost.topology, cost.objective, recuts);
+    if (markRecuts && decision.isRecut)
+      getOperation()->setAttr(kRecut, UnitAttr::get(&getContext()));
     writeShardings(function, **graph, decision);
     leaveResultsOpen(function, **graph, decision);
     return success();

@@ -1,10 +1,14 @@
 // RUN: tessera explain %s --objective bytes | FileCheck %s
 // RUN: tessera run %s --check
+// RUN: tessera-opt %s --dist-normalize --dist-propagate=mark-recuts | FileCheck %s --check-prefix=MARK
+// RUN: tessera-opt %s --dist-normalize --dist-propagate="mark-recuts recuts=false" | FileCheck %s --check-prefix=NONE
 
 // A recurrence along a cut dimension. All rows would be gathered for it, 7/8 of 64 x 4 x 2 x 2 x 4
 // bytes; instead they move to the batch and the features, 1/8 of that, and the results move back.
 // Neither the batch nor the features divide alone: the batch is cut in 4, the features in 2.
 
+// MARK: module attributes {dist.recut}
+// NONE: module {
 // CHECK: total: 2 collectives, 896 bytes on the wire
 
 dist.process_mesh @line(shape = [8], dim_names = ["s"])

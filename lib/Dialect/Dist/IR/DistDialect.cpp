@@ -316,6 +316,12 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                              << value;
     return success();
   }
+  if (name == "dist.recut") { // dist-propagate writes it, for the driver
+    if (!isa<ModuleOp>(op) || !isa<UnitAttr>(value))
+      return op->emitError() << "'" << name << "' must be a unit attribute, on a module, got "
+                             << value;
+    return success();
+  }
   if (name == kBlocks) {
     if (!isa<UnitAttr>(value) || !blockReshapeOf(op))
       return op->emitError() << "'" << name
