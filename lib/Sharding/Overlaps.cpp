@@ -8,6 +8,7 @@
 #include "Overlaps.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace tessera::sharding {
 
@@ -67,6 +68,29 @@ dependentDims(size_t first, const Layout &source, const Layout &target, std::vec
   return {std::move(dims), std::move(axes)};
 }
 
+/// The overlaps of the parts of one dimension, of which only one side is cut, or both alike: full
+/// parts, a part that the extent fills in part, and empty ones. Nothing if it is cut otherwise.
+static std::optional<std::vector<Overlap>> overlapsOfOneCut(const Cut &cut, int64_t devices) {
+  const AxisList &axes = cut.had.axes.empty() ? cut.wants.axes : cut.had.axes;
+  bool isOneCut = cut.had.axes.empty() || cut.wants.axes.empty() || cut.had == cut.wants;
+  int64_t parts = sizeOf(axes), step = (cut.had.axes.empty() ? cut.wants : cut.had).step;
+  if (!isOneCut || axes.empty() || step <= 0)
+    return std::nullopt;
+  int64_t full = std::min(parts, cut.extent / step);
+  std::vector<Overlap> overlaps;
+  for (auto [part, count] :
+       {std::pair<int64_t, int64_t>{0, full}, {full, 1}, {full + 1, parts - full - 1}}) {
+    if (count <= 0 || part >= parts)
+      continue;
+    auto [heldFrom, heldTo] = cut.rangeOf(cut.had, cut.had.axes.empty() ? 0 : part);
+    auto [begin, end] = cut.rangeOf(cut.wants, cut.wants.axes.empty() ? 0 : part);
+    overlaps.push_back({end - begin, heldTo - heldFrom,
+                        std::max<int64_t>(0, std::min(end, heldTo) - std::max(begin, heldFrom)),
+                        cut.partsIn(begin, end), count * (devices / parts)});
+  }
+  return overlaps;
+}
+
 /// Dimensions without common axes are independent, so the time depends on the devices along the
 /// axes of the move, not on all devices of the mesh.
 std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const Layout &target) {
@@ -89,7 +113,11 @@ std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const La
     looked *= devices;
     std::vector<Overlap> own;
     std::vector<int64_t> coordinate(mesh.shape.size(), 0);
-    for (int64_t n = 0; n < devices; ++n) {
+    bool isPlainCut = plain && cuts.size() == 1 && isPlain(target);
+    auto classes = isPlainCut ? overlapsOfOneCut(cuts.front(), devices) : std::nullopt;
+    if (classes)
+      own = std::move(*classes);
+    for (int64_t n = 0; n < devices && !classes; ++n) {
       int64_t rest = n;
       for (int64_t axis : axes) {
         coordinate[axis] = rest % mesh.shape[axis];

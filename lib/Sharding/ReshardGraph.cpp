@@ -33,6 +33,8 @@ bool ReshardGraph::areAligned(const TensorSharding &a, const TensorSharding &b) 
 }
 
 bool ReshardGraph::isPermutation(const Move &move) const {
+  if (mesh.numDevices() > kMostDevicesByBoxes)
+    return false; // an exchange sends as much
   Layout source = makeLayout(move.source, shape), target = makeLayout(move.target, shape);
   MeshLayouts used = withoutIdleAxes(mesh, {&source, &target});
   for (const Overlap &overlap : overlapsOf(used.mesh, used.layouts[0], used.layouts[1]))

@@ -55,11 +55,16 @@ public:
   ReshardGraph(const Mesh &mesh, std::vector<int64_t> shape, int64_t bytesPerElement)
       : mesh(mesh), shape(std::move(shape)), bytesPerElement(bytesPerElement) {}
 
+  /// On larger meshes prices do not depend on the boxes of pairs of devices, whose number grows with
+  /// the square of the devices: an exchange costs its least traffic, and none is a permutation.
+  static constexpr int64_t kMostDevicesByBoxes = 256;
+
   using Visitor = std::function<void(Move)>;
   /// Calls `visit` with the moves from a placement, in a fixed order. Moves of kind `permute` are
   /// unchecked, since `isPermutation` is slow.
   void forEachMove(const TensorSharding &from, const ReshardWalk &walk, const Visitor &visit) const;
   /// Whether each device sends its part to at most one other; otherwise the move is an exchange.
+  /// False on large meshes.
   bool isPermutation(const Move &move) const;
 
   /// The traffic of a move.

@@ -311,7 +311,8 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
     move.source = canonical(reduced);
     move.target = target;
     // One device may hold all of a selection and send to all others.
-    Traffic traffic = isApproximate ? graph.leastTrafficOf(move) : graph.trafficOf(move);
+    bool isCounted = !isApproximate && mesh.numDevices() <= ReshardGraph::kMostDevicesByBoxes;
+    Traffic traffic = isCounted ? graph.trafficOf(move) : graph.leastTrafficOf(move);
     for (const AxisList &axes : reduced.dims)
       move.axes.insert(move.axes.end(), axes.begin(), axes.end());
     double exchanged = links.seconds(mesh, mergeAxes(move.axes), move.kind, traffic);

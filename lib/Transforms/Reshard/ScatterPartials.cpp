@@ -15,11 +15,12 @@
 // Cross-Replica Sharding of Weight Update in Data-Parallel Training", 2020).
 //
 // A minimum cut per mesh axis, or per axes that reductions have in common, chooses the ops to cut;
-// the rest of the plan does not change. Times count as the bytes that are sent meanwhile.
+// the rest of the plan does not change. Times count as the bytes that are sent meanwhile, and less
+// than these: an update is divided if that sends no more.
 //
 //   source --bytes of a reduce-scatter--> scattered copy of a sum
 //   source --bytes of a gather--> whole copy of a sum
-//   source --time saved by the cut--> op that may be cut: on the sink's side it is whole
+//   source --a part of the time saved--> op that may be cut: on the sink's side it is whole
 //   whole copy --oo--> ops that read it in parts
 //   op --bytes of a gather--> whole copy of its result
 //   op --bytes of an all-reduce--> sink, if it reduces over the cut dimension
@@ -53,6 +54,8 @@ using solver::MinimumCut;
 /// The latency of a gather in addition to an all-reduce, in bytes. Little, since gathers are
 /// joined.
 static constexpr int64_t kBytesOfAGather = 4096;
+/// Where ops are divided for their work, both count this many times less than bytes.
+static constexpr int64_t kLess = 64;
 
 namespace {
 
@@ -82,8 +85,14 @@ public:
   void run(UpdateDivision division) {
     collectState();
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (op != function && !isa<linalg::LinalgOp>(op->getParentOp()) && op->getNumResults() == 1)
-        collect(op);
+      if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
+        return;
+      if (isa<LoopLikeOpInterface>(op)) // sums that it accumulates
+        for (Value result : op->getResults())
+          collectSum(result);
+      else if (op->getNumResults() == 1 && !collectSum(op->getResult(0)) &&
+               isa<linalg::LinalgOp>(op))
+        collectOp(op);
     });
     collectFactors();
     if (llvm::none_of(parts, [](const Part &part) { return part.factor >= 0; }))
@@ -119,26 +128,32 @@ private:
 
   /// The minimum cut for the bytes that are sent, and if the ops are to be divided, for the time of
   /// their work.
-  int64_t solve(bool divides) {
+  void solve(bool divides) {
     cut = MinimumCut();
+    perGather = divides ? kBytesOfAGather / kLess : kBytesOfAGather;
     for (Part &part : parts) {
       addNodes(part);
       if (divides && part.cut >= 0)
-        cut.addEdge(MinimumCut::kSource, part.cut, part.saved);
+        cut.addEdge(MinimumCut::kSource, part.cut, part.saved / kLess);
     }
     for (const Part &part : parts)
       addUses(part);
-    return cut.solve();
+    cut.solve();
   }
 
-  /// Whether cutting the ops for their work is faster than cutting them for bytes alone, with the
-  /// latencies of a reduce-scatter and a gather. If so, they are cut for it.
+  /// Cuts ops for their work, in addition to bytes, and returns whether that saves more time than
+  /// the latencies of a reduce-scatter and a gather take.
   bool dividingPays() {
-    int64_t undivided = solve(false);
-    for (const Part &part : parts) // the time of work that the cut for bytes leaves
-      if (part.cut >= 0 && !cut.onSourceSide(part.cut))
-        undivided += part.saved;
-    return solve(true) + prices.bytesOf(prices.latency()) < undivided;
+    auto undivided = [&]() { // the time of the work that every device does
+      int64_t bytes = 0;
+      for (const Part &part : parts)
+        bytes += part.cut >= 0 && !cut.onSourceSide(part.cut) ? part.saved : 0;
+      return bytes;
+    };
+    solve(/*divides=*/false);
+    int64_t before = undivided();
+    solve(/*divides=*/true);
+    return undivided() + prices.bytesOf(prices.latency()) < before;
   }
 
   bool cutsState() const {
@@ -156,19 +171,15 @@ private:
     parts.push_back(std::move(part));
   }
 
-  void collect(Operation *op) {
-    std::optional<TensorSharding> own = shardingOf(op->getResult(0));
-    if (!own || !own->windows.empty())
-      return;
-    if (own->partial == partial) {
-      std::optional<int64_t> dim =
-          dimToScatter(own->withoutPartial(), shapeOfValue(op->getResult(0)), devices);
-      if (dim)
-        add({op->getResult(0), *dim});
-      return;
-    }
-    if (isa<linalg::LinalgOp>(op) && !own->isPartial() && isFree(*own))
-      collectOp(op);
+  /// Returns whether the value is a sum over the devices, which is reduced.
+  bool collectSum(Value value) {
+    std::optional<TensorSharding> own = shardingOf(value);
+    if (!own || !own->windows.empty() || own->partial != partial)
+      return false;
+    if (std::optional<int64_t> dim =
+            dimToScatter(own->withoutPartial(), shapeOfValue(value), devices))
+      add({value, *dim});
+    return true;
   }
 
   /// The only factor of a dimension that runs over all of it, or -1.
@@ -184,13 +195,18 @@ private:
 
   /// An op that may have the cut of a part that it reads.
   void collectOp(Operation *op) {
+    std::optional<TensorSharding> own = shardingOf(op->getResult(0));
+    if (!own || !own->windows.empty() || !isFree(*own) ||
+        !shardings.of(op).sharding.forwards.empty())
+      return;
     const ShardingRule &rule = shardings.of(op).rule;
     int64_t factor = -1;
     for (size_t i = 0; i < rule.operands.size() && factor < 0; ++i)
       if (const Part *from = partOf(op->getOperand(i));
           from && from->dim >= 0 && blockOf(from->value) == op->getBlock())
         factor = factorOf(rule.operands[i], from->dim);
-    if (std::optional<Part> part = partAlong(op, factor))
+    std::optional<Part> part = partAlong(op, factor);
+    if (part && (part->dim < 0 || !own->isPartial())) // a sum may also be one over other axes
       add(std::move(*part));
   }
 
@@ -342,15 +358,14 @@ private:
     int64_t half = halfOf(part);
     if (part.dim < 0) {
       part.cut = cut.addNode();
-      return cut.addEdge(part.cut, MinimumCut::kSink,
-                         2 * half + kBytesOfAGather * tripsOfPart(part));
+      return cut.addEdge(part.cut, MinimumCut::kSink, 2 * half + perGather * tripsOfPart(part));
     }
     part.whole = cut.addNode();
     if (part.next >= 0)
       return;
     if (part.factor >= 0) {
       part.cut = cut.addNode();
-      return cut.addEdge(part.cut, part.whole, half + kBytesOfAGather * tripsOfPart(part));
+      return cut.addEdge(part.cut, part.whole, half + perGather * tripsOfPart(part));
     }
     part.scattered = cut.addNode();
     cut.addEdge(MinimumCut::kSource, part.scattered, half);
@@ -478,6 +493,7 @@ private:
   int64_t devices;
   const OpCosts &costs;
   TimeInBytes prices;
+  int64_t perGather = kBytesOfAGather;
   std::vector<Part> parts;             // those that parts need after them, else in program order
   llvm::DenseMap<Value, bool> ends;    // whether an op ends the step; looked up, never iterated
   llvm::DenseMap<Value, size_t> index; // looked up, never iterated
