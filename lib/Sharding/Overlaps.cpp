@@ -44,51 +44,80 @@ static bool isPlain(const Layout &layout) {
   });
 }
 
-/// The dimensions connected with `first` by common mesh axes, directly or indirectly, and their
-/// axes. `isDone` marks them.
+/// Whether two dimensions are cut over a common part of a mesh axis, before or after the move.
+static bool shareAxes(const Layout &source, const Layout &target, size_t a, size_t b) {
+  for (const Layout *one : {&source, &target})
+    for (const Layout *other : {&source, &target})
+      for (const AxisRef &axis : one->dims[a].axes)
+        if (overlapsAny(other->dims[b].axes, axis))
+          return true;
+  return false;
+}
+
+/// The dimensions connected with `first` by common axes, directly or indirectly, and the mesh axes
+/// that they are cut over. `isDone` marks them.
 static std::pair<std::vector<size_t>, std::vector<int64_t>>
 dependentDims(size_t first, const Layout &source, const Layout &target, std::vector<char> &isDone) {
   std::vector<size_t> dims{first};
-  std::vector<int64_t> axes;
   isDone[first] = 1;
   for (size_t next = 0; next < dims.size(); ++next)
-    for (const Layout *layout : {&source, &target})
-      for (const AxisRef &axis : layout->dims[dims[next]].axes) {
-        if (std::find(axes.begin(), axes.end(), axis.axis) != axes.end())
-          continue;
-        axes.push_back(axis.axis);
-        for (size_t d = 0; d < source.dims.size(); ++d)
-          for (const Layout *other : {&source, &target})
-            for (const AxisRef &otherAxis : other->dims[d].axes)
-              if (otherAxis.axis == axis.axis && !isDone[d]) {
-                dims.push_back(d);
-                isDone[d] = 1;
-              }
+    for (size_t d = 0; d < source.dims.size(); ++d)
+      if (!isDone[d] && shareAxes(source, target, dims[next], d)) {
+        dims.push_back(d);
+        isDone[d] = 1;
       }
+  std::vector<int64_t> axes;
+  for (size_t d : dims)
+    for (const Layout *layout : {&source, &target})
+      for (const AxisRef &axis : layout->dims[d].axes)
+        if (std::find(axes.begin(), axes.end(), axis.axis) == axes.end())
+          axes.push_back(axis.axis);
   return {std::move(dims), std::move(axes)};
 }
 
-/// The overlaps of the parts of one dimension, of which only one side is cut, or both alike: full
-/// parts, a part that the extent fills in part, and empty ones. Nothing if it is cut otherwise.
-static std::optional<std::vector<Overlap>> overlapsOfOneCut(const Cut &cut, int64_t devices) {
-  const AxisList &axes = cut.had.axes.empty() ? cut.wants.axes : cut.had.axes;
-  bool isOneCut = cut.had.axes.empty() || cut.wants.axes.empty() || cut.had == cut.wants;
-  int64_t parts = sizeOf(axes), step = (cut.had.axes.empty() ? cut.wants : cut.had).step;
-  if (!isOneCut || axes.empty() || step <= 0)
+static void add(std::vector<Overlap> &all, const Overlap &here) {
+  auto same = std::find_if(all.begin(), all.end(), [&](const Overlap &known) {
+    return known.wanted == here.wanted && known.held == here.held && known.both == here.both &&
+           known.parts == here.parts;
+  });
+  if (same == all.end())
+    all.push_back(here);
+  else
+    same->devices += here.devices;
+}
+
+/// The overlaps of the plain parts of one dimension, if the axes of one side continue those of the
+/// other: a device has the fine part i and the coarse part i / ratio. In time linear in the coarse
+/// parts: of the fine parts that go with one of them, all within the coarse part are alike, and all
+/// outside of it.
+static std::optional<std::vector<Overlap>> overlapsOfNested(const Cut &cut, int64_t devices,
+                                                            bool plain) {
+  bool hadFine = isPrefix(cut.wants.axes, cut.had.axes);
+  const DimLayout &fine = hadFine ? cut.had : cut.wants, &coarse = hadFine ? cut.wants : cut.had;
+  if (!plain || (!hadFine && !isPrefix(cut.had.axes, cut.wants.axes)) || fine.step <= 0 ||
+      coarse.step <= 0 || (!hadFine && coarse.step % fine.step != 0))
     return std::nullopt;
-  int64_t full = std::min(parts, cut.extent / step);
-  std::vector<Overlap> overlaps;
-  for (auto [part, count] :
-       {std::pair<int64_t, int64_t>{0, full}, {full, 1}, {full + 1, parts - full - 1}}) {
-    if (count <= 0 || part >= parts)
-      continue;
-    auto [heldFrom, heldTo] = cut.rangeOf(cut.had, cut.had.axes.empty() ? 0 : part);
-    auto [begin, end] = cut.rangeOf(cut.wants, cut.wants.axes.empty() ? 0 : part);
-    overlaps.push_back({end - begin, heldTo - heldFrom,
-                        std::max<int64_t>(0, std::min(end, heldTo) - std::max(begin, heldFrom)),
-                        cut.partsIn(begin, end), count * (devices / parts)});
+  int64_t coarseParts = sizeOf(coarse.axes), ratio = sizeOf(fine.axes) / coarseParts;
+  int64_t each = devices / (coarseParts * ratio); // devices that hold the same parts
+  std::vector<Overlap> all;
+  for (int64_t k = 0; k < coarseParts; ++k) {
+    auto [from, to] = cut.rangeOf(coarse, k);
+    std::vector<int64_t> bounds{k * ratio, (k + 1) * ratio};
+    for (int64_t edge : {from, to, cut.extent})
+      for (int64_t at : {edge / fine.step, ceilDiv(edge, fine.step)})
+        bounds.push_back(std::clamp(at, k * ratio, (k + 1) * ratio));
+    std::sort(bounds.begin(), bounds.end());
+    for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+      if (bounds[i] == bounds[i + 1])
+        continue;
+      auto [begin, end] = cut.rangeOf(fine, bounds[i]);
+      int64_t both = std::max<int64_t>(0, std::min(end, to) - std::max(begin, from));
+      int64_t count = (bounds[i + 1] - bounds[i]) * each;
+      add(all, hadFine ? Overlap{to - from, end - begin, both, cut.partsIn(from, to), count}
+                       : Overlap{end - begin, to - from, both, cut.partsIn(begin, end), count});
+    }
   }
-  return overlaps;
+  return all;
 }
 
 /// Dimensions without common axes are independent, so the time depends on the devices along the
@@ -96,8 +125,7 @@ static std::optional<std::vector<Overlap>> overlapsOfOneCut(const Cut &cut, int6
 std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const Layout &target) {
   const Layout selected = selectLike(source, target);
   const bool plain = isPlain(source);
-  std::vector<Overlap> all{{}};
-  int64_t looked = 1; // devices along the axes visited
+  std::vector<Overlap> all{{1, 1, 1, 1, mesh.numDevices()}};
   std::vector<char> isDone(source.dims.size());
   for (size_t first = 0; first < source.dims.size(); ++first) {
     if (isDone[first])
@@ -110,11 +138,11 @@ std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const La
     int64_t devices = 1;
     for (int64_t axis : axes)
       devices *= mesh.shape[axis];
-    looked *= devices;
     std::vector<Overlap> own;
     std::vector<int64_t> coordinate(mesh.shape.size(), 0);
-    bool isPlainCut = plain && cuts.size() == 1 && isPlain(target);
-    auto classes = isPlainCut ? overlapsOfOneCut(cuts.front(), devices) : std::nullopt;
+    auto classes = cuts.size() == 1
+                       ? overlapsOfNested(cuts.front(), devices, plain && isPlain(target))
+                       : std::nullopt;
     if (classes)
       own = std::move(*classes);
     for (int64_t n = 0; n < devices && !classes; ++n) {
@@ -132,24 +160,16 @@ std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const La
         here.both *= std::max<int64_t>(0, std::min(end, heldTo) - std::max(begin, heldFrom));
         here.parts *= plain ? cut.partsIn(begin, end) : 1;
       }
-      auto same = std::find_if(own.begin(), own.end(), [&](const Overlap &known) {
-        return known.wanted == here.wanted && known.held == here.held && known.both == here.both &&
-               known.parts == here.parts;
-      });
-      if (same == own.end())
-        own.push_back(here);
-      else
-        ++same->devices;
+      add(own, here);
     }
+    // Of the devices that are alike before, the same share is alike in these dimensions.
     std::vector<Overlap> joined;
     for (const Overlap &a : all)
       for (const Overlap &b : own)
         joined.push_back({a.wanted * b.wanted, a.held * b.held, a.both * b.both, a.parts * b.parts,
-                          a.devices * b.devices});
+                          a.devices * b.devices / devices});
     all = std::move(joined);
   }
-  for (Overlap &overlap : all)
-    overlap.devices *= mesh.numDevices() / looked;
   return all;
 }
 
