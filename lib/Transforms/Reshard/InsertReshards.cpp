@@ -211,22 +211,21 @@ private:
   }
 
   /// Reshards `base`, which stands for `value`, for some uses. Returns the reshard shared by uses
-  /// outside of branches, or null: a use inside a branch has its own, which runs only when the
-  /// branch is taken.
+  /// outside of branches, which those inside take as well, or null: if there is none, a use inside
+  /// a branch has its own, which runs only when the branch is taken.
   Value serve(Value value, Value base, ShardingAttr sharding, ArrayRef<const RequiredUse *> uses,
               const std::string &why) {
-    SmallVector<const RequiredUse *> shared;
-    for (const RequiredUse *need : uses)
-      if (isInBranch(need->use->getOwner(), value))
+    auto shared = llvm::find_if(
+        uses, [&](const RequiredUse *need) { return !isInBranch(need->use->getOwner(), value); });
+    if (shared == uses.end()) {
+      for (const RequiredUse *need : uses)
         need->use->set(reshard(base, sharding, why + need->reason, need->use->getOwner()));
-      else
-        shared.push_back(need);
-    if (shared.empty())
       return {};
+    }
     Value moved = getSharding(base) == sharding
                       ? base
-                      : reshard(base, sharding, why + shared.front()->reason, nullptr);
-    for (const RequiredUse *need : shared)
+                      : reshard(base, sharding, why + (*shared)->reason, nullptr);
+    for (const RequiredUse *need : uses)
       need->use->set(moved);
     return moved;
   }
