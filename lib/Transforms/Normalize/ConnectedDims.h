@@ -18,8 +18,9 @@ namespace tessera::dist {
 /// dimension is connected by its outermost loop, which is cut first.
 class ConnectedDims {
 public:
-  /// Fails, with an error, where the operands of an op are on different meshes.
-  static mlir::FailureOr<ConnectedDims> of(mlir::func::FuncOp function, const MeshTable &meshes);
+  /// Nothing where the operands of an op are on different meshes: they may be arguments that are
+  /// split later (SplitShared.cpp), which also reports the others.
+  static std::optional<ConnectedDims> of(mlir::func::FuncOp function, const MeshTable &meshes);
 
   /// The most devices over which an annotation cuts a dimension of the class; 1 for values that are
   /// not tensors.

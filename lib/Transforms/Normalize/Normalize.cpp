@@ -137,13 +137,11 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       growInteriors(function);
       formRearrangements(function);
       sinkRearrangements(function);
-      if (failed(splitSorts(function, meshes)))
-        return failure();
+      splitSorts(function, meshes);
       refineReshapes(function);
       splitMergedDims(function);
       refineReshapes(function);
-      if (failed(splitBlockedDims(function, meshes)))
-        return failure();
+      splitBlockedDims(function, meshes);
     }
     copyCheapOps(function);
     splitSharedArguments(function, meshes);

@@ -500,7 +500,7 @@ Cut cutOf(Dim dim, const MeshTable &meshes) {
 
 } // namespace
 
-LogicalResult dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
+void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
   std::vector<std::unique_ptr<BlockRegion>> regions;
   llvm::DenseSet<Dim> known; // looked up only
   auto add = [&](std::optional<Blocks> blocks) {
@@ -526,10 +526,10 @@ LogicalResult dist::splitBlockedDims(func::FuncOp function, const MeshTable &mes
   });
   llvm::erase_if(regions, [](auto &region) { return !region->isComplete(); });
   if (regions.empty() || meshes.empty())
-    return success();
-  FailureOr<ConnectedDims> connected = ConnectedDims::of(function, meshes);
-  if (failed(connected))
-    return failure();
+    return;
+  std::optional<ConnectedDims> connected = ConnectedDims::of(function, meshes);
+  if (!connected)
+    return;
 
   // Regions that read the same weight share the cost of its exchange.
   llvm::EquivalenceClasses<size_t> groups;
@@ -583,5 +583,4 @@ LogicalResult dist::splitBlockedDims(func::FuncOp function, const MeshTable &mes
     if (total.moved / others >= exchanged && region->claim(rewritten))
       region->rewrite(split, whole);
   }
-  return success();
 }

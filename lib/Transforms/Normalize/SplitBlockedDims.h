@@ -23,9 +23,8 @@ namespace tessera::dist {
 /// Concatenations of equal blocks before a product, the derivatives of slices, become two
 /// dimensions, too. Weights keep their dimension, and are exchanged if they are cut
 /// (BlockReshapes.h). The rewrite applies where an annotation cuts the weight, or by the loops of
-/// ops the blocks, and where this sends fewer bytes than the slices. Fails, with an error, where
-/// the operands of an op are on different meshes.
-mlir::LogicalResult splitBlockedDims(mlir::func::FuncOp function, const MeshTable &meshes);
+/// ops the blocks, and where this sends fewer bytes than the slices.
+void splitBlockedDims(mlir::func::FuncOp function, const MeshTable &meshes);
 
 } // namespace tessera::dist
 

@@ -136,22 +136,21 @@ static void splitSort(ext::SortOp op, const Split &split) {
       unused->erase();
 }
 
-LogicalResult dist::splitSorts(func::FuncOp function, const MeshTable &meshes) {
+void dist::splitSorts(func::FuncOp function, const MeshTable &meshes) {
   SmallVector<ext::SortOp> sorts;
   function.walk([&](ext::SortOp op) {
     if (mergeOf(op))
       sorts.push_back(op);
   });
   if (sorts.empty() || meshes.empty())
-    return success();
-  FailureOr<ConnectedDims> connected = ConnectedDims::of(function, meshes);
-  if (failed(connected))
-    return failure();
+    return;
+  std::optional<ConnectedDims> connected = ConnectedDims::of(function, meshes);
+  if (!connected)
+    return;
   SmallVector<std::pair<ext::SortOp, Split>> splits;
   for (ext::SortOp op : sorts)
     if (std::optional<Split> split = splitOf(op, *connected))
       splits.push_back({op, *split});
   for (auto &[op, split] : splits)
     splitSort(op, split);
-  return success();
 }

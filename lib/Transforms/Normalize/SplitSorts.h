@@ -19,9 +19,8 @@ namespace tessera::dist {
 ///
 ///   sort limit = 4 of 16 x (4 50257)   =>   sort limit = 4 of 16 x 4 x 50257, then of 16 x (4 4)
 ///
-/// The inner sort sends its candidates alone. Fails, with an error, where the operands of an op are
-/// on different meshes.
-mlir::LogicalResult splitSorts(mlir::func::FuncOp function, const MeshTable &meshes);
+/// The inner sort sends its candidates alone.
+void splitSorts(mlir::func::FuncOp function, const MeshTable &meshes);
 
 } // namespace tessera::dist
 
