@@ -375,7 +375,7 @@ private:
   /// Whether the work of an op is the last before results: other ops need it only in parts, or as
   /// a sum of all of it. So the gathers after it are joined; those of a layer would each wait.
   bool endsStep(const Part &part) {
-    if (part.factor < 0)
+    if (part.factor < 0 || blockOf(part.value) != &function.getBody().front())
       return false;
     auto [it, isNew] = ends.try_emplace(part.value, true);
     if (!isNew || part.dim < 0)
