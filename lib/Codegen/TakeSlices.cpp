@@ -31,6 +31,8 @@ static bool isReadInPlace(dist::SliceOp op, Value operand, Value result) {
 
 void codegen::takeSlices(func::FuncOp function) {
   SmallVector<dist::SliceOp> slices(function.getOps<dist::SliceOp>());
+  if (slices.empty())
+    return;
   dist::MeshTable meshes(function->getParentOfType<ModuleOp>());
   for (dist::SliceOp op : slices) {
     auto dim = static_cast<int64_t>(op.getDim());

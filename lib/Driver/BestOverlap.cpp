@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PendingMessages.h"
+#include "ProgramHash.h"
 
 #include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
@@ -26,7 +27,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/Support/xxhash.h"
 
 #include <chrono>
 
@@ -146,10 +146,7 @@ LogicalResult OverlapChooser::fuseCollectivesInEachWay(ModuleOp module, ArrayRef
     options.fusion = fusion;
     if (failed(runPasses(*joined, [&](OpPassManager &each) { return addFusion(each, options); })))
       return failure();
-    std::string text;
-    llvm::raw_string_ostream os(text);
-    joined->print(os, OpPrintingFlags().assumeVerified());
-    if (!known.insert(llvm::xxh3_64bits(text)).second)
+    if (!known.insert(hashOf(*joined)).second)
       continue;
     for (double budget : budgets) {
       OwningOpRef<ModuleOp> copy = joined->clone();

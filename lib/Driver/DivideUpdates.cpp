@@ -14,20 +14,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "PendingMessages.h"
+#include "ProgramHash.h"
 
 #include "tessera/Driver/Compilation.h"
 
-#include "llvm/Support/xxhash.h"
-
 using namespace mlir;
 using namespace tessera;
-
-static uint64_t hashOf(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module->print(os, OpPrintingFlags().assumeVerified());
-  return llvm::xxh3_64bits(text);
-}
 
 LogicalResult Compilation::divideUpdatesBest(PipelineOptions pipeline) {
   OwningOpRef<ModuleOp> propagated = program->clone();
