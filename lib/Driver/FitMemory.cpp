@@ -16,6 +16,7 @@
 #include "FitMemory.h"
 
 #include "CopyMeshes.h"
+#include "ProgramHash.h"
 
 #include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
@@ -24,7 +25,6 @@
 #include "tessera/Support/Bytes.h"
 
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/xxhash.h"
 
 #include <cmath>
 
@@ -85,10 +85,7 @@ FailureOr<int64_t> MemoryFitter::planArena(double bytes) {
   if (failed(compilation.runPhases(attempt, middle, Phase::fused)))
     return failure();
   // A smaller budget may give the same program.
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  compilation.program->print(os, OpPrintingFlags().assumeVerified());
-  auto [known, isNew] = arenas.try_emplace(llvm::xxh3_64bits(text), 0);
+  auto [known, isNew] = arenas.try_emplace(hashOf(*compilation.program), 0);
   if (isNew) {
     OwningOpRef<ModuleOp> copy = compilation.program->clone();
     if (failed(codegen::lowerToRt(*copy)))

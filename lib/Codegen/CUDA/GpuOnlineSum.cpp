@@ -21,10 +21,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuEmitter.h"
+#include "GpuShiftForm.h"
 
 #include "../Kernels/KernelLanes.h"
-
-#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 
@@ -90,13 +89,7 @@ public:
   }
 
 private:
-  enum class Form {
-    independent,  ///< of the shift
-    shift,        ///< the shift itself, or a wider float equal to it
-    difference,   ///< x - shift
-    proportional, ///< to exp(-shift)
-    other
-  };
+  using Form = ShiftForm;
 
   const GpuAccess *accessOf(const GpuMember &member, Value value) const {
     linalg::GenericOp op = member.op;
@@ -158,24 +151,10 @@ private:
     SmallVector<Form> forms;
     for (Value operand : def->getOperands())
       forms.push_back(formOf(member, operand));
-    if (llvm::all_of(forms, [](Form form) { return form == Form::independent; }))
-      return Form::independent;
-    bool scales = llvm::count(forms, Form::independent) + 1 == static_cast<int64_t>(forms.size()) &&
-                  llvm::is_contained(forms, Form::proportional);
-    if (isa<arith::ExtFOp>(def) &&
-        (forms[0] == Form::shift || forms[0] == Form::difference || forms[0] == Form::proportional))
-      return forms[0];
-    if (isa<arith::SubFOp>(def) && forms[0] == Form::independent && forms[1] == Form::shift &&
-        greatest.size() == 1 &&
-        isSame(member, def->getOperand(0), members[first], greatest.front()))
-      return Form::difference;
-    if (isa<math::ExpOp>(def) && forms[0] == Form::difference)
-      return Form::proportional;
-    if (isa<arith::NegFOp, arith::MulFOp>(def) && scales)
-      return Form::proportional;
-    if (isa<arith::DivFOp>(def) && scales && forms[0] == Form::proportional)
-      return Form::proportional;
-    return Form::other;
+    return shiftFormOf(def, forms, [&]() {
+      return greatest.size() == 1 &&
+             isSame(member, def->getOperand(0), members[first], greatest.front());
+    });
   }
 
   /// Whether two members compute the same value at the same element of a row, apart from extensions

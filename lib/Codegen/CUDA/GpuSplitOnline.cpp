@@ -19,13 +19,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuLimits.h"
+#include "GpuShiftForm.h"
 #include "GpuStages.h"
 #include "GpuSums.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Dominance.h"
 
@@ -47,8 +46,7 @@ struct RowReduction {
   Value term; ///< what is combined with the output, in the body
 };
 
-/// How a value of the sum's body depends on the shift.
-enum class Form { independent, shift, difference, proportional, other };
+using Form = ShiftForm;
 
 class OnlineSplit {
 public:
@@ -161,24 +159,7 @@ Form OnlineSplit::formOf(Value value) const {
   SmallVector<Form> forms;
   for (Value operand : def->getOperands())
     forms.push_back(formOf(operand));
-  auto independent = llvm::count(forms, Form::independent);
-  if (independent == static_cast<int64_t>(forms.size()))
-    return Form::independent;
-  bool scales = independent + 1 == static_cast<int64_t>(forms.size()) &&
-                llvm::is_contained(forms, Form::proportional);
-  if (isa<arith::ExtFOp>(def) &&
-      (forms[0] == Form::shift || forms[0] == Form::difference || forms[0] == Form::proportional))
-    return forms[0];
-  if (isa<arith::SubFOp>(def) && forms[0] == Form::independent && forms[1] == Form::shift &&
-      isSame(def->getOperand(0), maximum.term))
-    return Form::difference;
-  if (isa<math::ExpOp>(def) && forms[0] == Form::difference)
-    return Form::proportional;
-  if (isa<arith::NegFOp, arith::MulFOp>(def) && scales)
-    return Form::proportional;
-  if (isa<arith::DivFOp>(def) && scales && forms[0] == Form::proportional)
-    return Form::proportional;
-  return Form::other;
+  return shiftFormOf(def, forms, [&]() { return isSame(def->getOperand(0), maximum.term); });
 }
 
 OpOperand *OnlineSplit::findShift() {
