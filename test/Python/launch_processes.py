@@ -6,6 +6,7 @@
 
 import os
 import signal
+import time
 import unittest
 
 from launch_case import DIES, LONG, LaunchCase, marked, wait_until
@@ -97,6 +98,19 @@ class Orphans(LaunchCase):
                     self.assertAllGone()
                     process.communicate(timeout=LONG)
                     self.assertEqual(process.returncode, -9 if "command" in killed else 137)
+
+    def test_command_killed_while_it_cleans_up(self):
+        """The worker is dead, and the command dies at some moment while it kills what ranks started."""
+        for step in range(12):
+            process = self.start("--nproc_per_node=2", "--master_port=0", self.script(FAMILY))
+            self.read_ready(process, 2)
+            wait_until(lambda: len(marked(self.mark)) >= 8, "launcher, ranks and their children are there")
+            victims = self.victims(process)
+            os.kill(victims["worker"], signal.SIGKILL)
+            time.sleep(step * 0.001)
+            os.kill(victims["command"], signal.SIGKILL)
+            self.assertAllGone()
+            process.communicate(timeout=LONG)
 
     def test_what_ranks_leave_behind(self):
         script = self.script("import subprocess\nsubprocess.Popen(['sleep', '1000'], start_new_session=True)")

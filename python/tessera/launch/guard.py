@@ -29,7 +29,11 @@ if __name__ == "__main__":
     while os.read(0, 1):
         pass
     end = time.monotonic() + 10
-    while (left := marked(os.fsencode(sys.argv[1]))) and time.monotonic() < end:
+    # The environment of a process that is being replaced (execve) reads as empty for a moment: so none is seen twice.
+    unseen = 0
+    while unseen < 2 and time.monotonic() < end:
+        left = marked(os.fsencode(sys.argv[1]))
+        unseen = 0 if left else unseen + 1
         for pid in left:
             try:
                 os.kill(pid, 9)

@@ -78,12 +78,12 @@ def reap() -> list[tuple[int, int]]:
         ended.append((pid, status))
 
 
-def kill_descendants(seconds: float = 5) -> None:
-    """Kill all children, and the orphans adopted from them, until none is left or `seconds` have passed."""
+def kill_descendants(seconds: float = 5, spare: int | None = None) -> None:
+    """Kill all children but `spare`, and the orphans adopted from them, until none is left or `seconds` have passed."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         reap()
-        left = children()
+        left = [pid for pid in children() if pid != spare]
         if not left:
             return
         for pid in left:

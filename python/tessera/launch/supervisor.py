@@ -25,7 +25,7 @@ from . import processes
 from .failure import exit_code
 
 FORWARDED = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
-_PATIENCE = 2.0  # seconds that the worker has to end after a second signal
+_PATIENCE = 2.0  # seconds that the worker has to end after a second signal, and the guard after all others have ended
 
 
 def supervise(work: Callable[[int], int], mark: str) -> int:
@@ -35,7 +35,7 @@ def supervise(work: Callable[[int], int], mark: str) -> int:
     has ended. mark: NAME=VALUE in the environment of all processes that `work` starts, and of no others.
     """
     processes.adopt_orphans()
-    guard = _start_guard(mark)
+    guard, hold = _start_guard(mark)
     signals, wakeup = os.pipe()
     os.set_blocking(wakeup, False)
     for number in (*FORWARDED, signal.SIGCHLD):
@@ -50,8 +50,10 @@ def supervise(work: Callable[[int], int], mark: str) -> int:
         _be_worker(work, parent, forwarded, (signals, wakeup, forward))
     os.close(forwarded)
     status = _wait(worker, signals, forward)
-    processes.kill_descendants()  # including the guard
-    guard.close()
+    # The guard lives longest: this process may be killed while it kills the others.
+    processes.kill_descendants(spare=guard.pid)
+    hold.close()
+    _end_guard(guard)
     code = exit_code(status)
     if os.WIFSIGNALED(status):
         print(f"tessera: error: signal {os.WTERMSIG(status)} ended the launcher's worker process {worker}; all ranks are ended",
@@ -60,7 +62,9 @@ def supervise(work: Callable[[int], int], mark: str) -> int:
 
 
 def _start_guard(mark: str):
-    """Start the guard. Returns the write end of its standard input, which this process and the worker hold open.
+    """Start the guard.
+
+    Returns it and the write end of its standard input, which this process and the worker hold open.
 
     The program is passed as an open file, so that killing processes by the name of this package does not hit the guard.
     """
@@ -69,9 +73,16 @@ def _start_guard(mark: str):
         os.set_inheritable(program.fileno(), True)
         guard = subprocess.Popen([sys.executable, "-I", "-S", f"/dev/fd/{program.fileno()}", mark], stdin=wait, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL, pass_fds=[program.fileno()], start_new_session=True, env={})
-    guard.returncode = 0  # processes.reap reaps it
     os.close(wait)
-    return os.fdopen(hold, "wb")
+    return guard, os.fdopen(hold, "wb")
+
+
+def _end_guard(guard: subprocess.Popen) -> None:
+    try:
+        guard.wait(_PATIENCE)
+    except subprocess.TimeoutExpired:
+        guard.kill()
+        guard.wait()
 
 
 def _be_worker(work, parent: int, forwarded: int, theirs) -> None:
