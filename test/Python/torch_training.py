@@ -4,7 +4,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Training of an imported PyTorch module: frozen parameters, constants, modes."""
 
+import contextlib
 import copy
+import io
 import tempfile
 import unittest
 from unittest import mock
@@ -321,8 +323,26 @@ class Exports(unittest.TestCase):
         class Guarded(nn.Module):
             def forward(self, x):
                 return x * 2 if x.sum() > 0 else x
-        with self.assertRaisesRegex(ts.Error, r"error: torch.export refuses 'Guarded': "):
+        printed = io.StringIO()
+        with contextlib.redirect_stderr(printed), self.assertRaisesRegex(
+                ts.Error, r"^\S+torch_training.py:\d+:\d+: error: torch.export refuses 'Guarded': its Python code depends on the value .*torch.where"):
             ts.from_torch(Guarded(), (x,))
+        self.assertEqual(printed.getvalue(), "")  # PyTorch prints its graph
+
+    def test_causal_mask_of_transformer(self):
+        """PyTorch compares the mask's values in Python."""
+        model = nn.Transformer(8, 2, 1, 1, 16, dropout=0.0, batch_first=True).eval()
+        x, y, mask = torch.randn(2, 5, 8), torch.randn(2, 4, 8), nn.Transformer.generate_square_subsequent_mask(4)
+
+        class Masked(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+
+            def forward(self, x, y, mask):
+                return self.model(x, y, tgt_mask=mask)
+        for given in (mask, torch.randn(4, 4)):
+            np.testing.assert_allclose(np.asarray(ts.from_torch(Masked(), (x, y, given))(x, y, given)), Masked()(x, y, given).detach(), atol=1e-5)
 
     def test_keywords(self):
         class Net(nn.Module):

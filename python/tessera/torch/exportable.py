@@ -42,10 +42,17 @@ def corrcoef(input):
     return (found / deviation[:, None] / deviation).clamp(-1, 1)
 
 
+def _detect_is_causal_mask(mask, is_causal=None, size=None):
+    """torch.nn.modules.transformer's, which compares the mask with a causal one to choose a kernel; the mask is applied in any case."""
+    return is_causal is True
+
+
 @contextlib.contextmanager
 def exportable():
     """Context manager: these functions can be exported."""
     with contextlib.ExitStack() as stack:
+        if hasattr(torch.nn.modules.transformer, _detect_is_causal_mask.__name__):  # it is private
+            stack.enter_context(mock.patch.object(torch.nn.modules.transformer, _detect_is_causal_mask.__name__, _detect_is_causal_mask))
         for module, function in ((torch, ctc_loss), (torch, cov), (torch, corrcoef), (torch.nn.functional, gaussian_nll_loss)):
             stack.enter_context(mock.patch.object(module, function.__name__, function))
         yield

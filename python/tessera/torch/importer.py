@@ -4,9 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import logging
 import operator
 import os
 import re
+import sys
 from typing import Any
 
 import numpy as np
@@ -370,21 +374,39 @@ def _reason(error: Exception) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
+@contextlib.contextmanager
+def _quiet():
+    """Context manager: what PyTorch prints to standard error beside its exception (its whole graph) is dropped."""
+    level, printed = _SHAPES.level, io.StringIO()
+    _SHAPES.setLevel(logging.ERROR)
+    try:
+        with contextlib.redirect_stderr(printed):
+            yield
+        sys.stderr.write(printed.getvalue())
+    finally:
+        _SHAPES.setLevel(level)
+
+
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
     try:
-        with noticed() as derivatives, exportable():
+        with noticed() as derivatives, exportable(), _quiet():
             exported = torch.export.export(module, args, kwargs)
     except Exception as error:  # PyTorch raises many kinds
         other = re.search(r"Found <class '([^']+)'> in output", str(error))
-        reason = (f"a result is of {other[1]}; return tensors or trees of them (for a model of transformers pass use_cache=False)" if other
-                  else _reason(error))
+        if other:
+            reason = f"a result is of {other[1]}; return tensors or trees of them (for a model of transformers pass use_cache=False)"
+        elif type(error).__name__ == "GuardOnDataDependentSymNode":
+            reason = "its Python code depends on the value of a tensor, which is known only at run time; use torch.where, or torch.cond"
+        else:
+            reason = _reason(error)
         raise refuse(Error, f"torch.export refuses '{type(module).__name__}': {reason}", _user_line(error)) from error
     for what in derivatives:
         warn(f"{what} in '{type(module).__name__}' is not imported: gradients are those of the forward pass")
     return exported
 
 
+_SHAPES = logging.getLogger("torch.fx.experimental.symbolic_shapes")
 _aten = torch.ops.aten
 _NOT_DECOMPOSED = (_aten.scaled_dot_product_attention.default, _aten._safe_softmax.default, _aten.upsample_bicubic2d.vec, _aten.sinc.default,
                    _aten.special_entr.default, _aten.special_log_ndtr.default, _aten.xlogy.Tensor, _aten.xlogy.Scalar_Other, _aten.xlogy.Scalar_Self,
