@@ -54,8 +54,7 @@ static bool scan(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
   if (!x.value)
     return false;
-  // Scans of several tensors have no derivative.
-  if (x.isFloat() && !p.options.differentiable && p.random.percent(40)) {
+  if (x.isFloat() && p.random.percent(40)) {
     scanOfPairs(p, x);
     return true;
   }
