@@ -194,7 +194,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   driver.steps = report.steps;
   if (options.target != "cpu")
     driver.backend = "threads", driver.scheduleSeed = 0;
-  if (driver.backend == "mpi" || driver.backend == "tcp")
+  if (auto backend = runtime::findBackend(driver.backend); backend && backend->hasProcesses)
     driver.backend = "threads"; // one process checks
   return runtime::runProgram(artifact, driver);
 }

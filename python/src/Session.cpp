@@ -185,6 +185,7 @@ public:
     return found;
   }
   int64_t wireBytes() const { return tessera_session_wire_bytes(session.get()); }
+  bool keepsOnDevices() const { return tessera_session_keeps_on_devices(session.get()); }
 
 private:
   template <typename Describe, typename Ask>
@@ -276,7 +277,18 @@ void tessera::python::defineSession(nb::module_ &m) {
            "device"_a, "The same for GPU memory, which the next run reads.")
       .def_prop_ro("counters", &Session::counters, "counters of the backend's driver, by name")
       .def_prop_ro("wire_bytes", &Session::wireBytes,
-                   "bytes on the wire since the session was opened");
+                   "bytes on the wire since the session was opened")
+      .def_prop_ro("keeps_on_devices", &Session::keepsOnDevices,
+                   "whether results stay on the devices until they are read");
+  m.def(
+      "backend_target",
+      [](const std::string &name) {
+        const char *target = tessera_backend_target(name.c_str());
+        if (!target)
+          check(TESSERA_INVALID_ARGUMENT);
+        return std::string(target);
+      },
+      "name"_a, "The target of `compile` whose code a backend executes: cpu, cuda, stub.");
   m.def(
       "device_memory",
       [](int64_t device) {

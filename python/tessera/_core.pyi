@@ -134,6 +134,13 @@ class Session:
     def wire_bytes(self) -> int:
         """bytes on the wire since the session was opened"""
 
+    @property
+    def keeps_on_devices(self) -> bool:
+        """whether results stay on the devices until they are read"""
+
+def backend_target(name: str) -> str:
+    """The target of `compile` whose code a backend executes: cpu, cuda, stub."""
+
 def device_memory(device: int) -> list[int]:
     """
     Bytes of the open sessions on a device: used, reserved, and the peaks of both.

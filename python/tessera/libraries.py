@@ -22,14 +22,11 @@ def folders() -> list[str]:
 
 @functools.cache
 def offer() -> None:
-    """Lets the runtime, the compiler and child processes find them: adds them to TESSERA_LIBRARY_PATH, behind those that are there."""
+    """Lets the runtime, the compiler and child processes find them: adds them to TESSERA_LIBRARY_PATH, behind those that are there.
+
+    Called before a program is compiled for target cuda or runs on GPUs.
+    """
     listed = [folder for folder in os.environ.get(VARIABLE, "").split(os.pathsep) if folder]
     listed += [folder for folder in folders() if folder not in listed]
     if listed:
         os.environ[VARIABLE] = os.pathsep.join(listed)
-
-
-def offer_for(backend: object) -> None:
-    """The same before a program is compiled for, or opened on, a backend of GPUs."""
-    if backend in ("cuda", "vdev", "nccl"):
-        offer()

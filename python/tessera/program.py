@@ -75,7 +75,8 @@ class Program:
         target: "cpu", "cuda" or "stub" (docs/gpu.md); arch, for cuda: an architecture or a list of them, such as
         "sm_90a", "compute_80".
         """
-        libraries.offer_for(options.get("target"))
+        if options.get("target") == "cuda":
+            libraries.offer()
         artifact = core.call("compile", self.mlir, **self._with(options))
         if path is not None:
             _write(path, artifact)

@@ -19,7 +19,7 @@ from .layout import from_home
 from .mesh import ProcessMesh
 from .program import Program
 from .resident import OnDevices, Steps
-from .runtime import Session
+from .runtime import Session, target_of
 from .sharding import Replicate, Sharding, quoted
 from .source import of_function, refuse
 from .tensor import Tensor, asarray
@@ -191,9 +191,8 @@ class Recorded:
         if self._session is None:
             if self._whole is not None:
                 replicas.check_programs(self.name, list(zip(self.names, self.inputs)), self.program.mlir)
-            target = {"cuda": "cuda", "vdev": "cuda", "stub": "stub"}.get(self._backend, "cpu")
-            artifact = self.program.compile(target=target, **self._options)
             try:
+                artifact = self.program.compile(target=target_of(self._backend), **self._options)
                 self._session = Session(artifact, self._backend, self._devices, precision=self._precision)
             except Error as error:
                 raise error if ": error: " in str(error) else refuse(type(error), str(error)) from None

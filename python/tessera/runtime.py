@@ -21,8 +21,13 @@ from .source import entry, refuse
 
 _DLPACK_BFLOAT = 4  # kDLBfloat
 Box = tuple[tuple[int, int], ...]  # (begin, end) per dimension
-_RESIDENT = ("cuda", "vdev", "stub")
 _SETTLING = 0.3  # seconds for other ranks to report the same error before a launcher ends them
+
+
+def target_of(backend: str) -> str:
+    """The target of `Program.compile` whose code a backend executes: "cpu", "cuda" or "stub". Raises Error for an unknown backend."""
+    with core.errors() as module:
+        return module.backend_target(backend)
 
 
 class BFloat16Array(np.ndarray):
@@ -60,7 +65,8 @@ class Session:
             raise Error(f"backend {backend!r} is not a name")
         numbers = (core.whole("devices", devices, 0, core.MOST_DEVICES), core.whole("cores", cores, 0, 2**31 - 1),
                    core.whole("seed", seed, 0, 2**64 - 1))
-        libraries.offer_for(backend.lower())
+        if target_of(backend) == "cuda":
+            libraries.offer()
         with core.errors() as module:
             self._session = module.Session(artifact, backend, *numbers, precision, pin)
         if backend.lower() in ("mpi", "tcp"):
@@ -68,7 +74,7 @@ class Session:
         self.arguments, self.results = self._session.arguments, self._session.results
         self._takes, self._gives = map(_types, (self.arguments, self.results))
         # Whether results stay on the devices, since reading them copies to the host.
-        self.resident = backend.lower() in _RESIDENT
+        self.resident = self._session.keeps_on_devices
 
     @entry
     def run(self, values: Sequence, steps: int = 1) -> list[np.ndarray]:

@@ -175,6 +175,8 @@ TESSERA_RT_API tessera_status tessera_session_counter(const tessera_session *ses
 /// Bytes that collectives have moved since the session was opened: the sum over collectives of the
 /// bytes that their busiest device sent or received.
 TESSERA_RT_API int64_t tessera_session_wire_bytes(const tessera_session *session);
+/// 1 if results stay on the devices until they are read, which copies them to the host; else 0.
+TESSERA_RT_API int tessera_session_keeps_on_devices(const tessera_session *session);
 
 /// Bytes that the open sessions of this process use on a device: arenas and buffers of steps.
 typedef struct tessera_memory_use {
@@ -218,6 +220,8 @@ typedef struct tessera_backend {
                                const void *data, size_t size, tessera_message *message);
   tessera_status (*read_slot)(void *executor, int64_t part, int64_t position, int64_t slot,
                               void *data, size_t size, tessera_message *message);
+  /// The target of `tessera compile` whose code it executes; null: "cpu".
+  const char *target;
 } tessera_backend;
 
 /// The function that a backend's shared object exports as `tessera_backend_entry`: fills the table;
@@ -227,6 +231,10 @@ typedef tessera_status (*tessera_backend_entry_fn)(uint32_t version, tessera_bac
 
 /// Opens a shared object and registers its backend for this process.
 TESSERA_RT_API tessera_status tessera_load_backend(const char *path);
+
+/// The target of `tessera compile` whose code the backend `name` executes; null, with an error, if
+/// there is no such backend. Valid until the next call of this thread.
+TESSERA_RT_API const char *tessera_backend_target(const char *name);
 
 #ifdef __cplusplus
 }

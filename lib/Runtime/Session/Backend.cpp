@@ -26,21 +26,39 @@ struct Registry {
 };
 } // namespace
 
+static std::vector<Backend> builtinBackends() {
+  return {
+      {.name = "threads", .description = "virtual devices in one process", .open = openThreads},
+      {.name = "mpi",
+       .description = "one process per device, through MPI",
+       .open = openMpi,
+       .hasProcesses = true},
+      {.name = "tcp",
+       .description = "one process per device, over TCP",
+       .open = openTcp,
+       .hasProcesses = true},
+      {.name = "stub",
+       .description = "GPU programs in host memory, in random legal orders",
+       .open = gpu::openStub,
+       .target = "stub",
+       .readsScheduleSeed = true},
+      {.name = "vdev",
+       .description = "virtual devices on one GPU",
+       .open = gpu::openVdev,
+       .target = "cuda"},
+      {.name = "cuda",
+       .description = "one process per GPU, through NCCL",
+       .open = gpu::openCuda,
+       .target = "cuda",
+       .hasProcesses = true},
+  };
+}
+
 static Registry &registry() {
   static Registry *instance = [] {
     auto *made = new Registry; // never destroyed: a plugin's functions may be called late
-    made->backends["threads"] = {"threads", "virtual devices in one process", openThreads, nullptr};
-    made->backends["mpi"] = {"mpi", "one process per device, through MPI", openMpi, nullptr};
-    made->backends["tcp"] = {"tcp", "one process per device, over TCP", openTcp, nullptr};
-    made->backends["stub"] = {"stub", "GPU programs in host memory, in random legal orders",
-                              gpu::openStub, nullptr};
-    made->backends["vdev"] = {"vdev", "virtual devices on one GPU", gpu::openVdev, nullptr};
-    made->backends["cuda"] = {"cuda", "one process per GPU, through NCCL", gpu::openCuda, nullptr};
-    for (auto &[name, backend] : made->backends)
-      backend.readsScheduleSeed = name == "stub";
-    made->backends["stub"].target = "stub";
-    for (const char *name : {"vdev", "cuda"})
-      made->backends[name].target = "cuda";
+    for (Backend &backend : builtinBackends())
+      made->backends[backend.name] = backend;
     return made;
   }();
   return *instance;

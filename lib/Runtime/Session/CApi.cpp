@@ -299,6 +299,26 @@ int64_t tessera_session_wire_bytes(const tessera_session *session) {
   return sum;
 }
 
+int tessera_session_keeps_on_devices(const tessera_session *session) {
+  return session && session->session->executor().keepsOnDevices();
+}
+
+const char *tessera_backend_target(const char *name) {
+  thread_local std::string target;
+  if (!name) {
+    nullArgument();
+    return nullptr;
+  }
+  tessera_status status = guarded([&] {
+    auto found = findBackend(name);
+    if (!found)
+      return fail(TESSERA_INVALID_ARGUMENT, found.status().message());
+    target = found->target;
+    return TESSERA_OK;
+  });
+  return status == TESSERA_OK ? target.c_str() : nullptr;
+}
+
 tessera_status tessera_load_backend(const char *path) {
   if (!path)
     return nullArgument();

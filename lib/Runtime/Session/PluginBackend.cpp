@@ -31,8 +31,13 @@ public:
       table.close(handle);
   }
   Status open(const BackendOptions &options) {
-    tessera_open_options plain{sizeof(tessera_open_options), table.name, options.devices,
-                               options.cores, 0};
+    tessera_open_options plain{};
+    plain.struct_size = sizeof(plain);
+    plain.backend = table.name;
+    plain.devices = options.devices;
+    plain.cores = options.cores;
+    plain.precision = options.precision.empty() ? nullptr : options.precision.c_str();
+    plain.pins = options.pins;
     tessera_message message{};
     return toStatus(table.open(artifact.data(), artifact.size(), &plain, &handle, &message),
                     message);
@@ -92,8 +97,12 @@ Status loadBackend(const std::string &path) {
                        table->write_slot && table->read_slot))
     status = Status::error("its table is not complete");
   if (status.ok())
-    status = registerBackend(
-        {table->name, table->description ? table->description : "", openPlugin, table});
+    status = registerBackend({.name = table->name,
+                              .description = table->description ? table->description : "",
+                              .open = openPlugin,
+                              .userData = table,
+                              .target = table->target ? table->target : "cpu",
+                              .readsScheduleSeed = true});
   if (status.ok())
     return {};
   delete table;

@@ -224,7 +224,8 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         self = launched.Ranks(rank, world_size)
     if _state().world:
         raise DistributedError("init_process_group was already called; call destroy_process_group first")
-    libraries.offer_for(devices.get("cuda"))
+    if "cuda" in devices:
+        libraries.offer()
     with ProcessGroup.errors() as module:
         handle = module.Group.open(",".join(":".join(each) for each in devices.items()), _rendezvous(given, chosen), _token(), self.rank, self.size, self.local_rank or 0, seconds)
     state = _of_thread if chosen == "threads" else _of_process

@@ -25,11 +25,23 @@ static Bytes program() {
   return serialize({b.program, "", {}, {}});
 }
 
+TEST(CApi, BackendTargets) {
+  EXPECT_STREQ(tessera_backend_target("threads"), "cpu");
+  EXPECT_STREQ(tessera_backend_target("VDEV"), "cuda");
+  EXPECT_STREQ(tessera_backend_target("stub"), "stub");
+  EXPECT_EQ(tessera_backend_target("abacus"), nullptr);
+  EXPECT_NE(std::string(tessera_last_error()).find("there is no backend 'abacus'"),
+            std::string::npos);
+  EXPECT_EQ(tessera_backend_target(nullptr), nullptr);
+  EXPECT_EQ(tessera_session_keeps_on_devices(nullptr), 0);
+}
+
 TEST(CApi, Lifecycle) {
   EXPECT_EQ(tessera_rt_version(), 1u);
   Bytes bytes = program();
   tessera_session *session = nullptr;
-  tessera_open_options options{sizeof(options), "threads", 0, 2, 7};
+  tessera_open_options options{
+      .struct_size = sizeof(options), .backend = "threads", .cores = 2, .seed = 7};
   ASSERT_EQ(tessera_session_open_memory(bytes.data(), bytes.size(), &options, &session), TESSERA_OK)
       << tessera_last_error();
   EXPECT_EQ(tessera_session_num_arguments(session), 1);
@@ -77,12 +89,12 @@ TEST(CApi, MisuseReturnsAStatus) {
   EXPECT_EQ(tessera_session_open("/nonexistent.tsra", nullptr, &session), TESSERA_INVALID_ARTIFACT);
   EXPECT_NE(std::string(tessera_last_error()).find("/nonexistent.tsra"), std::string::npos);
   Bytes bytes = program();
-  tessera_open_options options{sizeof(options), "abacus", 0, 0, 0};
+  tessera_open_options options{.struct_size = sizeof(options), .backend = "abacus"};
   EXPECT_EQ(tessera_session_open_memory(bytes.data(), bytes.size(), &options, &session),
             TESSERA_UNAVAILABLE);
   EXPECT_EQ(tessera_session_open_memory(bytes.data(), 40, nullptr, &session),
             TESSERA_INVALID_ARTIFACT);
-  options = {0, nullptr, 0, 0, 0};
+  options = {};
   EXPECT_EQ(tessera_session_open_memory(bytes.data(), bytes.size(), &options, &session),
             TESSERA_INVALID_ARGUMENT);
   ASSERT_EQ(tessera_session_open_memory(bytes.data(), bytes.size(), nullptr, &session), TESSERA_OK);

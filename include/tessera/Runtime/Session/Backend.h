@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A backend turns an artifact into an executor: N devices with their arenas, which
-// run the steps. Backends are registered by name; `threads` is built in and a
-// shared object can add others (tessera_backend_entry in tessera_rt.h).
+// run the steps. Backends are registered by name; a shared object can add others
+// (tessera_backend_entry in tessera_rt.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ struct Backend {
                                               const BackendOptions &options, const void *userData);
   const void *userData = nullptr; ///< passed to `open`
   std::string target = "cpu";     ///< of `tessera compile`, whose code it executes
-  bool readsScheduleSeed = true;  ///< whether BackendOptions::scheduleSeed has an effect
+  bool hasProcesses = false;      ///< whether the devices are those of several processes
+  bool readsScheduleSeed = false; ///< whether BackendOptions::scheduleSeed has an effect
 };
 
 /// Adds a backend; fails for a duplicate name. Names are case-insensitive.
