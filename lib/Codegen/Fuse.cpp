@@ -171,7 +171,7 @@ static void eraseUnused(Block &block) {
 }
 
 static dist::FuseKind fuseKindOf(Operation *op) {
-  if (isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::ScanOp, ext::SortOp>(op))
+  if (op->hasTrait<ext::KernelOp>())
     return dist::FuseKind::alone;
   StepKind kind = classify(op);
   if (kind == StepKind::compute)

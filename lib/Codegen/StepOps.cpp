@@ -90,7 +90,7 @@ StepKind codegen::classify(Operation *op) {
   if (op->getNumResults() > 0 && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
       llvm::all_of(op->getResultTypes(), [](Type type) { return type.isIntOrIndexOrFloat(); }))
     return StepKind::scalar;
-  if (isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::ScanOp, ext::SortOp>(op))
+  if (op->hasTrait<ext::KernelOp>())
     return StepKind::compute;
   bool known = isa<tensor::TensorDialect, arith::ArithDialect, math::MathDialect>(op->getDialect());
   return known ? StepKind::compute : StepKind::other;

@@ -34,10 +34,6 @@ private:
   mlir::SmallVector<mlir::FlatSymbolRefAttr> results;
 };
 
-/// Splits an unannotated argument that is used on several meshes into one copy per mesh
-/// (`dist.argument` has its index).
-void splitSharedArguments(mlir::func::FuncOp function, const MeshTable &meshes);
-
 } // namespace tessera::dist
 
 #endif // TESSERA_PLANNING_MESHASSIGNMENT_H

@@ -86,8 +86,7 @@ LogicalResult checkKernel(func::FuncOp kernel) {
         dialect && isa<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect,
                        math::MathDialect, scf::SCFDialect, tensor::TensorDialect,
                        affine::AffineDialect, ub::UBDialect, vector::VectorDialect>(dialect);
-    known |= isa<ext::AttentionOp, ext::AttentionBackwardOp, ext::ScanOp, ext::SortOp, ext::YieldOp,
-                 rt::ContractionOp>(op);
+    known |= op->hasTrait<ext::KernelOp>() || isa<ext::YieldOp, rt::ContractionOp>(op);
     if (!known || isa<func::CallOp, func::CallIndirectOp, func::FuncOp>(op)) {
       op->emitError("'") << op->getName() << "' is not allowed in a kernel";
       return WalkResult::interrupt();

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FollowLoops.h"
+#include "PlainOps.h"
 
 #include "AffineValues.h"
 
@@ -38,7 +39,7 @@ struct Followed {
 } // namespace
 
 static std::optional<Followed> findFollowed(linalg::GenericOp op) {
-  if (op.getNumReductionLoops() == 0 || !op->getDiscardableAttrDictionary().empty())
+  if (op.getNumReductionLoops() == 0 || !isPlain(op))
     return std::nullopt;
   SmallVector<SelectedLoop, 2> selected = selectedLoops(op);
   if (selected.empty())

@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FormLookups.h"
+#include "PlainOps.h"
 
 #include "AffineValues.h"
 
@@ -354,8 +355,7 @@ static void forward(linalg::GenericOp op) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   if (op.getNumDpsInputs() != 1 || op.getNumDpsInits() != 1 || maps[0] != maps[1] ||
       !maps[0].isIdentity() || op.getInputs()[0].getType() != op->getResult(0).getType() ||
-      op.getBody()->getTerminator()->getOperand(0) != op.getBody()->getArgument(0) ||
-      !op->getDiscardableAttrDictionary().empty())
+      op.getBody()->getTerminator()->getOperand(0) != op.getBody()->getArgument(0) || !isPlain(op))
     return;
   op->getResult(0).replaceAllUsesWith(op.getInputs()[0]);
   op.erase();

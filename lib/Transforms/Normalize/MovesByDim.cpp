@@ -107,7 +107,7 @@ MovesByDim dist::readMovesByDim(tensor::ExtractSliceOp slice) {
   MovesByDim result;
   for (int step = 0; step < kMostSteps; ++step) {
     Operation *op = source.getDefiningOp();
-    if (!op || !op->getDiscardableAttrDictionary().empty())
+    if (!op || !isPlain(op))
       break;
     if (auto inner = dyn_cast<tensor::ExtractSliceOp>(op); inner && isPlainSlice(inner)) {
       composition.add(inner);

@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NarrowBands.h"
+#include "PlainOps.h"
 
 #include "ConstantTensors.h"
 
@@ -67,7 +68,7 @@ static Value withoutCasts(Value value) {
 /// Whether the op sums products of one element of each of its two operands.
 static bool isSumOfProducts(linalg::LinalgOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || !op.hasPureTensorSemantics() ||
-      !op->getDiscardableAttrDictionary().empty() ||
+      !isPlain(op) ||
       !llvm::all_of(op.getIndexingMapsArray(),
                     [](AffineMap map) { return map.isProjectedPermutation(); }) ||
       !llvm::all_of(op->getOperandTypes(), [](Type type) {

@@ -23,6 +23,7 @@
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
 #include "SplitRepeats.h"
+#include "SplitShared.h"
 #include "SplitSorts.h"
 #include "WriteByMap.h"
 #include "tessera/Planning/MeshAssignment.h"

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RefineReshapes.h"
+#include "PlainOps.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -107,7 +108,7 @@ static Value expand(OpBuilder &b, Location loc, Value value, ArrayRef<int64_t> s
 
 static void refine(tensor::ExpandShapeOp op) {
   auto merge = op.getSrc().getDefiningOp<tensor::CollapseShapeOp>();
-  if (!merge || !merge->getDiscardableAttrs().empty() || !op->getDiscardableAttrs().empty())
+  if (!merge || !dist::isPlain(merge) || !dist::isPlain(op))
     return;
   ArrayRef<int64_t> from = merge.getSrcType().getShape(), to = op.getResultType().getShape();
   Groups ofFrom, ofTo;

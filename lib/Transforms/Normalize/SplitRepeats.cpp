@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SplitRepeats.h"
+#include "PlainOps.h"
 
 #include "ElementRanges.h"
 
@@ -40,8 +41,8 @@ struct Repeat {
 } // namespace
 
 static std::optional<Repeat> findRepeat(linalg::GenericOp op) {
-  if (op->getNumResults() != 1 || op.getNumReductionLoops() == 0 ||
-      !op->getDiscardableAttrDictionary().empty() || !op.hasPureTensorSemantics())
+  if (op->getNumResults() != 1 || op.getNumReductionLoops() == 0 || !isPlain(op) ||
+      !op.hasPureTensorSemantics())
     return std::nullopt;
   ElementRanges ranges;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();

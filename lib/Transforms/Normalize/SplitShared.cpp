@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SplitShared.h"
+
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
-#include "tessera/Planning/MeshAssignment.h"
 #include "tessera/Planning/MeshClasses.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"

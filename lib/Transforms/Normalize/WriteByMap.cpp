@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "WriteByMap.h"
+#include "PlainOps.h"
 
 #include "ConstantIndices.h"
 
@@ -173,8 +174,7 @@ static void writeByMap(linalg::GenericOp op) {
   SmallVector<SelectedLoop, 2> selected = selectedLoops(op);
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   if (selected.size() != 1 || !selected[0].offsets.empty() || op.getNumReductionLoops() != 1 ||
-      iterators[selected[0].loop] != utils::IteratorType::parallel ||
-      !op->getDiscardableAttrDictionary().empty())
+      iterators[selected[0].loop] != utils::IteratorType::parallel || !isPlain(op))
     return;
   unsigned row = selected[0].loop;
   SmallVector<unsigned> reductions;

@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SelectProducts.h"
+#include "../Normalize/PlainOps.h"
 
 #include "ElementExpressions.h"
 #include "MatchAttention.h"
@@ -92,7 +93,7 @@ static Operation *productOf(Value value) {
 static std::optional<Product> matchProduct(linalg::LinalgOp op) {
   if (op.getNumDpsInputs() < 1 || op.getNumDpsInputs() > 2 || op.getNumDpsInits() != 1 ||
       op.getNumReductionLoops() == 0 || !op.hasPureTensorSemantics() || op.hasDynamicShape() ||
-      !op->getDiscardableAttrDictionary().empty() ||
+      !isPlain(op) ||
       !llvm::all_of(op.getIndexingMapsArray(),
                     [](AffineMap map) { return map.isProjectedPermutation(); }) ||
       !llvm::all_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>))
@@ -115,7 +116,7 @@ static std::optional<Product> matchProduct(linalg::LinalgOp op) {
   auto maker = op.getDpsInputs()[0].getDefiningOp<linalg::GenericOp>();
   if (term != block.getArgument(0) || !maker || !maker->hasOneUse() ||
       maker.getNumDpsInputs() != 2 || maker->getNumResults() != 1 ||
-      maker->getBlock() != op->getBlock() || !maker->getDiscardableAttrDictionary().empty() ||
+      maker->getBlock() != op->getBlock() || !isPlain(maker) ||
       maker.getNumParallelLoops() != maker.getNumLoops() ||
       !llvm::all_of(maker.getInputs(),
                     [](Value input) { return isa<RankedTensorType>(input.getType()); }) ||

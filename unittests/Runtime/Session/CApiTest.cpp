@@ -40,8 +40,11 @@ TEST(CApi, Lifecycle) {
   EXPECT_EQ(tessera_rt_version(), 1u);
   Bytes bytes = program();
   tessera_session *session = nullptr;
-  tessera_open_options options{
-      .struct_size = sizeof(options), .backend = "threads", .cores = 2, .seed = 7};
+  tessera_open_options options{};
+  options.struct_size = sizeof(options);
+  options.backend = "threads";
+  options.cores = 2;
+  options.seed = 7;
   ASSERT_EQ(tessera_session_open_memory(bytes.data(), bytes.size(), &options, &session), TESSERA_OK)
       << tessera_last_error();
   EXPECT_EQ(tessera_session_num_arguments(session), 1);
@@ -89,7 +92,9 @@ TEST(CApi, MisuseReturnsAStatus) {
   EXPECT_EQ(tessera_session_open("/nonexistent.tsra", nullptr, &session), TESSERA_INVALID_ARTIFACT);
   EXPECT_NE(std::string(tessera_last_error()).find("/nonexistent.tsra"), std::string::npos);
   Bytes bytes = program();
-  tessera_open_options options{.struct_size = sizeof(options), .backend = "abacus"};
+  tessera_open_options options{};
+  options.struct_size = sizeof(options);
+  options.backend = "abacus";
   EXPECT_EQ(tessera_session_open_memory(bytes.data(), bytes.size(), &options, &session),
             TESSERA_UNAVAILABLE);
   EXPECT_EQ(tessera_session_open_memory(bytes.data(), 40, nullptr, &session),

@@ -29,6 +29,10 @@ using mlir::FailureOr; // names used by the declarations of AggregatedOpInterfac
 using mlir::OpBuilder;
 using mlir::SmallVector;
 using mlir::Value;
+
+/// The trait of ops that code generation keeps whole, each a kernel of its own.
+template <typename ConcreteOp>
+class KernelOp : public mlir::OpTrait::TraitBase<ConcreteOp, KernelOp> {};
 } // namespace tessera::ext
 
 #define GET_OP_CLASSES

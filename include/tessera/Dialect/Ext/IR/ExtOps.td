@@ -33,6 +33,11 @@ class Ext_Op<string mnemonic, list<string> sharding, list<Trait> traits = []>
     : Op<Ext_Dialect, mnemonic, !listconcat(traits, [
         Pure, DeclareOpInterfaceMethods<Dist_ShardingRuleOpInterface, sharding>])>;
 
+/// An op that code generation keeps whole: a kernel of its own, with a lowering per target, and never fused with others.
+def Ext_KernelOp : NativeOpTrait<"KernelOp"> {
+  let cppNamespace = "::tessera::ext";
+}
+
 def Ext_YieldOp : Op<Ext_Dialect, "yield", [Pure, ReturnLike, Terminator]> {
   let summary = "Yields the results of a region";
   let arguments = (ins Variadic<AnyType>:$values);
@@ -40,7 +45,7 @@ def Ext_YieldOp : Op<Ext_Dialect, "yield", [Pure, ReturnLike, Terminator]> {
 }
 
 def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "partition"],
-    [IsolatedFromAbove, SingleBlock, InferTypeOpAdaptor]> {
+    [IsolatedFromAbove, SingleBlock, InferTypeOpAdaptor, Ext_KernelOp]> {
   let summary = "Combines every prefix of a dimension by an associative function";
   let description = [{
     Combines elements along `dim` by the region. Its arguments are one value per input for the prefix and one per input
@@ -87,7 +92,7 @@ def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "g
   }];
 }
 
-def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationSeconds", "partition"], [InferTypeOpAdaptor]> {
+def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationSeconds", "partition"], [InferTypeOpAdaptor, Ext_KernelOp]> {
   let summary = "Sorts tensors along a dimension by one or more keys";
   let description = [{
     Sorts along `dim` in the lexicographic order of the first `keys` inputs; the other inputs are permuted with them.
@@ -126,7 +131,7 @@ def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationS
 
 def Ext_AttentionOp : Ext_Op<"attention",
     ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "getAlternatives", "partition"],
-    [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
+    [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>, Ext_KernelOp]> {
   let summary = "Scaled dot-product attention with an arbitrary score function";
   let description = [{
     The loops of an attention are the dimensions of its indexing maps, one map for each operand and result, each a
@@ -218,7 +223,7 @@ def Ext_AttentionOp : Ext_Op<"attention",
 
 def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
     ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "getAlternatives", "partition"],
-    [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>]> {
+    [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>, Ext_KernelOp]> {
   let summary = "The derivative of an attention with respect to query, key and value";
   let description = [{
     Recomputes the scores from query and key, and their softmax from the log-sum-exp of the forward op. With
