@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Recognize/MatchAttentionBackward.h"
+#include "../Recognize/RecomputeStacks.h"
 #include "AttentionReverse.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
@@ -94,16 +95,18 @@ struct DistRecognizeAttentionBackward
           elementwise.push_back(op);
       });
       llvm::for_each(elementwise, elementwiseToGeneric);
+      recomputeStacks(function, recomputedScores);
       SmallVector<Block *> blocks;
       function.walk([&](Block *block) {
         if (!isa<linalg::LinalgOp>(block->getParentOp()))
           blocks.push_back(block);
       });
-      int64_t leastBytes = leastBytesOfMatch(function, recomputedScores);
       for (Block *block : blocks) {
-        recognizeIn(*block, recomputedScores, leastBytes);
+        int64_t least = recomputedScores / iterationsOf(*block);
+        int64_t leastBytes = leastBytesOfMatch(function, least);
+        recognizeIn(*block, least, leastBytes);
         if (addForwardProducts(*block, leastBytes))
-          recognizeIn(*block, recomputedScores, leastBytes);
+          recognizeIn(*block, least, leastBytes);
       }
       eraseDeadTensorOps(function);
     }

@@ -33,7 +33,8 @@ def DistAutodiff : Pass<"dist-autodiff", "::mlir::ModuleOp"> {
     Option<"seed", "seed", "std::string", "\"one\"",
            "one: the differentiated results are scalars with cotangent 1; argument: cotangents are additional arguments">,
     Option<"recomputedScores", "recomputed-scores", "int64_t", "33554432",
-           "Bytes of an attention's scores from which the derivative rematerializes them; smaller ones are kept">,
+           "Bytes of an attention's scores, in all iterations of a loop, from which the derivative rematerializes them; "
+           "smaller ones are kept">,
   ];
   let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -53,10 +54,14 @@ def DistRecognizeAttentionBackward : Pass<"dist-recognize-attention-backward", "
     pass evaluates the formula of its operand for a few keys of random rows, and compares it with the softmax and with the
     derivative with respect to the product of query and key. So the form of the program does not matter. If another op
     reads the scores, the softmax or their derivatives, nothing changes.
+
+    What a loop over layers keeps for the loop of its derivative is first recomputed there from query and key, if it
+    depends on the scores of an attention: then each of the loops has an attention of its own.
   }];
   let options = [
     Option<"recomputedScores", "recomputed-scores", "int64_t", "33554432",
-           "Bytes of an attention's scores from which the derivative rematerializes them; smaller ones are kept">,
+           "Bytes of an attention's scores, in all iterations of a loop, from which the derivative rematerializes them; "
+           "smaller ones are kept">,
   ];
   let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect",
                            "::mlir::linalg::LinalgDialect",
