@@ -17,7 +17,7 @@
 
 namespace tessera {
 
-/// The stages of a program, in order. A stage is the IR after the passes that lead to it.
+/// The phases of a program, in order. A phase is the IR after the passes that lead to it.
 enum class Phase {
   input,       ///< as parsed
   normalized,  ///< dist-guard, dist-normalize
