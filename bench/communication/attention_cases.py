@@ -79,9 +79,9 @@ def attention_cases(Case):
     add("causal", attention(causal), 8, 8, 4 * to_heads, "the same")
     add("6 heads", attention(causal), 6, 6, least(6, 6), "heads do not divide: four change sequence for batch and heads, key and value of the other four")
     add("12 heads on 4", attention(causal), 12, 4, least(12, 4), "query, key, value and output change sequence for batch and heads")
-    add("window of 128", attention(lambda m, n: (m >= n) & (m - n < 128)), 6, 6, halo(6, 127), "127 keys and values from the neighbour")
+    add("window of 128", attention(lambda m, n: (m >= n) & (m - n < 128)), 6, 6, halo(6, 127), "127 keys and values from the neighbor")
     add("window, shared keys", attention(lambda m, n: (m >= n) & (m - n < 300)), 8, 2, halo(2, 299), "299 keys and values of two heads")
-    add("16 on both sides", attention(lambda m, n: abs(m - n) <= 16), 8, 8, halo(8, 32), "16 keys and values from each neighbour")
+    add("16 on both sides", attention(lambda m, n: abs(m - n) <= 16), 8, 8, halo(8, 32), "16 keys and values from each neighbor")
     add("chunks of 64", attention(lambda m, n: (m >= n) & (m // 64 == n // 64)), 6, 6, 0, "a part has two chunks")
     add("window of 512", attention(lambda m, n: (m >= n) & (m - n < 512)), 8, 8, 4 * to_heads, "to heads: less than 511 keys and values")
     for name, sees, queries in (("ring", None, S), ("causal ring", causal, S), ("ring, 500 queries", None, 500),

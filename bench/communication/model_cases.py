@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Blocks of models and steps of optimisers and solvers, for operations.py: batch, rows, edges or experts cut over 8 devices."""
+"""Blocks of models and steps of optimizers and solvers, for operations.py: batch, rows, edges or experts cut over 8 devices."""
 
 import jax
 import jax.numpy as jnp
@@ -216,7 +216,7 @@ def model_cases(Case):
             cut=[columns, columns], out=columns),
         "model: linear recurrence, sequence, gradients": Case(
             jax.grad(lambda a, b: (recurrence(a, b) ** 2).mean(), (0, 1)), [shape(2, 64, 32, 8)] * 2, (2 * 3 * 2 + 2) * 2 * 32 * 8 * 4,
-            "the same there and back, a row of factors and of states from the neighbour", cut=[columns, columns],
+            "the same there and back, a row of factors and of states from the neighbor", cut=[columns, columns],
             out=(columns, columns)),
         "model: state space, channels": Case(state_space, scan, 0, "channels are independent", cut=[deep, deep, "s", None, None], out=deep),
         "model: low rank, columns": Case(low_rank, [shape(64, 32), shape(32, 64), shape(32, 4), shape(4, 64)], 0,

@@ -71,7 +71,7 @@ def recurrence(xs, w):
 
 
 def nine_points(mode):
-    """A sum over neighbours in rows and columns, of a grid that is continued beyond its ends."""
+    """A sum over neighbors in rows and columns, of a grid that is continued beyond its ends."""
     def fn(u):
         p = jnp.pad(u, 1, mode=mode)
         return sum(p[i:i + 64, j:j + 64] * (1 + i + 3 * j) for i in range(3) for j in range(3))
@@ -145,15 +145,15 @@ def program_cases(Case):
         "shard_map: all_to_all": Case(
             by_device(lambda x: lax.all_to_all(x, "s", 1, 0, tiled=True), P("s"), P(None, "s")), [grid], 64 * 64 * 4 // 8 * 7 // 8,
             "the blocks of the others", out=rows),
-        "grid: padded": Case(padded, [grid], 2 * ROW, "a row from each neighbour"),
+        "grid: padded": Case(padded, [grid], 2 * ROW, "a row from each neighbor"),
         "grid: padded, gradient": Case(lambda u, g: jax.vjp(padded, u)[1](g)[0], [grid, grid], 2 * ROW, "the same"),
-        "grid: red and black": Case(red_black, [grid, grid], 4 * ROW, "a row from each neighbour, twice"),
-        "grid: interior": Case(heat, [grid], 2 * ROW, "a row from each neighbour"),
+        "grid: red and black": Case(red_black, [grid, grid], 4 * ROW, "a row from each neighbor, twice"),
+        "grid: interior": Case(heat, [grid], 2 * ROW, "a row from each neighbor"),
         "grid: leapfrog": Case(leapfrog, [grid, grid], 2 * ROW, "a row of each field", out=("s", "s")),
-        "grid: gradient by differences": Case(lambda x: jnp.gradient(x, axis=0), [grid], 2 * ROW, "a row from each neighbour"),
+        "grid: gradient by differences": Case(lambda x: jnp.gradient(x, axis=0), [grid], 2 * ROW, "a row from each neighbor"),
         "grid: Poisson by cosines": Case(poisson, [grid], 4 * 8 * ROW * 7 // 8, "four products along rows and columns in turn: all to all"),
-        "grid: wrapped around": Case(nine_points("wrap"), [grid], 2 * ROW, "a row from each neighbour, of the first and last the other"),
-        "grid: reflected": Case(nine_points("reflect"), [grid], 2 * ROW, "a row from each neighbour"),
+        "grid: wrapped around": Case(nine_points("wrap"), [grid], 2 * ROW, "a row from each neighbor, of the first and last the other"),
+        "grid: reflected": Case(nine_points("reflect"), [grid], 2 * ROW, "a row from each neighbor"),
         "grid: with repeated edges": Case(nine_points("edge"), [grid], 2 * ROW, "the same"),
         "convolution, wrapped around": Case(
             lambda x, w: lax.conv_general_dilated(jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="wrap"), w, (1, 1), "VALID",
@@ -169,38 +169,38 @@ def program_cases(Case):
         "group norm, rows merged with channels": Case(group_norm, [planes], reduced(2 * 4), "a mean and a variance of each group",
                                                       cut=[down_rows], out=down_rows),
         "U-Net, rows": Case(u_net, [planes, *weights], border + reduced(2 * 4) + 4 * border,
-                            "a row from before, statistics, a row of both inputs from each neighbour",
+                            "a row from before, statistics, a row of both inputs from each neighbor",
                             cut=[down_rows, None, None, None], out=down_rows),
         "U-Net, rows, gradients": Case(
             with_gradients(u_net), [planes, *weights, planes], border + 4 * reduced(4) + 4 * border + 2 * border + border // 2
-            + reduced(8 * 8 * 9 + 8 * 8 * 4 + 8 * 16 * 9), "the same; a row of dy from each neighbour, one of dy of half as many columns",
+            + reduced(8 * 8 * 9 + 8 * 8 * 4 + 8 * 16 * 9), "the same; a row of dy from each neighbor, one of dy of half as many columns",
             cut=[down_rows, None, None, None, down_rows], out=(down_rows, down_rows, None, None, None)),
         "resize, nearest, convolved": Case(
             lambda x, w: convolution()(jax.image.resize(x, (2, 128, 32, 8), "nearest"), w), [images, shape(3, 3, 8, 8)], 2 * border,
-            "a row of the small images from each neighbour", cut=[rows, None], out=rows),
+            "a row of the small images from each neighbor", cut=[rows, None], out=rows),
         "resize, nearest, gradient": Case(
             jax.grad(lambda x, y: (jax.image.resize(x, (2, 128, 32, 8), "nearest") * y).sum()), [images, shape(2, 128, 32, 8)], 0,
             "a row is the sum of its own two", cut=[rows, rows], out=rows),
         "convolution by groups": Case(convolution(feature_group_count=4), [images, shape(3, 3, 2, 16)], 2 * border,
-                                      "a row from each neighbour", cut=[rows, None], out=rows),
+                                      "a row from each neighbor", cut=[rows, None], out=rows),
         "convolution by channels": Case(convolution(feature_group_count=8), [images, shape(5, 5, 1, 8)], 4 * border,
-                                        "two rows from each neighbour", cut=[rows, None], out=rows),
+                                        "two rows from each neighbor", cut=[rows, None], out=rows),
         "transposed convolution, kernel 2": Case(transposed(), [images, shape(2, 2, 8, 8)], 0, "a row makes two",
                                                  cut=[rows, None], out=rows),
         "transposed convolution, kernel 4": Case(transposed(), [images, shape(4, 4, 8, 8)], 2 * border,
-                                                 "a row makes four: one from each neighbour", cut=[rows, None], out=rows),
+                                                 "a row makes four: one from each neighbor", cut=[rows, None], out=rows),
         "transposed convolution, gradients": Case(with_gradients(transposed()), [images, shape(4, 4, 8, 8), shape(2, 128, 32, 8)],
                                                   2 * border + 4 * border + reduced(4 * 4 * 8 * 8),
-                                                  "the same, a row of twice the width of dy from each neighbour, the sum of dw",
+                                                  "the same, a row of twice the width of dy from each neighbor, the sum of dw",
                                                   cut=[rows, None, rows], out=(rows, rows, None)),
-        "resize, bilinear": Case(resized((128, 128), "bilinear"), [grid], 2 * ROW, "a row from each neighbour"),
+        "resize, bilinear": Case(resized((128, 128), "bilinear"), [grid], 2 * ROW, "a row from each neighbor"),
         "resize, bilinear, gradient": Case(with_gradients(resized((128, 128), "bilinear")), [grid, shape(128, 128)],
-                                           4 * ROW, "the same, and of what columns were added to, one of each neighbour",
+                                           4 * ROW, "the same, and of what columns were added to, one of each neighbor",
                                            out=("s", "s")),
-        "resize, cubic": Case(resized((128, 64), "cubic"), [grid], 4 * ROW, "two rows from each neighbour"),
+        "resize, cubic": Case(resized((128, 64), "cubic"), [grid], 4 * ROW, "two rows from each neighbor"),
         "resize, images to half": Case(resized((2, 32, 8, 8), "bilinear"), [images], 2 * border // 2,
-                                       "a row from each neighbour, of half as many columns", cut=[rows], out=rows),
-        "product with a band": Case(second_difference, [grid], 2 * ROW, "a row from each neighbour"),
+                                       "a row from each neighbor, of half as many columns", cut=[rows], out=rows),
+        "product with a band": Case(second_difference, [grid], 2 * ROW, "a row from each neighbor"),
         "wavelet by lifting": Case(lifted, [grid], 2 * ROW, "an even row from behind, a detail from before", out=("s", "s")),
         "frames of a signal": Case(frames, [shape(4096), shape(256)], 128 * 4, "half a frame from the next", cut=["s", None], out="?"),
         "update of odd rows": Case(lambda a, u: a.at[1::2].set(u), [grid, shape(32, 64)], 0, "parts are parts"),

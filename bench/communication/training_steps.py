@@ -46,7 +46,7 @@ def main():
     parser.add_argument("names", nargs="*", help="workloads; default all")
     parser.add_argument("--live", action="store_true", help="measure JAX again")
     parser.add_argument("--json", help="write the figures here")
-    parser.add_argument("--objective", default="time", help="what reshard plans minimise: time or bytes")
+    parser.add_argument("--objective", default="time", help="what reshard plans minimize: time or bytes")
     options = parser.parse_args()
     try:
         from workloads import SUITE

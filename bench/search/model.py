@@ -71,7 +71,7 @@ class Problem:
         n = s.nodes[i]
         full = float(np.prod(shape)) * el * memfac
         n.mem = np.array([full / np.prod([s.hw.n[a] for a, x in enumerate(st) if x is not None] or [1]) for st in n.strats])
-        n.cost = n.mem / memfac * memfac / s.hw.mem_bw    # optimiser reads/writes its shard
+        n.cost = n.mem / memfac * memfac / s.hw.mem_bw    # optimizer reads/writes its shard
         return i
     def edge(s, u, v, operand=0):
         """tensor produced by u is operand `operand` of v (operand=None: v is a param whose own placement is required)"""

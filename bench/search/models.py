@@ -163,7 +163,7 @@ def moe():
 
 
 def moe_top2(groups=8, tokens=256, d=512, experts=16, capacity=64, hidden=2048):
-    """Two experts per token, weighted by their normalised gates."""
+    """Two experts per token, weighted by their normalized gates."""
     params = dict(gate=S((d, experts), F), wi=S((experts, d, hidden), F), wo=S((experts, hidden, d), F))
 
     def loss(p, x, y):

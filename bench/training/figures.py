@@ -79,7 +79,7 @@ def accumulation():
         nn.init.seed(0)
         return nn.Sequential(nn.Linear(32, 64), *([nn.BatchNorm(64)] if norm else []), nn.gelu, nn.Linear(64, 8))
     gradient = ts.value_and_grad(loss)
-    row("N", "distance of gradients", "with batch normalisation", "collectives")
+    row("N", "distance of gradients", "with batch normalization", "collectives")
     row(*["---"] * 4)
     for n in (2, 3, 4, 8):
         cells = []

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Batch normalisation with two images of one digit per process: over all processes, per process, and over the joined batch.
+"""Batch normalization with two images of one digit per process: over all processes, per process, and over the joined batch.
 
     tessera launch --nproc_per_node 4 sync_batch_norm.py --picture curves.svg
 

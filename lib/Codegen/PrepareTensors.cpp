@@ -54,7 +54,7 @@ struct DecomposeAggregate : OpInterfaceRewritePattern<linalg::AggregatedOpInterf
 };
 
 /// Transposes, broadcasts, reductions, maps, named elementwise ops. Contractions and windowed ops
-/// stay recognisable; fills identify the inits of accumulators.
+/// stay recognizable; fills identify the inits of accumulators.
 struct Generalize : OpInterfaceRewritePattern<linalg::LinalgOp> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
   LogicalResult matchAndRewrite(linalg::LinalgOp op, PatternRewriter &rewriter) const override {

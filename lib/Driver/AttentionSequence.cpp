@@ -41,7 +41,7 @@ static constexpr size_t kMostKinds = 6;
 /// Balance does not pay off for attentions with fewer scores: chunks need more messages.
 static constexpr int64_t kManyScores = int64_t(1) << 24;
 
-/// Whether an op of the program, before or after attentions are recognised, may have so many
+/// Whether an op of the program, before or after attentions are recognized, may have so many
 /// scores.
 static bool mayHaveManyScores(ModuleOp module) {
   auto isMany = [](ArrayRef<int64_t> extents) {

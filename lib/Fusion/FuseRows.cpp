@@ -90,7 +90,7 @@ bool RowSpace::join(linalg::LinalgOp consumer, const RowSpace &producer, bool pr
       if (row < 0)
         continue;
       auto dim = dyn_cast<AffineDimExpr>(map.getResult(position));
-      if (!dim) // a window reads the neighbouring rows
+      if (!dim) // a window reads the neighboring rows
         return false;
       int mine = loopRow[dim.getPosition()];
       if (mine < 0) {

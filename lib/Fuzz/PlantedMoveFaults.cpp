@@ -38,7 +38,7 @@ static bool reverseTarget(PlantedMove &move) {
   return reverseAxes(move.target);
 }
 
-/// Each device gets its neighbour's part, for all results of one kind of collective.
+/// Each device gets its neighbor's part, for all results of one kind of collective.
 template <typename Op> static bool rotateResults(ModuleOp local) {
   dist::MeshTable meshes(local);
   SmallVector<Op> ops;
@@ -179,7 +179,7 @@ static SmallVector<dist::HaloExchangeOp> halos(ModuleOp local) {
   return ops;
 }
 
-/// Halos from the neighbours are missing.
+/// Halos from the neighbors are missing.
 static bool dropHalos(ModuleOp local) {
   SmallVector<dist::HaloExchangeOp> ops = halos(local);
   for (dist::HaloExchangeOp op : ops) {
@@ -191,7 +191,7 @@ static bool dropHalos(ModuleOp local) {
   return !ops.empty();
 }
 
-/// Halos are one row short, from the next or the previous neighbour.
+/// Halos are one row short, from the next or the previous neighbor.
 static bool shortHalos(ModuleOp local) {
   bool any = false;
   for (dist::HaloExchangeOp op : halos(local)) {
@@ -241,27 +241,27 @@ static bool wrongFill(ModuleOp local) {
 void fuzz::addMoveFaults(std::vector<PlantedFault> &faults) {
   faults.push_back({"all-gather-order", "parts over several axes are joined minor axis first",
                     [](ModuleOp m) { return editAll<dist::AllGatherOp>(m, reverseSource); }});
-  faults.push_back({"all-gather-rotated", "a gathered value goes to the neighbour",
+  faults.push_back({"all-gather-rotated", "a gathered value goes to the neighbor",
                     rotateResults<dist::AllGatherOp>});
   faults.push_back({"slice-order", "parts over several axes are counted minor axis first",
                     [](ModuleOp m) { return editAll<dist::SliceOp>(m, reverseTarget); }});
   faults.push_back({"slice-first-part", "every device keeps the first part", sliceFirstPart});
   faults.push_back(
-      {"slice-rotated", "every device keeps its neighbour's part", rotateResults<dist::SliceOp>});
-  faults.push_back({"reduce-scatter-rotated", "a reduced part goes to the neighbour",
+      {"slice-rotated", "every device keeps its neighbor's part", rotateResults<dist::SliceOp>});
+  faults.push_back({"reduce-scatter-rotated", "a reduced part goes to the neighbor",
                     rotateResults<dist::ReduceScatterOp>});
   faults.push_back({"all-to-all-order", "blocks over several axes are sent minor axis first",
                     [](ModuleOp m) { return editAll<dist::AllToAllOp>(m, reverseTarget); }});
   faults.push_back(
-      {"all-to-all-rotated", "blocks go to the neighbour", rotateResults<dist::AllToAllOp>});
-  faults.push_back({"permute-off-by-one", "buffers go to the neighbour of the right device",
+      {"all-to-all-rotated", "blocks go to the neighbor", rotateResults<dist::AllToAllOp>});
+  faults.push_back({"permute-off-by-one", "buffers go to the neighbor of the right device",
                     rotateResults<dist::PermuteOp>});
   faults.push_back({"exchange-order", "rectangles are cut minor axis first",
                     [](ModuleOp m) { return editAll<dist::ExchangeOp>(m, reverseSource); }});
   faults.push_back(
-      {"exchange-rotated", "rectangles go to the neighbour", rotateResults<dist::ExchangeOp>});
+      {"exchange-rotated", "rectangles go to the neighbor", rotateResults<dist::ExchangeOp>});
   faults.push_back(
-      {"transfer-rotated", "a transfer from another mesh goes to the neighbour", rotateTransfers});
+      {"transfer-rotated", "a transfer from another mesh goes to the neighbor", rotateTransfers});
   faults.push_back({"window-shifted", "an exchanged window begins one index late",
                     [](ModuleOp m) { return editAll<dist::ExchangeOp>(m, shiftWindows); }});
   faults.push_back({"halo-shifted", "a halo begins one index late",

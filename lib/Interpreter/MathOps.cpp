@@ -57,7 +57,7 @@ static int64_t integerPower(ElementType type, int64_t base, int64_t exponent) {
 }
 
 static double roundEven(double x) {
-  // Ties go to the even neighbour; `nearbyint` would depend on the rounding mode.
+  // Ties go to the even neighbor; `nearbyint` would depend on the rounding mode.
   double below = std::floor(x), difference = x - below;
   double result = difference < 0.5               ? below
                   : difference > 0.5             ? below + 1

@@ -70,7 +70,7 @@ static std::optional<StridedView> viewOfCollapsed(tensor::CollapseShapeOp op) {
   auto shape = op.getSrcType().getShape();
   StridedView view{source.base, source.start, {}};
   for (const ReassociationIndices &group : op.getReassociationIndices()) {
-    // Merged neighbours must be nested; those of extent 1 may be anywhere.
+    // Merged neighbors must be nested; those of extent 1 may be anywhere.
     std::optional<int64_t> inner, next;
     for (int64_t d : llvm::reverse(group)) {
       if (shape[d] == 1)

@@ -65,7 +65,7 @@ static bool multipliesTensors(linalg::LinalgOp op) {
       }))
     return false;
   // If neither operand has a loop of its own, the result is a row of dot products: nothing is read
-  // twice, and a kernel fuses the op with its neighbours.
+  // twice, and a kernel fuses the op with its neighbors.
   AffineMap x = op.getIndexingMapsArray()[0], y = op.getIndexingMapsArray()[1];
   bool reuses = false;
   for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
@@ -110,7 +110,7 @@ std::array<bool, 2> dist::widenedOperands(linalg::LinalgOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Loops of a contraction that together form one index, with the distance between neighbours in A,
+/// Loops of a contraction that together form one index, with the distance between neighbors in A,
 /// B and C (0 if the operand does not have them).
 struct Dim {
   int64_t extent;
@@ -119,7 +119,7 @@ struct Dim {
 };
 } // namespace
 
-/// Distance between neighbours along each loop in a dense row-major operand; 0 for absent loops.
+/// Distance between neighbors along each loop in a dense row-major operand; 0 for absent loops.
 static SmallVector<int64_t> stridesOf(AffineMap map, ArrayRef<int64_t> extents) {
   SmallVector<int64_t> strides(extents.size(), 0);
   int64_t distance = 1;
@@ -131,7 +131,7 @@ static SmallVector<int64_t> stridesOf(AffineMap map, ArrayRef<int64_t> extents) 
   return strides;
 }
 
-/// Merges neighbouring indices that are nested in every operand.
+/// Merges neighboring indices that are nested in every operand.
 static void merge(SmallVector<Dim> &dims, int by) {
   llvm::stable_sort(dims, [&](const Dim &x, const Dim &y) { return x.stride[by] > y.stride[by]; });
   SmallVector<Dim> merged;

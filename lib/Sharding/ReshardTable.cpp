@@ -23,7 +23,7 @@ namespace tessera::sharding {
 // Small reshards
 //===----------------------------------------------------------------------===//
 
-/// Drops the common prefixes and merges axes that stay neighbours. The signature determines the
+/// Drops the common prefixes and merges axes that stay neighbors. The signature determines the
 /// shape and the groups.
 ReshardTable::ReducedReshard ReshardTable::reduceReshard(const AxisPlaces &a,
                                                          const AxisPlaces &b) const {

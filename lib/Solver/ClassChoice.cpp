@@ -41,7 +41,7 @@ void ClassChoice::consider(std::vector<Index> position) {
 }
 
 bool ClassChoice::choose(const std::vector<Domain> &candidates, double mostWork) {
-  // Classes with one candidate are added to the costs of their neighbours; the others form a
+  // Classes with one candidate are added to the costs of their neighbors; the others form a
   // smaller problem.
   std::vector<Index> next(chosen.size()), number(chosen.size(), -1);
   Problem problem;

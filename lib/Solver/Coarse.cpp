@@ -9,7 +9,7 @@
 // layers. Messages along edges, which also give a lower bound, select a few candidate
 // strategies per class. If a gap remains, each coordinate of the strategies, coarsest
 // first, is optimized over all its values. Then nodes choose individually among
-// strategies that are good beside their neighbours'. Elimination solves each of these
+// strategies that are good beside their neighbors'. Elimination solves each of these
 // small problems.
 //
 //===----------------------------------------------------------------------===//
@@ -94,7 +94,7 @@ private:
 };
 
 /// Candidates of each class: the current choices of its nodes, and the best strategies given the
-/// current choices of their neighbours; those of most nodes first.
+/// current choices of their neighbors; those of most nodes first.
 void Refinement::collectCandidates(const std::vector<int64_t> &choice) {
   candidates.clear();
   std::vector<Index> position(choice.size());

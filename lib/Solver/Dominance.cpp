@@ -78,7 +78,7 @@ const Differences &Dominance::differences(Index table, bool isRow, Index own, In
   return result;
 }
 
-/// The undominated part of a node's domain, given the neighbours' domains. Nodes in the same
+/// The undominated part of a node's domain, given the neighbors' domains. Nodes in the same
 /// situation share it.
 Index Dominance::reduce(Index node) {
   Index own = domains.of[node];
@@ -123,7 +123,7 @@ Index Dominance::reduce(Index node) {
   return reduced[number] = domains.intern(left);
 }
 
-/// Updates all nodes from the same state: a dominated strategy stays dominated when neighbours lose
+/// Updates all nodes from the same state: a dominated strategy stays dominated when neighbors lose
 /// strategies, because the maximum is then taken over fewer.
 bool Dominance::runRound(std::vector<char> &active) {
   std::vector<Index> next = domains.of;

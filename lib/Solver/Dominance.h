@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A strategy of a node is dominated if another one is never worse, whatever the
-// neighbours do (R. Goldstein, "Efficient rotamer elimination applied to protein
+// neighbors do (R. Goldstein, "Efficient rotamer elimination applied to protein
 // side-chains and related spin glasses", Biophysical Journal 66, 1994):
 //
 //   cost[b] - cost[a] + sum over edges of max over s of (table[b][s] - table[a][s]) <= 0

@@ -31,9 +31,9 @@ static std::vector<Index> initialClasses(const Source &source, const Domains &do
 
 namespace {
 
-/// Splits classes by the classes of their neighbours, one step further in each round (B.
+/// Splits classes by the classes of their neighbors, one step further in each round (B.
 /// Weisfeiler, A. Lehman, 1968). One part of a class keeps its number, so that a round visits only
-/// neighbours of nodes whose class changed in the previous round.
+/// neighbors of nodes whose class changed in the previous round.
 class Refinement {
 public:
   Refinement(const Source &source, std::vector<Index> classes)
@@ -51,7 +51,7 @@ public:
   std::vector<Index> classOf;
   std::vector<Index> before; ///< by node, its class before the last round
   Index numClasses;
-  std::vector<Index> dirty; ///< neighbours of nodes that changed in the last round, ascending
+  std::vector<Index> dirty; ///< neighbors of nodes that changed in the last round, ascending
 
 private:
   Index signatureOf(Index node);

@@ -14,7 +14,7 @@
 
 namespace tessera::solver {
 
-/// Partitions nodes into classes of nodes whose neighbourhoods are equal up to some distance. All
+/// Partitions nodes into classes of nodes whose neighborhoods are equal up to some distance. All
 /// nodes of a class have the same *slots*: groups of edges with one table that lead to nodes that
 /// are equal up to a distance one shorter. Inside repeated layers the two slots of an edge have the
 /// same edges, so the classes form a graph of one layer; near the ends of a chain of layers there

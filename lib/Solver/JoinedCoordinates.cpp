@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A node with five choices along each of three coordinates has 125 strategies. Few of
-// the best plans need all of them: if neighbouring coordinates are equal everywhere,
+// the best plans need all of them: if neighboring coordinates are equal everywhere,
 // the problem has fewer coordinates and is small enough for elimination.
 //
 //===----------------------------------------------------------------------===//

@@ -12,7 +12,7 @@
 
 namespace tessera::solver {
 
-/// The sum of the bucket's parts except `left` and of the tables outside of the bucket, minimised
+/// The sum of the bucket's parts except `left` and of the tables outside of the bucket, minimized
 /// over all variables that `left` lacks; its dimensions are those of `left`.
 static Table outsideOfPart(const Bucket &bucket, size_t left, const std::vector<Table *> &parts,
                            Table &outside) {

@@ -16,8 +16,8 @@ static double minimumOf(const std::vector<double> &values) {
   return *std::min_element(values.begin(), values.end());
 }
 
-/// Classes in program order. A class after all its neighbours, such as the placement of a tensor,
-/// moves to the position of its first neighbour: longer chains of messages need fewer sweeps.
+/// Classes in program order. A class after all its neighbors, such as the placement of a tensor,
+/// moves to the position of its first neighbor: longer chains of messages need fewer sweeps.
 static std::vector<Index> orderOf(const Folded &folded) {
   auto count = static_cast<Index>(folded.classes.size());
   std::vector<double> key(count);

@@ -64,7 +64,7 @@ private:
   std::vector<Index> order, rank;            ///< by place; by class
   std::vector<std::vector<double>> belief;   ///< by class
   std::vector<std::vector<double>> incoming; ///< by slot, for each of its edges
-  std::vector<std::vector<Index>> receivers; ///< by class, neighbouring slots to which it sends
+  std::vector<std::vector<Index>> receivers; ///< by class, neighboring slots to which it sends
 };
 
 } // namespace tessera::solver

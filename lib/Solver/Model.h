@@ -132,7 +132,7 @@ struct Matrix {
 /// The problem over kept strategies, the input of elimination. Costs are by position in the domain.
 struct Model {
   Model() = default;
-  /// With `contract`, nodes with one strategy are added to their neighbours and to the constant,
+  /// With `contract`, nodes with one strategy are added to their neighbors and to the constant,
   /// and do not take part in an elimination.
   Model(const Source &source, const KindCosts &costs, Domains domains, bool contract = false);
 

@@ -57,7 +57,7 @@ std::optional<Bounded> minimiseIfSmall(const Source &source, const KindCosts &co
 Bounded minimiseCoarsely(const Source &source, const KindCosts &costs, const Domains &domains,
                          const Deadline &deadline, Domains *remaining = nullptr);
 
-/// The best choice in which some neighbouring coordinates are equal wherever possible, over all
+/// The best choice in which some neighboring coordinates are equal wherever possible, over all
 /// sets of coordinates to join: a problem with few coordinates is small. Empty if strategies have
 /// no coordinates or only one. `mostWork` limits the entries of tables for each set.
 std::optional<std::vector<int64_t>>

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Eliminating a node adds up all tables that mention it (its *bucket*) and takes the
-// minimum over its strategies; the result is a table over its neighbours (R. Dechter,
+// minimum over its strategies; the result is a table over its neighbors (R. Dechter,
 // "Bucket elimination", Artificial Intelligence 113, 1999). A plan is made before any
 // number is computed. Tables are identified by their definition, so two buckets with
 // the same parts in the same places are one definition, computed once: this folds
@@ -27,7 +27,7 @@ struct Part {
   std::vector<Index> vars;
 };
 
-/// A sum of tables, minimised over its first variables.
+/// A sum of tables, minimized over its first variables.
 struct Bucket {
   std::vector<Index> sizes; ///< by variable
   Index eliminated = 1;     ///< variables 0 … eliminated - 1
@@ -78,7 +78,7 @@ struct Plan {
   double largest = 0, total = 0; ///< entries of the largest table, of all tables
 };
 
-/// The quantity that the order minimises at each step, divided by the number of equal buckets.
+/// The quantity that the order minimizes at each step, divided by the number of equal buckets.
 enum class EliminationOrder {
   bucket, ///< entries of the bucket
   growth, ///< entries of the resulting table
@@ -89,7 +89,7 @@ struct PlanOptions {
   bool prune = true;       ///< drop unnecessary entries during elimination
   double lazyFrom = 1e9;   ///< entries from which the bookkeeping of a lazy bucket pays off
   double tableLimit = 3e7; ///< larger tables are made only if there is no alternative
-  /// A bucket with more entries is split into groups of parts, each minimised separately: the sum
+  /// A bucket with more entries is split into groups of parts, each minimized separately: the sum
   /// is then a lower bound (R. Dechter, I. Rish, "Mini-buckets", Journal of the ACM 50, 2003).
   double splitAt = 1e300;
   /// Planning stops if the work exceeds this; such a plan cannot be run.

@@ -56,7 +56,7 @@ Index Reduced::costsOf(Index node) {
   return number;
 }
 
-/// Adds the minimum over a node's strategies to a neighbour's costs: with these costs, or without
+/// Adds the minimum over a node's strategies to a neighbor's costs: with these costs, or without
 /// any (-1) if the node has one strategy.
 void Reduced::sendTo(const Neighbour &user, Index node, Index costs) {
   auto [number, isNew] = messageNumbers.intern({costs, user.table, user.isRow});
@@ -74,7 +74,7 @@ void Reduced::sendTo(const Neighbour &user, Index node, Index costs) {
   std::erase_if(around[user.node], [&](const Neighbour &other) { return other.node == node; });
 }
 
-/// Replaces a node with two neighbours by a table between them.
+/// Replaces a node with two neighbors by a table between them.
 bool Reduced::bridge(Index node) {
   Neighbour from = around[node][0], to = around[node][1];
   if (from.node > to.node)

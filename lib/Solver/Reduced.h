@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A node with one strategy or one neighbour becomes a cost of its neighbours, a node
-// with two neighbours becomes a table between them, and parallel tables add up. This
+// A node with one strategy or one neighbor becomes a cost of its neighbors, a node
+// with two neighbors becomes a table between them, and parallel tables add up. This
 // removes trees, chains and all series-parallel parts (J. Valdes, R. Tarjan, E. Lawler,
 // 1982), exactly, and with their cycles the gap of bounds by messages. Equal parts are
 // computed once: a table is identified by its definition.
@@ -37,7 +37,7 @@ public:
   std::vector<int64_t> expand(const std::vector<int64_t> &choice) const;
 
 private:
-  /// An eliminated node with its costs at that time and its tables to the remaining neighbours.
+  /// An eliminated node with its costs at that time and its tables to the remaining neighbors.
   struct Eliminated {
     Index node, costs;
     std::vector<Neighbour> around;

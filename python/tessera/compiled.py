@@ -122,7 +122,7 @@ def jit(function: Callable | None = None, *, mesh: ProcessMesh | None = None, se
         afterwards raises TraceError.
     objective: what plans of reshards minimise, "time" or "bytes".
     topology: the machine's topology file (docs/report.md).
-    minimise: what a search minimises, "time" or "memory".
+    minimise: what a search minimizes, "time" or "memory".
     memory_budget: the maximum peak of a searched plan, GiB per device. If no plan fits, an Error names the largest values.
     time_limit: seconds of a search (default 10), after which the best plan so far is used.
     overlap: compute while collectives run (docs/report.md); else devices wait for each collective. Default: only on GPUs.

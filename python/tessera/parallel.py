@@ -35,7 +35,7 @@ class DistributedDataParallel(Module):
     *One program of all devices*: with `mesh`, or with `device_ids` in a process without a process group. Parameters and
     buffers are replicated over the mesh; a call shards the first axis of dense inputs over `axis`, and the compiler
     reduces each gradient once over it. Losses and statistics are those of the whole batch. broadcast_buffers=False:
-    each process normalises over its own part of the batch and has its own statistics (buffers get a leading axis of
+    each process normalizes over its own part of the batch and has its own statistics (buffers get a leading axis of
     processes).
 
     *Between processes*: without `mesh`, after init_process_group. The script runs once per device, with its own batch;

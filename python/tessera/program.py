@@ -50,7 +50,7 @@ class Program:
         return {"name": self.name, "passes": self.passes, **({"fusion": self.fusion} if self.fusion else {}), **options}
 
     # Options of lower, explain and compile: fusion (options of dist-fuse-collectives), objective ("time", "bytes"), topology (a file),
-    # search (a mode); options of a search: minimise ("time", "memory"), memory_budget (GiB), time_limit (seconds), devices (number, for a
+    # search (a mode); options of a search: minimize ("time", "memory"), memory_budget (GiB), time_limit (seconds), devices (number, for a
     # program without a mesh); overlap (compute during collectives; default only on GPUs), narrow_reductions (send terms of 16-bit sums in 16 bits),
     # attention_sequence (keys of a cut sequence: "gather", "ring", "auto").
 

@@ -208,7 +208,7 @@ class Recorded:
     def run(self, arguments: Arguments):
         """Runs one step and returns the function's result, with values; updates arguments that the function changed.
 
-        Calls are serialised: all of them use the same devices.
+        Calls are serialized: all of them use the same devices.
         """
         with self._lock:
             return self._run(arguments)
@@ -260,7 +260,7 @@ class Recorded:
 
     def _value(self, tensor: Tensor, name: str):
         if tensor._array is None:
-            if type(tensor) is not Tensor:  # an uninitialised parameter raises its error
+            if type(tensor) is not Tensor:  # an uninitialized parameter raises its error
                 tensor._concrete(f"calling '{self.name}'")
             raise refuse(ArgumentError, f"'{name}' is a description without a value; give it to explain or lower")
         tensor._used()

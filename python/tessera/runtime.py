@@ -218,7 +218,7 @@ class _Closed:
 def _end_with_errors() -> None:
     """From now on, an uncaught exception ends this process immediately.
 
-    MPI's finalisation would wait for the other ranks, which wait for this one; the launcher ends them when this one
+    MPI's finalization would wait for the other ranks, which wait for this one; the launcher ends them when this one
     exits.
     """
     before = sys.excepthook

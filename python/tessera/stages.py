@@ -89,7 +89,7 @@ def pipeline(model: Module | Sequence[Callable], stages: int | Sequence[ProcessM
     split: the number of layers of each stage; default: equal, with larger first stages.
     rule(name, tensor): the placements of a parameter ("3.weight" of layer 3) within its stage, or None for replicated.
     batch_axis: the mesh axis that shards each micro-batch.
-    sample: an array of the shape and type of a micro-batch; the split then minimises the longest modelled forward pass
+    sample: an array of the shape and type of a micro-batch; the split then minimizes the longest modelled forward pass
         of a stage.
 
     Raises ArgumentError for an invalid model, stages, number of micro-batches, split or schedule; MeshError if
@@ -199,7 +199,7 @@ def _seconds_of(layers: Sequence, sample) -> list[float]:
 
 
 def balanced(seconds: Sequence[float], stages: int) -> list[int]:
-    """The number of layers of each stage, at least one, that minimises the longest stage.
+    """The number of layers of each stage, at least one, that minimizes the longest stage.
 
     Ties give the first stages more layers.
     """

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --interpret -o /dev/null | FileCheck %s
 
-// Neighbours send their edges; elements outside the tensor are the fill, or undefined.
+// Neighbors send their edges; elements outside the tensor are the fill, or undefined.
 dist.process_mesh @m(shape = [2, 2], dim_names = ["x", "y"])
 
 // CHECK-LABEL: @filled

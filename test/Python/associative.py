@@ -78,7 +78,7 @@ class AssociativeScan(JaxCase):
         self.assertEqual(plan["wire_bytes_total"], 2 * 3 * 64 * 4)
 
     def test_bytes_of_gradients(self):
-        """As much again backwards, since only summands have a derivative, and a row of factors and of states from a neighbour."""
+        """As much again backwards, since only summands have a derivative, and a row of factors and of states from a neighbor."""
         a = array(1024, 64)
         gradients = jax.grad(lambda a, b: jnp.sum(states(a, b) ** 2), (0, 1))
         program = tessera.from_jax(gradients, (a, a), (P("x"), P("x")), P("x"), mesh=mesh_of(x=8))

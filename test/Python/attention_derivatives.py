@@ -2,7 +2,7 @@
 # REQUIRES: jax
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention that JAX has differentiated is recognised with its derivative, and equals JAX's."""
+"""Attention that JAX has differentiated is recognized with its derivative, and equals JAX's."""
 
 import unittest
 

@@ -89,7 +89,7 @@ class Checkpoints(JaxCase):
                 x = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))(x)
             return x.sum()
         program, (warning,) = self.warned(jax.grad(fn), x)
-        self.assertRegex(str(warning.message), "^jax.checkpoint is not honoured")
+        self.assertRegex(str(warning.message), "^jax.checkpoint is not honored")
         self.assertEqual((warning.filename, warning.lineno), (__file__, fn.__code__.co_firstlineno + 2))
         self.assertIsNone(difference(program(x), np.asarray(jax.grad(fn)(x))))
 

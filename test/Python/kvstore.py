@@ -141,7 +141,7 @@ class Local(unittest.TestCase):
         self.refuses("push of key 'w' before init", kv.push, "w", np.ones(2))
         self.refuses("pull of key 'w' before init", kv.pull, "w")
         kv.init("w", np.ones(2))
-        self.refuses("key 'w' is already initialised", kv.init, "w", np.ones(2))
+        self.refuses("key 'w' is already initialized", kv.init, "w", np.ones(2))
         self.refuses("unknown op 'mean' of push; expected one of sum, max, min", kv.push, "w", np.ones(2), "mean")
         self.refuses("key 'w' has dtype float64 and float32 is pushed", kv.push, "w", np.ones(2, np.float32))
         self.refuses("key 'w' has shape [2] and [3] is pushed", kv.push, "w", np.ones(3))

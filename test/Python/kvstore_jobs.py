@@ -34,7 +34,7 @@ assert np.isclose(kv.pushpull("sum", np.exp(device[kv.rank] - top).sum()), np.ex
 try:
     kv.init("bad", np.zeros(3 + kv.rank))
 except kvstore.StoreError as error:
-    assert "the workers initialise different keys: worker 0 key 'bad' as float64 of shape [3], worker 1" in str(error), error
+    assert "the workers initialize different keys: worker 0 key 'bad' as float64 of shape [3], worker 1" in str(error), error
 else:
     raise AssertionError
 kv.push("top", 1.0, op=kvstore.Max if kv.rank else kvstore.Min)

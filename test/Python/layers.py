@@ -131,7 +131,7 @@ class Values(unittest.TestCase):
         np.testing.assert_array_equal(np.isnan(rows).all(-1), [False, True, False])
 
     def test_batch_norm(self):
-        """Normalises over the whole batch, cut or not; the running statistics change in the called module."""
+        """Normalizes over the whole batch, cut or not; the running statistics change in the called module."""
         x = floats(8, 3, 4, 4)
         for data in (x, shard_tensor(x, ProcessMesh(range(4), ["dp"]), [Shard(0)])):
             norm = nn.BatchNorm(3)

@@ -64,7 +64,7 @@ class Models(JaxCase):
         self.check(decode, p, array(3, 6), array(3, 7, 2), array(3, 7, 2), array(dtype=I))
 
     def test_resnet(self):
-        """Strided residual block with batch normalisation, max pool, global mean."""
+        """Strided residual block with batch normalization, max pool, global mean."""
         def conv(x, w, stride=1):
             return lax.conv_general_dilated(x, w, (stride, stride), "SAME", dimension_numbers=NHWC)
 
@@ -85,7 +85,7 @@ class Models(JaxCase):
         self.train(loss, p, array(4, 17, 16, 3), array(4, dtype=I))
 
     def test_unet(self):
-        """Down by pooling, up by transposed convolution, skip by concatenation, group normalisation."""
+        """Down by pooling, up by transposed convolution, skip by concatenation, group normalization."""
         def conv(x, w):
             return jax.nn.silu(lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC))
 
@@ -119,7 +119,7 @@ class Models(JaxCase):
         self.train(loss, p, array(7, 4, 3), array(7, 4, 2))
 
     def test_two_experts_a_token(self):
-        """Top 2, weights normalised over the two, every expert on every token it is given."""
+        """Top 2, weights normalized over the two, every expert on every token it is given."""
         def loss(p, x, y):
             weights, experts = lax.top_k(jax.nn.softmax(x @ p["gate"]), 2)
             weights = weights / weights.sum(-1, keepdims=True)

@@ -83,7 +83,7 @@ class DataParallel(Case):
         self.same({"y": together.numpy()}, {"y": step(model(True), X)[0].numpy()})
 
     def test_equals_accumulation(self):
-        """N processes equal N micro-batches on one; with batch normalisation over the micro-batches they do not."""
+        """N processes equal N micro-batches on one; with batch normalization over the micro-batches they do not."""
         gradient = ts.value_and_grad(loss)
         parts = ts.jit(lambda net, x, y: optim.accumulated(gradient, 4)(net, x, y))
         whole = ts.jit(lambda net, x, y: gradient(net, x, y))

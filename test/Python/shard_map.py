@@ -130,7 +130,7 @@ class ShardMap(unittest.TestCase):
                                    whole, atol=1e-5)
 
     def test_patterns(self):
-        """Experts, weights gathered for their use, a pipeline, borders of neighbours."""
+        """Experts, weights gathered for their use, a pipeline, borders of neighbors."""
         def experts(x, w):
             y = lax.all_to_all(x.reshape(4, -1, 8), "d", 0, 0)
             return lax.all_to_all(jnp.einsum("gtd,de->gte", y, w[0]), "d", 0, 0).reshape(x.shape)

@@ -2,7 +2,7 @@
 # REQUIRES: torch
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Attention as PyTorch exports it, and as its autograd differentiates it, is recognised."""
+"""Attention as PyTorch exports it, and as its autograd differentiates it, is recognized."""
 
 import math
 import unittest

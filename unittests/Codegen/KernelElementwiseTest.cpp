@@ -13,7 +13,7 @@ using namespace tessera::codegen::testing;
 
 namespace {
 
-/// The parameter: vectorised or plain.
+/// The parameter: vectorized or plain.
 class Elementwise : public ::testing::TestWithParam<bool> {
 protected:
   tessera::codegen::CpuOptions options() const { return GetParam() ? best() : plain(); }

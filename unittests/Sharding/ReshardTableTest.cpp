@@ -119,7 +119,7 @@ TEST(ReshardTable, MergesAxesOnMeshesOfManyAxes) {
   Mesh many = makeMesh({2, 2, 2, 2, 2, 2, 2, 2}), few = makeMesh({16, 16});
   ReshardPlanner planner;
   ReshardTable table(many, {1024, 1024}, 4, planner), joined(few, {1024, 1024}, 4, planner);
-  // Four axes that stay neighbours are merged into one of 16.
+  // Four axes that stay neighbors are merged into one of 16.
   EXPECT_DOUBLE_EQ(
       table.seconds(cut(many, {0, 1, 2, 3}, {4, 5, 6, 7}), cut(many, {4, 5, 6, 7}, {0, 1, 2, 3})),
       joined.seconds(cut(few, {0}, {1}), cut(few, {1}, {0})));

@@ -146,7 +146,7 @@ TEST(Segment, AnExchangeOfSeveralTensorsCostsTheBusiestDevice) {
   AxisList a{whole(line, 0)};
   Layout source = layoutOf({1024}, {a});
   // A roll by one: the last element goes to device 0, the last elements of the others to their
-  // neighbours.
+  // neighbors.
   Layout last = makeLayout(needOf({1023, 1, 0, 1, 1}, 1024, 1024, a), {1024});
   Layout rest = makeLayout(needOf({0, 1, 1, 1, 1023}, 1024, 1024, a), {1024});
   std::vector<MovedTensor> tensors{{4, source, last}, {4, source, rest}};

@@ -305,7 +305,7 @@ TEST(Search, RecursiveIsBoundedWithoutAnOptimum) {
 }
 
 TEST(Search, RecursiveChoosesOneAxisAtATime) {
-  // Two axes of two: strategies 00, 01, 10, 11; neighbours must agree on the slow axis.
+  // Two axes of two: strategies 00, 01, 10, 11; neighbors must agree on the slow axis.
   Problem problem;
   std::vector<std::vector<int64_t>> axes = {{0, 0}, {0, 1}, {1, 0}, {1, 1}};
   for (int i = 0; i < 20; ++i)

@@ -93,7 +93,7 @@ def parameters(c, style):
 
 
 def gpt(c, axes, style, ref=None, pin=None, pin_in=None, pin_out=True):
-    """A step on a mesh whose axis "d" cuts the batch. pin, pin_in: specs of the layers' outputs and of the normalised
+    """A step on a mesh whose axis "d" cuts the batch. pin, pin_in: specs of the layers' outputs and of the normalized
     inputs, if they are constrained; pin_out: whether the new parameters keep the shardings of the old ones."""
     mesh = mesh_of(**axes)
 

@@ -9,7 +9,7 @@ from .common import all_reduce, gather
 
 def megatron(c, dp, tp):
     """4 activation all-reduces per layer over tp (2 forward, 2 backward), gradients once over dp. Without vocabulary the
-    input is data: the last all-reduce is not needed, and the gradients of the first normalisation are summed over tp."""
+    input is data: the last all-reduce is not needed, and the gradients of the first normalization are summed over tp."""
     activation = 4 * c.batch // dp * c.seq * c.d
     reductions = 4 * c.layers - (0 if c.embed else 1)
     wire = reductions * all_reduce(activation, tp)

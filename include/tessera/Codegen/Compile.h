@@ -30,7 +30,7 @@ struct SerializedProgram {
   runtime::Bytes constants; ///< without duplicates, each 64-byte aligned
 };
 
-/// Serialises the one `rt.program` of a module. Fails with a located diagnostic unless there is one
+/// Serializes the one `rt.program` of a module. Fails with a located diagnostic unless there is one
 /// program, or if transfers between parts deadlock. Without constants, which may be large, their
 /// slots have offset 0.
 mlir::FailureOr<SerializedProgram> serialize(mlir::ModuleOp module, bool withConstants = true);

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs programs element by element, favouring clarity over speed. The global view runs
+// Runs programs element by element, favoring clarity over speed. The global view runs
 // on one device; the local view on a simulated process grid, where every device of
 // every mesh has its own values and collectives move them between devices. It is the
 // reference for all other ways of execution, so the implementation is simple.

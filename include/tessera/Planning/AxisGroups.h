@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The number of cuts of an op is exponential in the number of axes. A mesh of
-// 2x2x2x2x2x2 devices is searched as one of 4x4x4: neighbouring axes that no annotation
+// 2x2x2x2x2x2 devices is searched as one of 4x4x4: neighboring axes that no annotation
 // distinguishes are merged, those of equal links first, until three are left.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@
 
 namespace tessera::dist {
 
-/// The axes of a mesh in groups of neighbours, in order.
+/// The axes of a mesh in groups of neighbors, in order.
 using AxisGroups = std::vector<std::vector<int64_t>>;
 
 /// At most three groups, or more if annotations distinguish more axes.

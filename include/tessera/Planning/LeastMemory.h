@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Descent from a plan: producers and readers of tensors that are live at the worst time
-// are recut, alone or together with a neighbour, while the peak falls. A descent uses the
+// are recut, alone or together with a neighbor, while the peak falls. A descent uses the
 // live ranges of its first plan, and is repeated to a fixpoint.
 //
 //===----------------------------------------------------------------------===//
@@ -26,7 +26,7 @@ enum class DescentEffort {
 };
 
 /// A plan that runs every collective as late as possible, and repeats it for each reader if keeping
-/// its result takes more; no two changes of neighbours lower its peak. The work is counted;
+/// its result takes more; no two changes of neighbors lower its peak. The work is counted;
 /// `seconds` also bounds the search.
 std::vector<int64_t> descendByPeakMemory(mlir::func::FuncOp function, const PropagationGraph &graph,
                                          const StrategyGraph &strategies,

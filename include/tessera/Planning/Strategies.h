@@ -26,7 +26,7 @@ sharding::TensorSharding shardingUnder(const RuleNode &node, size_t position,
 
 /// The candidate strategies of every op. An op whose tensors agree has one. If tensors contest an
 /// axis, each of them may win it, and the consequences for the op's other tensors spread to
-/// neighbouring ops, up to annotated tensors.
+/// neighboring ops, up to annotated tensors.
 class Strategies {
 public:
   /// A candidate beyond the claims: a strategy of a node, or a sharding of a tensor.
@@ -40,7 +40,7 @@ public:
   /// The latencies of `topology` decide which candidates with more messages exist.
   Strategies(const PropagationGraph &graph, const sharding::Topology &topology);
 
-  /// Adds seeds, and if `spreads` their consequences for neighbouring ops, beyond the previous
+  /// Adds seeds, and if `spreads` their consequences for neighboring ops, beyond the previous
   /// bounds. Strategies keep their indices.
   void extend(llvm::ArrayRef<Seed> seeds, bool spreads);
 

@@ -107,7 +107,7 @@ private:
 /// 2005), one per message for the others.
 int64_t roundsOf(CollectiveKind kind, int64_t n, const Traffic &traffic);
 
-/// What a plan minimises.
+/// What a plan minimizes.
 enum class Objective {
   time,  ///< modelled seconds, then bytes, then count
   bytes, ///< wire bytes, then count, then messages: for studying bounds

@@ -140,7 +140,7 @@ int64_t sizeOf(const AxisList &axes);
 int64_t coordinateIn(const Mesh &mesh, const AxisRef &axis, const std::vector<int64_t> &coordinate);
 /// Linear index of a device over several axis parts, major first; 0 for none.
 int64_t linearIndex(const Mesh &mesh, const AxisList &axes, const std::vector<int64_t> &coordinate);
-/// Merges neighbours that continue each other: ["x":(1)2, "x":(2)4] -> ["x"].
+/// Merges neighbors that continue each other: ["x":(1)2, "x":(2)4] -> ["x"].
 AxisList mergeAxes(AxisList axes);
 /// Whether any part of `axis` is named in `axes`.
 bool overlapsAny(const AxisList &axes, const AxisRef &axis);

@@ -19,7 +19,7 @@
 // reduced to a smaller one first, and equal ones share an entry:
 //
 //   [a, b] [c] -> [a] [c, b]    a common prefix is dropped: the shape is that of a part
-//   [a, b] []  -> [] [a, b]     axes that stay neighbours are merged
+//   [a, b] []  -> [] [a, b]     axes that stay neighbors are merged
 //   [a] -> [] and [c] -> []     equal if links and sizes of a and c are
 //
 //===----------------------------------------------------------------------===//

@@ -83,7 +83,7 @@ struct TensorSharding {
   auto operator<=>(const TensorSharding &) const = default;
 };
 
-/// Orders partial and open axes and merges neighbouring parts, so that equivalent shardings compare
+/// Orders partial and open axes and merges neighboring parts, so that equivalent shardings compare
 /// equal.
 TensorSharding canonical(TensorSharding sharding);
 

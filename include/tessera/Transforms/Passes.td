@@ -145,7 +145,7 @@ def DistPrintRules : Dist_Pass<"dist-print-rules"> {
 def DistSearch : Dist_Pass<"dist-search"> {
   let summary = "Choose all shardings by modelled time";
   let description = [{
-    Replaces `dist-propagate`. Annotations are optional, and the plan honours them. Every op becomes a node whose
+    Replaces `dist-propagate`. Annotations are optional, and the plan honors them. Every op becomes a node whose
     strategies are the ways to cut it, every tensor an edge whose table has the times of the reshards between producer and
     users on the machine's topology (chains of collectives without permutations and exchanges). `mode` selects the solver
     that minimizes the total time (docs/search.md). By the model, the plan is never slower than that of propagation; with

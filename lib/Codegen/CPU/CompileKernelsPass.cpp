@@ -54,7 +54,7 @@ struct CompileKernelsPass : PassWrapper<CompileKernelsPass, OperationPass<Module
   Option<std::string> features{*this, "features", llvm::cl::desc("LLVM CPU features")};
   Option<bool> vectorise{*this, "vectorise", llvm::cl::desc("false: plain loops only"),
                          llvm::cl::init(true)};
-  Option<bool> printLLVM{*this, "print-llvm", llvm::cl::desc("print the optimised LLVM IR"),
+  Option<bool> printLLVM{*this, "print-llvm", llvm::cl::desc("print the optimized LLVM IR"),
                          llvm::cl::init(false)};
   Option<bool> printLoops{*this, "print-loops", llvm::cl::desc("print the kernel as loops"),
                           llvm::cl::init(false)};

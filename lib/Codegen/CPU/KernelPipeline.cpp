@@ -67,7 +67,7 @@ static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, Stri
       return fail("adding the task range");
 
   if (failed(vectorise ? vectoriseKernel(kernel, target, info) : lowerToScalarLoops(kernel)))
-    return fail("vectorisation");
+    return fail("vectorization");
   if (options.keepLoopIR)
     info.loopIR = print(*module);
   MathTarget math{.f16InIntegers = target.convertsF16InIntegers,

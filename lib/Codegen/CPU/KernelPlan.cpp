@@ -1,4 +1,4 @@
-//===- KernelPlan.cpp - Plan the vectorisation of a nest ------------------===//
+//===- KernelPlan.cpp - Plan the vectorization of a nest ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

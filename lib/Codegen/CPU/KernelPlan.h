@@ -1,4 +1,4 @@
-//===- KernelPlan.h - Plan the vectorisation of a nest ----------*- C++ -*-===//
+//===- KernelPlan.h - Plan the vectorization of a nest ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -13,9 +13,9 @@
 
 namespace tessera::codegen {
 
-/// The vectorisation of a nest. `vector` < 0: scalar code.
+/// The vectorization of a nest. `vector` < 0: scalar code.
 struct NestPlan {
-  int vector = -1;     ///< the vectorised loop
+  int vector = -1;     ///< the vectorized loop
   int64_t lanes = 1;   ///< elements per vector
   int64_t vectors = 1; ///< adjacent vectors
   int jam = -1;        ///< a parallel loop unrolled into the innermost one for reuse, or -1

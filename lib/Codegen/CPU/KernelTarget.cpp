@@ -150,7 +150,7 @@ std::unique_ptr<TargetMachine> KernelTarget::createMachine() const {
       parsed, baseline, features(), options, Reloc::PIC_, std::nullopt, CodeGenOptLevel::Default));
 }
 
-/// For vectorised loops: hoists, simplifies addresses, and unrolls windows of a few trips. O2 takes
+/// For vectorized loops: hoists, simplifies addresses, and unrolls windows of a few trips. O2 takes
 /// several times as long without further gains.
 static FunctionPassManager explicitPipeline() {
   FunctionPassManager passes;

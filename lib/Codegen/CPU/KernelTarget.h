@@ -45,13 +45,13 @@ struct KernelTarget {
   std::string features() const;
 };
 
-/// The pipeline of LLVM's optimiser.
+/// The pipeline of LLVM's optimizer.
 enum class OptimiseLevel {
-  Explicit, ///< vectorised loops: clean up and schedule
-  Full,     ///< scalar loops: the whole of O2 with LLVM's loop vectoriser
+  Explicit, ///< vectorized loops: clean up and schedule
+  Full,     ///< scalar loops: the whole of O2 with LLVM's loop vectorizer
 };
 
-/// Optimises `module` and emits an object file for `target`.
+/// Optimizes `module` and emits an object file for `target`.
 mlir::FailureOr<std::string> emitObject(llvm::Module &module, const KernelTarget &target,
                                         OptimiseLevel level);
 

@@ -97,7 +97,7 @@ static void keepCarriedInPlace(func::FuncOp kernel) {
   });
 }
 
-/// Removes unchanged carries, the buffers, because the corresponding canonicalisation drops the
+/// Removes unchanged carries, the buffers, because the corresponding canonicalization drops the
 /// loop's attributes. Returns whether there were any.
 static bool dropCarriedBuffers(func::FuncOp kernel) {
   bool changed = false;

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The vectoriser's view of a linalg.generic on static buffers: the stride of each operand in each
+// The vectorizer's view of a linalg.generic on static buffers: the stride of each operand in each
 // loop. Operand o at iteration (i0, i1, ...) is element
 //
 //   base[o] + i0 * step[o][0] + i1 * step[o][1] + ...      of its buffer, counted from its offset.

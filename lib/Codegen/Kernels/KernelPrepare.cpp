@@ -216,7 +216,7 @@ static OpOperand *initOf(Value value) {
 }
 
 /// Lets the computation of `value` start in `buffer`, of the same type, instead of a new
-/// uninitialised tensor.
+/// uninitialized tensor.
 static void aim(Value value, Value buffer, OpBuilder &builder) {
   if (auto expand = value.getDefiningOp<tensor::ExpandShapeOp>()) {
     if (!expand->hasOneUse())

@@ -46,7 +46,7 @@ private:
   mlir::ScopedDiagnosticHandler handler;
 };
 
-/// Decomposes aggregates (softmax, concat, pad, gather, scatter) and generalises named ops; then
+/// Decomposes aggregates (softmax, concat, pad, gather, scatter) and generalizes named ops; then
 /// defines the result of every scalar op and clamps every index.
 /// `scattersInTasks`: sums that are written at indices are divided among workers.
 mlir::LogicalResult prepareKernel(mlir::func::FuncOp kernel, bool scattersInTasks = false);

@@ -7,7 +7,7 @@
 //
 // On one core a scan is a loop along its dimension. If each step has many
 // contiguous elements, the loop carries a row of them, so that a step is a
-// vectorised nest:
+// vectorized nest:
 //
 //   for o:  row = x[o, 0, :]
 //     for i = 1 ..:  row = row ∘ x[o, i, :];  r[o, i, :] = row

@@ -106,7 +106,7 @@ Value SortWriter::writeWords(LoopWriter at, Value buffer, Value half, Value i,
   return buffer;
 }
 
-/// Merges neighbouring runs of `width` elements.
+/// Merges neighboring runs of `width` elements.
 Value SortWriter::mergePass(LoopWriter at, Value buffer, Value from, Value into, Value width,
                             int64_t extent) const {
   Value end = at.index(extent), last = at.index(extent - 1), one = at.index(1);

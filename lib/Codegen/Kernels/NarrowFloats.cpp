@@ -91,7 +91,7 @@ struct ExtendBF16 : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
-/// Shifts the exponent into place and raises it by a product, which normalises denormal numbers;
+/// Shifts the exponent into place and raises it by a product, which normalizes denormal numbers;
 /// infinities and NaN get the largest exponent.
 struct ExtendF16 : OpRewritePattern<arith::ExtFOp> {
   using OpRewritePattern::OpRewritePattern;

@@ -127,7 +127,7 @@ Values VectorSort::mergeChunks(LoopWriter at, Value from, Value row, const Heads
   return state;
 }
 
-/// Merges neighbouring runs of `width` elements among `extent` from half `from` into the other.
+/// Merges neighboring runs of `width` elements among `extent` from half `from` into the other.
 Value VectorSort::mergePass(LoopWriter at, Value buffer, Value from, Value width, Value begin,
                             int64_t extent) const {
   Value end = at.add(begin, at.index(extent)), both = at.add(width, width);

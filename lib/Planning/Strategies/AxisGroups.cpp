@@ -16,7 +16,7 @@ using namespace tessera::sharding;
 /// More axes are searched in groups.
 static constexpr size_t kMostGroups = 3;
 
-/// Whether a list with one of two neighbouring axes has the other directly after it.
+/// Whether a list with one of two neighboring axes has the other directly after it.
 static bool keepsTogether(const AxisList &axes, const AxisRef &first, const AxisRef &second) {
   auto it = llvm::find_if(axes, [&](const AxisRef &axis) { return axis.axis == first.axis; });
   bool hasSecond =

@@ -53,7 +53,7 @@ std::vector<SmallVector<int64_t>> dist::forwardSetsOf(const RuleNode &node) {
   return candidates;
 }
 
-/// Whether a neighbour can fill the halo of each window after a cut of the factor.
+/// Whether a neighbor can fill the halo of each window after a cut of the factor.
 static bool fitsWindows(const ShardingRule &rule, int64_t factor, int64_t parts) {
   for (const TensorRule &tensor : rule.operands)
     for (const DimRule &dim : tensor)

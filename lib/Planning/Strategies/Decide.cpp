@@ -157,7 +157,7 @@ private:
   }
 
   /// Tries to avoid the gathers of a decision: adds the seeds to the strategies, and lets the ops
-  /// with new strategies, and their neighbours, choose again. Returns whether that gives a faster
+  /// with new strategies, and their neighbors, choose again. Returns whether that gives a faster
   /// plan that does not send more; otherwise the choice is unchanged.
   bool recut(ArrayRef<Strategies::Seed> seeds, bool spreads) {
     if (seeds.empty())
@@ -319,7 +319,7 @@ private:
   ///
   /// Also of products whose operands are much smaller, as those with a vocabulary. Not where
   /// contributions may be added to others before one reduction (SinkPartials.cpp), which the costs
-  /// here do not show. For the same reason the neighbours keep their cuts.
+  /// here do not show. For the same reason the neighbors keep their cuts.
   std::vector<Strategies::Seed> otherUpdates(const Decision &decision) {
     std::vector<Strategies::Seed> seeds;
     Contributors contributors(

@@ -23,7 +23,7 @@ namespace tessera::runtime {
 
 static constexpr int64_t kStrip = 16;   ///< columns that are packed together
 static constexpr int64_t kTogether = 8; ///< summands of all strips, before the next
-static constexpr int64_t kStream = 64;  ///< neighbours that the processor reads ahead by itself
+static constexpr int64_t kStream = 64;  ///< neighbors that the processor reads ahead by itself
 
 namespace {
 /// Columns of one strip, and the summands of each.

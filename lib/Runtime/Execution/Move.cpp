@@ -119,7 +119,7 @@ void Move::countAll(TrafficCounter &counter) const {
 /// Counts `bytes` from `from` to every other target.
 static void countDelivery(int64_t from, const std::vector<End> &targets, bool relayed,
                           int64_t bytes, TrafficCounter &counter) {
-  // A ring starts after its source, so that each device forwards all but its neighbour's part.
+  // A ring starts after its source, so that each device forwards all but its neighbor's part.
   size_t n = targets.size(), start = 0;
   while (relayed && start < n && targets[start].device <= from)
     ++start;

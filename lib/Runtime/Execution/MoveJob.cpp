@@ -37,7 +37,7 @@ template <typename Visit> static void forEachRun(const Strides &strides, Visit v
 }
 
 std::vector<Touch> touchesOf(const MoveJob &job) {
-  // Touches each run separately if there are few: boxes of neighbours interleave in one buffer.
+  // Touches each run separately if there are few: boxes of neighbors interleave in one buffer.
   constexpr int64_t kMaxRuns = 4096;
   const Strides &strides = *job.strides;
   int64_t size = sizeOf(job.dtype);

@@ -7,7 +7,7 @@
 //
 // Workers, one for each physical core, in the order of memory nodes; the ranks of a
 // host divide its cores in the order of their local ranks. Devices are assigned to
-// nodes in order, so that neighbours of a mesh are neighbours in the machine.
+// nodes in order, so that neighbors of a mesh are neighbors in the machine.
 // Nothing here changes a result.
 //
 //===----------------------------------------------------------------------===//

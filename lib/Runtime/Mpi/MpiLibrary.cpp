@@ -151,7 +151,7 @@ Status MpiLibrary::start(double seconds) {
   }
   if (threads == 0)
     return Status::error(std::string(shim->library) +
-                         " was initialised for another thread alone; initialise it with "
+                         " was initialized for another thread alone; initialize it with "
                          "MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE");
   startedHere = here != 0;
   return {};

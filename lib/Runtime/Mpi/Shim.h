@@ -25,8 +25,8 @@ extern "C" {
 typedef struct TesseraMpiShim {
   uint32_t version;
   const char *library; /* "Open MPI", "MPICH" */
-  /* Initialises MPI unless somebody else has. `threads`: 0 the library knows of one thread, 1 it is
-   * called from the thread that initialised it, which this is, 2 from any, one at a time. */
+  /* Initializes MPI unless somebody else has. `threads`: 0 the library knows of one thread, 1 it is
+   * called from the thread that initialized it, which this is, 2 from any, one at a time. */
   int (*start)(int *rank, int *size, int *threads, int *startedHere, uint64_t *world);
   /* Between ascending ranks of the world; called by all of them. */
   int (*makeCommunicator)(const int *ranks, int count, uint64_t *communicator);
@@ -36,7 +36,7 @@ typedef struct TesseraMpiShim {
   int (*test)(uint64_t *request, int *done, int *bytes);
   /* Takes back a request that nothing has met; returns at once. */
   void (*cancel)(uint64_t *request);
-  /* Collective; what nobody has finalised already. */
+  /* Collective; what nobody has finalized already. */
   int (*finalize)(void);
   /* Ends all processes of the job. */
   void (*abort)(int code);

@@ -24,7 +24,7 @@ namespace tessera::runtime {
 ///   one_shot          n-1 in 1                        B(n-1)      added in the order of ranks
 ///   ring              2(n-1) in 2(n-1), to one peer   2B(n-1)/n
 ///   halving_doubling  2 log n in 2 log n              2B(n-1)/n   other n than powers of two: the
-///                     surplus ranks give all they have to a neighbour first, and get the result
+///                     surplus ranks give all they have to a neighbor first, and get the result
 ///   tree              1 (the root log n) in 2 log n   B (the root B log n)
 ///   hierarchical      within hosts, between hosts (2B(h-1)/h a host), within hosts
 enum class Algorithm { direct, one_shot, ring, halving_doubling, tree, hierarchical };

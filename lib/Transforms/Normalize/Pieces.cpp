@@ -125,7 +125,7 @@ static bool inserts(tensor::ExpandShapeOp op, int64_t dim) {
   return op.getSrcType().getShape() == ArrayRef<int64_t>(shape);
 }
 
-/// Repetitions along a new dimension, which is then merged with its neighbour:
+/// Repetitions along a new dimension, which is then merged with its neighbor:
 ///   1x32 -> 1x3x32 -> 3x32
 static Pieces piecesOfRepetition(tensor::CollapseShapeOp op) {
   Pieces pieces;

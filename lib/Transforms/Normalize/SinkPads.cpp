@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The extents of a padded tensor usually differ from those of its neighbours: if cut,
+// The extents of a padded tensor usually differ from those of its neighbors: if cut,
 // its parts do not match theirs. A slice of a pad is rewritten as a pad of a slice, one
 // dimension at a time; stencils on grids read shifted rows and shifted columns. A
 // reshape that does not touch the padded dimensions moves in front of the pad.

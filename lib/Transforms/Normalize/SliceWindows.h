@@ -14,7 +14,7 @@ namespace tessera::dist {
 
 /// Computes only the elements of a convolution, or another op on windows, that its one reader, a
 /// slice, takes. The derivatives of padded and transposed convolutions have this form: their
-/// extents become those of their neighbours, so that both can be cut into the same parts.
+/// extents become those of their neighbors, so that both can be cut into the same parts.
 void sliceWindows(mlir::func::FuncOp function);
 
 } // namespace tessera::dist

@@ -257,7 +257,7 @@ std::map<int64_t, std::string> dist::reasonsOf(const StrategyGraph &strategies,
     edgesOf[edge.from].push_back(&edge);
     edgesOf[edge.to].push_back(&edge);
   }
-  // The cost of a strategy of a node with its neighbours fixed; places are re-optimised.
+  // The cost of a strategy of a node with its neighbors fixed; places are re-optimized.
   std::function<double(int64_t, int64_t, int64_t, bool)> costOf =
       [&](int64_t node, int64_t strategy, int64_t but, bool placesFollow) {
         double cost = problem.nodes[node].cost[strategy];

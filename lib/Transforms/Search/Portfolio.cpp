@@ -7,7 +7,7 @@
 //
 // A plan has two parts: a dimension of an argument (in a training step the batch)
 // with the mesh axes that cut it, and the axes that cut the weights. The batch is
-// the dimension whose propagated cut minimises the computation per device. Weights
+// the dimension whose propagated cut minimizes the computation per device. Weights
 // are the arguments that results feed, or else those that the cut of the batch does
 // not reach.
 //

@@ -9,7 +9,7 @@ from tessera.debug.hang import DumpError, compare, read_dumps
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(prog="tessera debug", description="Analyse the dumps of a job that failed.", allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="tessera debug", description="Analyze the dumps of a job that failed.", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
     hang = commands.add_parser("hang", help="find the rank that is behind or makes a different call, with call and source line", allow_abbrev=False)
     hang.add_argument("folder", metavar="DIR", help="folder of the ranks' rank-*.json (--dump-dir, TESSERA_DUMP_DIR)")

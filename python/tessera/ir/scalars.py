@@ -124,7 +124,7 @@ def splat_of(x: Value):
 
 
 def divide(b, name: str, element: str, x: Value, y: Value, by_zero: Value, overflow: Value) -> Value:
-    """Integer division (`name` is div, floordiv or rem) without undefined behaviour.
+    """Integer division (`name` is div, floordiv or rem) without undefined behavior.
 
     Returns `by_zero` for y = 0 and `overflow` for the least integer divided by -1.
     """

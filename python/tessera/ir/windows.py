@@ -177,7 +177,7 @@ class Windows:
 
 
 def dilate(b, x, steps, fill):
-    """Inserts step - 1 elements `fill` between neighbours, by padding a new inner dimension and collapsing it."""
+    """Inserts step - 1 elements `fill` between neighbors, by padding a new inner dimension and collapsing it."""
     for d, step in enumerate(steps):
         n = x.type.shape[d]
         if step == 1 or n <= 1:

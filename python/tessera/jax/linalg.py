@@ -342,7 +342,7 @@ def _(eqn, a):
 
 @definition("tridiagonal_solve")
 def _(eqn, lower, diagonal, upper, b):
-    """Elimination that swaps neighbouring rows where the lower one has the larger pivot; NaN for a singular matrix."""
+    """Elimination that swaps neighboring rows where the lower one has the larger pivot; NaN for a singular matrix."""
     def solve(lower, diagonal, upper, b):
         n = diagonal.shape[0]
         upper = jnp.where(jnp.arange(n) == n - 1, 0, upper)

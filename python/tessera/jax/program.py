@@ -206,7 +206,7 @@ def _warn_of_checkpoints(places, where):
     if places:
         first, *others = dict.fromkeys(place or where for place in places)
         more = "".join(f"; also at {place.file}:{place.line}" for place in others if place)
-        warn(f"jax.checkpoint is not honoured: derivatives keep intermediate values in place of recomputing them{more}", first)
+        warn(f"jax.checkpoint is not honored: derivatives keep intermediate values in place of recomputing them{more}", first)
 
 
 def _function_location(fn) -> ir.Location | None:

@@ -99,7 +99,7 @@ def _on_arrays(eqn, rank):
 
 @definition("reduce")
 def _(eqn, *values):
-    """By any associative function: neighbours are combined until one is left, then it and the initial value."""
+    """By any associative function: neighbors are combined until one is left, then it and the initial value."""
     half = len(values) // 2
     arrays, inits, dims = list(values[:half]), values[half:], eqn.params["dimensions"]
     rest = [d for d in range(arrays[0].ndim) if d not in dims]

@@ -129,10 +129,10 @@ class DeviceStore(LocalStore):
 
 
 def check_equal(specs: list) -> None:
-    """Raise ArgumentError if workers initialise different keys. specs: [key, dtype, shape, param_only] by rank."""
+    """Raise ArgumentError if workers initialize different keys. specs: [key, dtype, shape, param_only] by rank."""
     for rank, each in enumerate(specs):
         if each != specs[0]:
-            raise ArgumentError(f"the workers initialise different keys: worker 0 {_text(specs[0])}, worker {rank} {_text(each)}")
+            raise ArgumentError(f"the workers initialize different keys: worker 0 {_text(specs[0])}, worker {rank} {_text(each)}")
 
 
 def _text(spec) -> str:

@@ -256,14 +256,14 @@ class Scheduler:
                 request, spec = member.declares
                 member.answered, member.declares = request, None
                 self._send(member, {"do": "done", "request": request} if spec == known else {
-                    "do": "refused", "request": request, "why": f"the job has {known}, and worker {member.number} initialises {spec}"})
+                    "do": "refused", "request": request, "why": f"the job has {known}, and worker {member.number} initializes {spec}"})
         if not inside or any(each.declares is None for each in inside):
             return
         first = min(inside, key=lambda each: each.number)
         other = next((each for each in sorted(inside, key=lambda each: each.number) if each.declares[1] != first.declares[1]), None)
         if other is None:
             self._specs[first.declares[1].key] = first.declares[1]
-        why = other and (f"the workers initialise different keys: worker {first.number} {first.declares[1]}, worker {other.number} "
+        why = other and (f"the workers initialize different keys: worker {first.number} {first.declares[1]}, worker {other.number} "
                          f"{other.declares[1]}")
         for member in inside:
             request = member.answered = member.declares[0]

@@ -113,7 +113,7 @@ class KVStore:
         """
         for one, each in self._pairs(key, value):
             if one in self._entries:
-                raise StoreError(f"key {one!r} is already initialised; push to it, or use another key")
+                raise StoreError(f"key {one!r} is already initialized; push to it, or use another key")
             found = array(f"the value of key {one!r}", each[0] if isinstance(each, (list, tuple)) and each and hasattr(each[0], "shape") else each)
             entry = Entry(found.shape, found.dtype, bool(param_only))
             self._init(one, found, entry)
@@ -132,7 +132,7 @@ class KVStore:
             parts = each if isinstance(each, (list, tuple)) and each and hasattr(each[0], "shape") else [each]
             found = combine(op, [self._checked(one, array(f"the value pushed to key {one!r}", part), entry) for part in parts])
             if op != Sum and self._steps(entry):
-                raise StoreError(f"push to key {one!r} with {op}: the optimizer takes sums only; initialise the key with param_only=True")
+                raise StoreError(f"push to key {one!r} with {op}: the optimizer takes sums only; initialize the key with param_only=True")
             self._push(one, found, op, entry)
 
     def pull(self, key, out=None, priority: int = 0):
@@ -161,7 +161,7 @@ class KVStore:
         return self.pull(key, out, priority)
 
     def broadcast(self, key, value, out=None, priority: int = 0):
-        """Initialise a key, then pull it: all workers get the value of the lowest rank."""
+        """Initialize a key, then pull it: all workers get the value of the lowest rank."""
         self.init(key, value)
         return self.pull(key, out, priority)
 
@@ -214,7 +214,7 @@ class KVStore:
 
     def _entry(self, what: str, key) -> Entry:
         if _key(key) not in self._entries:
-            raise StoreError(f"{what} of key {key!r} before init; initialise it on all workers")
+            raise StoreError(f"{what} of key {key!r} before init; initialize it on all workers")
         return self._entries[key]
 
     def _checked(self, key, value: np.ndarray, entry: Entry) -> np.ndarray:

@@ -77,7 +77,7 @@ class DistStore(KVStore):
     def _push(self, key, value, op, entry):
         spec = self._specs[key]
         if spec.staleness is not None and not entry.param_only and not self._client.view.optimizer:
-            raise ArgumentError(f"push to key {key!r} of store 'dist_async' without an optimizer; call set_optimizer, or initialise the key with "
+            raise ArgumentError(f"push to key {key!r} of store 'dist_async' without an optimizer; call set_optimizer, or initialize the key with "
                                 "param_only=True")
         codes = self._codes(key, value, op, entry)
         self._rounds[key] += 1

@@ -31,7 +31,7 @@ def _check(q, k, v) -> None:
 
 
 def attention(q, k, v, causal: bool = False, mask=None, dropout=None):
-    """softmax(q k^T / sqrt(size)) v, in the shape of q. 16-bit scores are normalised in float32.
+    """softmax(q k^T / sqrt(size)) v, in the shape of q. 16-bit scores are normalized in float32.
 
     q: (batch, queries, heads, size); k, v: (batch, keys, key heads, size). Each key head serves heads / (key heads)
         query heads.

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Activations, normalisation and losses as functions."""
+"""Activations, normalization and losses as functions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def linear(x, weight, bias=None) -> Tensor:
 
 
 def _wide(x):
-    """16-bit floats converted to float32, in which they are normalised."""
+    """16-bit floats converted to float32, in which they are normalized."""
     return x.astype("float32") if x.dtype.kind == "float" and x.dtype.itemsize == 2 else x
 
 

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Linear, Embedding, normalisation over features, Dropout, Sequential."""
+"""Linear, Embedding, normalization over features, Dropout, Sequential."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Embedding(Module):
 
 
 class LayerNorm(Module):
-    """Normalises the last axis to mean 0 and variance 1, then applies weight and bias, both (features,)."""
+    """Normalizes the last axis to mean 0 and variance 1, then applies weight and bias, both (features,)."""
 
     def __init__(self, features: int, eps: float = 1e-5, bias: bool = True, dtype="float32"):
         super().__init__()
@@ -70,7 +70,7 @@ class LayerNorm(Module):
 
 
 class RMSNorm(Module):
-    """Normalises the last axis to mean square 1, then applies weight (features,)."""
+    """Normalizes the last axis to mean square 1, then applies weight (features,)."""
 
     def __init__(self, features: int, eps: float = 1e-6, dtype="float32"):
         super().__init__()

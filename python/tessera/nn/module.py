@@ -69,7 +69,7 @@ class Module:
         return visit(self)
 
     def train(self, mode: bool = True) -> Module:
-        """Sets `training` on this and all nested modules; used by dropout and batch normalisation."""
+        """Sets `training` on this and all nested modules; used by dropout and batch normalization."""
         for module in self.modules():
             module._set_training(mode)
         return self
@@ -180,7 +180,7 @@ class Parameter(Tensor):
 
 
 class Drawn:
-    """The value of an initialised parameter, drawn each time it is read, always the same."""
+    """The value of an initialized parameter, drawn each time it is read, always the same."""
 
     __slots__ = ("read",)
 

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Batch normalisation: over a program's batch, over parts of it, or over the batches of a job's ranks."""
+"""Batch normalization: over a program's batch, over parts of it, or over the batches of a job's ranks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .module import Module
 
 
 class BatchNorm(Module):
-    """Normalises each channel (axis 1) over all other axes, then applies weight and bias, both (channels,).
+    """Normalizes each channel (axis 1) over all other axes, then applies weight and bias, both (channels,).
 
     In training it uses the statistics of the batch and updates running mean and variance (buffers) by `momentum`; in
     evaluation it uses those. The batch is that of the program: if it is sharded the sums are reduced (`separate` uses
@@ -85,7 +85,7 @@ class BatchNorm(Module):
 
 
 class SyncBatchNorm(BatchNorm):
-    """Batch normalisation over the batches of several devices, for small batches per device.
+    """Batch normalization over the batches of several devices, for small batches per device.
 
     comm_scope: 0: the devices of a node; 1: all. Between processes the ranks of a node, or of the job, share mean and
     variance in the forward pass and the sums of their gradients in the backward pass. In one program of all devices the

@@ -75,7 +75,7 @@ def _drawing(machine: Machine, ring: Choice | None) -> str:
     for number, (path, pairs) in enumerate(classes if count <= MOST_DRAWN else ()):
         for a, b in pairs if path.rate else ():
             (x, y), (u, v) = at[a], at[b]
-            bend = 0.18  # towards the centre, so that links between neighbours do not coincide with the ring
+            bend = 0.18  # towards the center, so that links between neighbors do not coincide with the ring
             mx, my = (x + u) / 2 * (1 - bend) + _SIZE / 2 * bend, (y + v) / 2 * (1 - bend) + _SIZE / 2 * bend
             shapes.append(f'<path class="link c{number}" data-a="{a}" data-b="{b}" stroke="{_COLOURS[number % len(_COLOURS)]}" '
                           f'd="M{x:.1f} {y:.1f}Q{mx:.1f} {my:.1f} {u:.1f} {v:.1f}"><title>{a} - {b}: {html.escape(path.kind)}, {text.rate(path.rate)}</title></path>')

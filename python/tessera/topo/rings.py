@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The best ring of devices, and the best set of them.
 
-The speed of a ring is its *bottleneck*, the smallest rate between neighbours. Up to EXACT devices, all rings are
+The speed of a ring is its *bottleneck*, the smallest rate between neighbors. Up to EXACT devices, all rings are
 compared (dynamic programming over subsets, Held and Karp 1962), so the result is optimal; among rings of equal
 bottleneck, the one with the largest sum of rates is chosen. For more devices, the bottleneck has a bound: a graph with
 a Hamiltonian cycle has no cut vertex, so no ring exceeds the largest rate t at which the links of rate t or more form a
@@ -41,7 +41,7 @@ class Choice:
 
 
 def bottleneck(order: Sequence[int], rate: Rate) -> float:
-    """The smallest rate between neighbours of a ring, in bytes per second; infinite for one device."""
+    """The smallest rate between neighbors of a ring, in bytes per second; infinite for one device."""
     return min((rate(a, b) for a, b in zip(order, [*order[1:], order[0]]) if a != b), default=float("inf"))
 
 
@@ -103,7 +103,7 @@ def _heaviest(table: list[list[float]], level: float) -> list[int] | None:
 
 
 def _neighbours(table: list[list[float]], level: float) -> list[list[int]]:
-    """The neighbours of each vertex over links of rate `level` or more: by descending rate, then by number."""
+    """The neighbors of each vertex over links of rate `level` or more: by descending rate, then by number."""
     return [sorted((j for j, value in enumerate(row) if value >= level), key=lambda j: (-row[j], j)) for row in table]
 
 
@@ -154,13 +154,13 @@ def _cycle(neighbours: list[list[int]]) -> list[int] | None:
             last = trail[-1]
             free = [to for to in neighbours[last] if to not in place]
             if free:
-                to = min(free, key=lambda j: (sum(k not in place for k in near[j]), j))  # fewest free neighbours first
+                to = min(free, key=lambda j: (sum(k not in place for k in near[j]), j))  # fewest free neighbors first
                 place[to] = len(trail)
                 trail.append(to)
             elif len(trail) == n and trail[0] in near[last]:
                 return trail
             else:
-                # A rotation: reverse the path after a neighbour of its end, which gives it another end.
+                # A rotation: reverse the path after a neighbor of its end, which gives it another end.
                 ends = sorted(neighbours[last], key=lambda j: place[j])
                 at = place[ends[turns % len(ends)]] + 1
                 trail[at:] = reversed(trail[at:])

@@ -3,7 +3,7 @@
 """Images at other points: resizes, whose weights are known, and samples at computed points.
 
 A resize is a product with a constant matrix along each axis, or a look-up of the nearest elements. A sample gathers the
-neighbours of its point, so that its work does not grow with the image.
+neighbors of its point, so that its work does not grow with the image.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ def along(x, axis, matrix):
 
 
 def _cubic(distance, a):
-    """The weights of a neighbour at a distance (>= 0) up to 1, and from 1 to 2, by Keys' convolution with coefficient a."""
+    """The weights of a neighbor at a distance (>= 0) up to 1, and from 1 to 2, by Keys' convolution with coefficient a."""
     d = distance
     return ((a + 2) * d - (a + 3)) * d * d + 1, ((d - 5) * d + 8) * d * a - 4 * a
 
 
 def _taps(low, part, kind):
-    """The neighbours of a point, and their weights. low: the element before it, part: the distance from that."""
+    """The neighbors of a point, and their weights. low: the element before it, part: the distance from that."""
     if kind == "linear":
         return [(low, 1 - part), (low + 1, part)]
     near, far = [lambda d, k=k: _cubic(d, -0.75)[k] for k in (0, 1)]

@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Matrix products, normalisation, attention."""
+"""Matrix products, normalization, attention."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _(x, weight, bias, training, momentum, eps):
 
 @rule("_native_batch_norm_legit_functional.default")
 def _(x, weight, bias, mean, var, training, momentum, eps):
-    """Normalises over the batch; the running statistics are returned as new buffers."""
+    """Normalizes over the batch; the running statistics are returned as new buffers."""
     if not training:
         return _normalised(x, weight, bias, mean, var, eps), None, None, mean, var
     here, spread = _of_batch(x)

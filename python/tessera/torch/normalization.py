@@ -13,7 +13,7 @@ from ..errors import ArgumentError, ShapeError
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of several ranks, which may have different sizes.
+    """Batch normalization over the batches of several ranks, which may have different sizes.
 
     The forward pass reduces mean and variance, the backward pass the two sums of their gradients. comm_scope: 1: all
     ranks, or those of process_group; 0: the ranks of this node. Statistics of 16-bit inputs are computed in float32.
@@ -98,7 +98,7 @@ def _of_node():
 
 
 class _Normalise(torch.autograd.Function):
-    """(x, weight, bias, eps, sum) -> normalised batch, mean, variance and number of elements per channel over all
+    """(x, weight, bias, eps, sum) -> normalized batch, mean, variance and number of elements per channel over all
     ranks.
 
     The variance is a second sum, of squared deviations from the global mean, so that large means lose no precision.

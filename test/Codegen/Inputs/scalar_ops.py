@@ -82,7 +82,7 @@ def shown(value, dtype):
 
 
 def order(values, dtype):
-    """Numbers of float values, so that neighbours differ by 1; both zeros are 0."""
+    """Numbers of float values, so that neighbors differ by 1; both zeros are 0."""
     _, digits, least = FLOATS[dtype]
     fraction, exponent = np.frexp(np.abs(values))
     exponent = np.maximum(exponent, least + 1)

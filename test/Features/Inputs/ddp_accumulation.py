@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D2-11: N ranks are N micro-batches on one device; with batch normalisation the statistics differ."""
+"""D2-11: N ranks are N micro-batches on one device; with batch normalization the statistics differ."""
 
 from ddp_case import *
 from tessera import DistributedDataParallel
@@ -23,5 +23,5 @@ for norm in (False, True):
     for _ in range(5):
         one, state = step(one, state, X, Y)
     wrong = differ(net, one)
-    say("batch normalisation" if norm else "no buffers", "differ:", [name for name in wrong if "running" not in name], "statistics:",
+    say("batch normalization" if norm else "no buffers", "differ:", [name for name in wrong if "running" not in name], "statistics:",
         [name for name in wrong if "running" in name])

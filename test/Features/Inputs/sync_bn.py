@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""D1-10: SyncBatchNorm on two nodes of two ranks: scope 1 is batch normalisation of the joined batch, scope 0 of the node's."""
+"""D1-10: SyncBatchNorm on two nodes of two ranks: scope 1 is batch normalization of the joined batch, scope 0 of the node's."""
 
 from ddp_case import *
 from tessera import DistributedDataParallel
@@ -33,7 +33,7 @@ say("scope 1 is the joined batch; without it differ:", len(differ(alone, joined)
 
 @ts.jit
 def by_nodes(module, state, x, y):
-    """Each node's half of the batch is normalised separately: the reference of scope 0."""
+    """Each node's half of the batch is normalized separately: the reference of scope 0."""
     def halves(module, x, y):
         first = loss(module, x[:4], y[:4])
         return (first + loss(module, x[4:], y[4:])) / 2

@@ -1,4 +1,4 @@
-// Attention with large scores is recognised before differentiation; its derivative keeps no scores.
+// Attention with large scores is recognized before differentiation; its derivative keeps no scores.
 // Both derivatives are the same.
 // RUN: tessera-opt %s --dist-autodiff="function=f name=kept" --dist-autodiff="function=f name=again recomputed-scores=0" | FileCheck %s
 // RUN: tessera-opt %s --dist-autodiff="function=f name=kept" --dist-autodiff="function=f name=again recomputed-scores=0" --interpret=function=main

@@ -14,7 +14,7 @@ dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
 #one = affine_map<(d0, d1) -> (d0, d1)>
 
-// One row from each neighbour.
+// One row from each neighbor.
 // CHECK-DAG: #[[WINDOW:.*]] = affine_map<(d0, d1, d2) -> (d0 + d2, d1)>
 // CHECK-DAG: #[[PHASES:.*]] = affine_map<(d0, d1, d2, d3) -> (d0 + d3, d2)>
 // CHECK-DAG: #[[STEPS:.*]] = affine_map<(d0, d1, d2) -> (d0 * 2 + d2, d1)>

@@ -7,7 +7,7 @@
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
 // A stencil reads shifted rows and shifted columns of a padded grid. Each becomes a shift of the
-// grid: for rows a neighbour sends one row, for columns nothing is sent.
+// grid: for rows a neighbor sends one row, for columns nothing is sent.
 // CHECK-LABEL: func.func @stencil(
 // CHECK-NOT: tensor.pad
 // CHECK: dist.rearrange %arg0 dim = 0 segments = [0, 1, 1, 1, 7] fill = 0.000000e+00

@@ -1,6 +1,6 @@
 // RUN: tessera-opt %s --tessera-pipeline="compile-to=partitioned" | FileCheck %s
 
-// A padded convolution with cut height receives one row from each neighbour; the exchange of the
+// A padded convolution with cut height receives one row from each neighbor; the exchange of the
 // halo also creates the padding outside the image.
 dist.process_mesh @m(shape = [8], dim_names = ["h"])
 // CHECK-LABEL: func.func @main(

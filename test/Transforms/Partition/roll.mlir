@@ -4,7 +4,7 @@
 // RUN: tessera run %s --check
 
 // Two slices and a concatenation are one move: in one exchange, the last row goes to device 0, and
-// the last row of each other device to its neighbour.
+// the last row of each other device to its neighbor.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

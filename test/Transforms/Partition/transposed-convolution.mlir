@@ -5,7 +5,7 @@
 // RUN: tessera run %s --function reversed --check
 
 // A transposed convolution is a convolution of elements with zeros between them. A device needs a
-// row of each neighbour, 4 x 2 elements of 4 bytes; zeros are not sent.
+// row of each neighbor, 4 x 2 elements of 4 bytes; zeros are not sent.
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 

@@ -4,7 +4,7 @@
 // Rows of %x and columns of the weights claim the same axis, as in sequence parallelism. Gathering
 // %x once for the three products costs less than gathering three weights, though not less than
 // gathering one: they are decided together, and the elementwise op between takes the cheapest cut
-// for its neighbours.
+// for its neighbors.
 
 // CUT-LABEL: func.func @shared(
 // CUT: linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = {{\[\[\], \["t"\], \[\]\]}}>

@@ -116,7 +116,7 @@ TEST(Placement, TwoPackagesOfFourNodesOfEightCores) {
   TESSERA_SYNTHETIC(machine, "pack:2 numa:4 core:8 pu:2");
   ASSERT_EQ(machine.size(), 128u);
   Placement placement = place(requestOf(machine));
-  // One worker for each core; both threads of a core are neighbours here.
+  // One worker for each core; both threads of a core are neighbors here.
   EXPECT_EQ(placement.workers, 64);
   EXPECT_EQ(placement.processors, range(0, 128, 2));
   EXPECT_EQ(placement.nodes, range(0, 8));

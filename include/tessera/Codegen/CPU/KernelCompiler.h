@@ -58,7 +58,7 @@ std::string checkCpu(const std::string &name);
 /// The scheme by which a kernel was compiled.
 enum class KernelScheme {
   Vectorised, ///< fused, tiled, every hot loop in vectors unless `reason` names exceptions
-  Fallback,   ///< plain loops; `reason` says why not vectorised
+  Fallback,   ///< plain loops; `reason` says why not vectorized
 };
 
 /// The result of compiling one kernel.
@@ -66,7 +66,7 @@ struct KernelInfo {
   std::string name;
   std::string cpu; ///< that it was compiled for
   KernelScheme scheme = KernelScheme::Fallback;
-  /// Why it is a fallback, or the ops of a vectorised kernel that are scalar; else empty.
+  /// Why it is a fallback, or the ops of a vectorized kernel that are scalar; else empty.
   std::string reason;
   /// Tasks that [begin, end) may be split into; at least 1.
   int64_t tasks = 1;
@@ -74,7 +74,7 @@ struct KernelInfo {
   int64_t stackBytes = 0, heapBytes = 0;
   /// Whether the object came from the cache.
   bool cached = false;
-  std::string llvmIR; ///< with CpuOptions::keepLLVMIR, after optimisation
+  std::string llvmIR; ///< with CpuOptions::keepLLVMIR, after optimization
   std::string loopIR; ///< with CpuOptions::keepLoopIR
 };
 

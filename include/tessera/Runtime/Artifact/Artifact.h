@@ -25,7 +25,7 @@ struct Artifact {
   Bytes constants;                 ///< for slots of space `constant`
   GpuModule gpu = {};              ///< the kernels for a GPU or its emulation; empty for the CPU
 
-  /// FNV-1a 64 of the serialised program and its constants: the same on all ranks of a job.
+  /// FNV-1a 64 of the serialized program and its constants: the same on all ranks of a job.
   uint64_t fingerprint() const;
 };
 

@@ -282,7 +282,7 @@ SmallVector<Value> controlValues(Operation *op) {
 }
 
 /// Whether `op` is the first op in `parent` that waits. It represents the later ones, so that a
-/// loop is analysed once, not once per collective.
+/// loop is analyzed once, not once per collective.
 bool isFirst(Operation *op, Operation *parent) {
   Operation *first = nullptr;
   parent->walk<WalkOrder::PreOrder>([&](Operation *inner) {

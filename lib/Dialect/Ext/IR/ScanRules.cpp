@@ -273,7 +273,7 @@ CutScan::Values CutScan::exclusiveTotals(Values totals, Value &isThere) {
     TensorSharding whole = sharding;
     whole.dims[dim].clear();
     Values prefixes = scan(moveTo(totals, whole), /*exclusive=*/false);
-    // The total of the neighbour; any for the first device.
+    // The total of the neighbor; any for the first device.
     Value next = arith::AddIOp::create(b, loc, device, write.index(op.getReverse() ? 1 : -1));
     Value clamped = arith::MinSIOp::create(
         b, loc, arith::MaxSIOp::create(b, loc, next, write.index(0)), write.index(devices - 1));

@@ -12,7 +12,7 @@ from ..reductions import Sum
 
 
 class SyncBatchNorm(normalization.SyncBatchNorm):
-    """Batch normalisation with the statistics of all ranks of process_set, reduced with Horovod's allreduce."""
+    """Batch normalization with the statistics of all ranks of process_set, reduced with Horovod's allreduce."""
 
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
                  track_running_stats: bool = True, process_set: ProcessSet = global_process_set):

@@ -124,7 +124,7 @@ def Dist_OpShardingAttr : Dist_Attr<"OpSharding"> {
 
     A device may execute a window of a factor, overlapping with those of other devices and extending beyond the loop,
     instead of its own part. `windows = [(factor, step, offset, length)]` are like those of a sharding, by factor: here
-    each device also computes one row of its neighbours on both sides:
+    each device also computes one row of its neighbors on both sides:
 
     ```mlir
     #dist.op_sharding<@pod, factors = [["h"], []], windows = [(0, 2, -1, 4)]>

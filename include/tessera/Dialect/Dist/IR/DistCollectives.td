@@ -132,7 +132,7 @@ def Dist_ReduceOp : Dist_CollectiveOp<"reduce", (ins I64Attr:$root, Dist_ReduceK
 def Dist_HaloExchangeOp : Dist_CollectiveOp<"halo_exchange",
     (ins I64Attr:$dim, I64Attr:$low, I64Attr:$high, OptionalAttr<AnyAttr>:$fill),
     "`dim` `=` $dim `low` `=` $low `high` `=` $high"> {
-  let summary = "Each device gets a halo of `low` indices before and `high` after its shard from its neighbours";
+  let summary = "Each device gets a halo of `low` indices before and `high` after its shard from its neighbors";
   let description = [{
     Elements outside of the tensor are `fill`, or undefined without one.
     `%r = dist.halo_exchange %a over @pod ["h"] dim = 1 low = 1 high = 1 : tensor<1x4xf32> -> tensor<1x6xf32>`

@@ -159,7 +159,7 @@ def Ext_AttentionOp : Ext_Op<"attention",
     The region `weights` is absent if the softmax weights the values itself. Else it computes the weight from a share of
     the softmax, and is linear in the share. Dropout is such a region: it keeps the share, divided by the probability of
     that, or yields zero. Random bits that are a function of indices and of the words of a key, extras without
-    dimensions, are computed there, in each pass again, and are the same for any distribution. The sum that normalises a
+    dimensions, are computed there, in each pass again, and are the same for any distribution. The sum that normalizes a
     row is that of all shares, and the log-sum-exp does not depend on the region.
 
     ```mlir
