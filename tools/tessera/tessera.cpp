@@ -177,8 +177,8 @@ static bool readsAll(const tessera::SearchRequest &search) {
 
 static int commandMain(int argc, char **argv) {
   CLI::App app("Tessera: tensor programs for one device, run on many");
-  app.set_version_flag("--version", [] { return tessera::versionText(); },
-                       "Print the version and what kernels use");
+  app.set_version_flag(
+      "--version", [] { return tessera::versionText(); }, "Print the version and what kernels use");
   bool inProcess = false; // `supervise` reads it; declared here for --help
   app.add_flag("--in-process", inProcess, "Do not fork a supervised child process (for debuggers)");
   app.require_subcommand(1);

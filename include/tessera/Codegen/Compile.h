@@ -14,6 +14,8 @@
 
 namespace tessera::codegen {
 
+/// The target of an artifact: this or other CPUs, or if `gpu` is set a GPU (docs/contributing.md, a
+/// code target).
 struct ArtifactOptions {
   CpuOptions cpu;
   /// Compiles the kernels once for each of these, instead of for `cpu.cpu`; the runtime chooses.

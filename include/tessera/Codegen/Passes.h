@@ -28,6 +28,7 @@ namespace tessera::codegen {
 #define GEN_PASS_REGISTRATION
 #include "tessera/Codegen/Passes.h.inc"
 
+/// What differs between the targets up to the steps.
 struct CodegenPipelineOptions : mlir::PassPipelineOptions<CodegenPipelineOptions> {
   Option<bool> gpu{*this, "gpu",
                    llvm::cl::desc("Bias and activation become a part of products, and sums over "

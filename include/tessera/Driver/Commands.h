@@ -59,6 +59,7 @@ struct ProgramOptions {
   SearchRequest search;
 };
 
+/// Options of `tessera explain`.
 struct ExplainOptions : ProgramOptions {
   std::string json;           ///< file for the report, "-" for standard output, empty for the table
   bool timing = false;        ///< add compile times under `timing`
@@ -77,6 +78,7 @@ std::optional<ReportTexts> explainTexts(const ExplainOptions &options);
 /// The program as MLIR text in phase `to` (docs/architecture.md). Empty after an error.
 std::optional<std::string> lowerProgram(const ProgramOptions &options, const std::string &to);
 
+/// Options of `tessera compile`.
 struct CompileOptions : ProgramOptions {
   std::string output;             ///< the artifact (.tsra)
   std::string target = "cpu";     ///< cpu, cuda or stub
@@ -96,6 +98,7 @@ std::shared_ptr<const runtime::Artifact> compileProgram(const CompileOptions &op
 /// interpreter if the program is small (InterpreterCheck.h).
 enum class Check { none, both, compiled, interpreter };
 
+/// Options of `tessera run`; `target` is that of the backend, and a named one must agree.
 struct RunOptions : CompileOptions {
   runtime::DriverOptions driver;
   std::string plugin; ///< a shared object that registers a backend; empty: none

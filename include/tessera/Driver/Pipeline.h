@@ -35,6 +35,7 @@ std::optional<Phase> parsePhase(llvm::StringRef name);
 /// "input, normalized, …", for messages.
 std::string phaseNames();
 
+/// Options of the passes from phase `from` to phase `to`.
 struct PipelineOptions {
   Phase from = Phase::input;
   Phase to = Phase::scheduled;

@@ -46,6 +46,7 @@ struct CollectiveReport {
   int64_t modelledTrips = 1; ///< trips used for times: four for a loop with an unknown number
 };
 
+/// The communication, memory and modelled times of a program, per execution (docs/report.md).
 struct Report {
   std::vector<sharding::Mesh> meshes;
   std::vector<ValueReport> arguments, results;

@@ -34,6 +34,7 @@ struct Coverage {
   Coverage &operator+=(const Coverage &other);
 };
 
+/// How the sharded program is made and run.
 struct CheckOptions {
   /// Pass pipelines from the program to the annotated one, and from there to the local view: those
   /// of the driver.
@@ -50,6 +51,7 @@ struct CheckOptions {
       runLocal;
 };
 
+/// The outcome of one comparison, with the reason if it failed.
 struct CheckResult {
   enum Status {
     passed,
@@ -82,6 +84,7 @@ CheckResult check(const GeneratedProgram &program, uint64_t seed, const CheckOpt
                   mlir::OwningOpRef<mlir::ModuleOp> *local = nullptr,
                   std::vector<PlantedCheck> *planted = nullptr);
 
+/// How derivatives are compared with differences.
 struct GradientOptions {
   int directions = 4;      ///< number of directions along which derivatives are compared
   double tolerance = 1e-6; ///< relative

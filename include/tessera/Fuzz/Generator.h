@@ -23,6 +23,7 @@
 
 namespace tessera::fuzz {
 
+/// Limits of a generated program.
 struct GeneratorOptions {
   int64_t maxOps = 10;           ///< ops of a program: from 1 to this many
   int64_t maxSize = 17;          ///< largest extent of a dimension

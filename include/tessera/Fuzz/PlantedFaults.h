@@ -21,6 +21,7 @@
 
 namespace tessera::fuzz {
 
+/// A mistake that comparing programs must find.
 struct PlantedFault {
   std::string name;        ///< `reduction-mask-dropped`
   std::string description; ///< the compiler's mistake

@@ -12,6 +12,7 @@
 
 namespace tessera::interpreter {
 
+/// The result of comparing a tensor with the expected one.
 struct Comparison {
   bool ok = true;
   /// Largest |a - b| / max(|b|, rms of the finite b) over all elements; infinite if only one is NaN

@@ -26,6 +26,7 @@
 
 namespace tessera::interpreter {
 
+/// Options of a run.
 struct Options {
   /// Contents of undefined elements: `tensor.empty`, padding of uneven shards, the results of a
   /// rooted collective except at its root.

@@ -31,6 +31,8 @@ StridedView denseView(mlir::Value value);
 /// A view of `view` indexed by the loops of `map`; empty if the map is not linear.
 std::optional<StridedView> through(const StridedView &view, mlir::AffineMap map);
 
+/// An op as a sum of products over loops: the trip counts, and by loop the strides of every
+/// operand.
 struct ContractionForm {
   llvm::SmallVector<int64_t> extents;   ///< by loop
   llvm::SmallVector<StridedView> views; ///< of the operands, by loop; of inputs through copies

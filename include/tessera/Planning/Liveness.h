@@ -42,6 +42,7 @@
 
 namespace tessera::dist {
 
+/// The live ranges of all values of a function, in bytes per device.
 class Liveness {
 public:
   /// `isSent`: whether a plan that is not yet in the IR sends the value of an operand.

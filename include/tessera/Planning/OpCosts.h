@@ -29,6 +29,7 @@ namespace tessera::dist {
 
 class Liveness;
 
+/// The cost model of the ops of one function on one machine.
 class OpCosts {
 public:
   /// Both must outlive this; the function must not change.

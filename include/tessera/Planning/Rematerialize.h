@@ -41,6 +41,7 @@ struct LiveBuffer {
   bool isRepeatable = false;
 };
 
+/// Chooses the buffers to rematerialize, greedily, until the peak is within a budget.
 class Rematerializer {
 public:
   explicit Rematerializer(int64_t end) : profile(end) {}

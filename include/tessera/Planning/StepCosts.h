@@ -33,6 +33,7 @@ struct CommunicationCost {
   bool isLocal() const { return traffic.count == 0; }
 };
 
+/// Seconds and queue of each op of a function in the local view.
 class StepCosts {
 public:
   /// All three must outlive this; queried ops must not change. `busyDevices`: the number of devices

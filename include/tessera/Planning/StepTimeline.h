@@ -19,6 +19,7 @@
 
 namespace tessera::dist {
 
+/// Executes ops of the local view in order on a model of one device, and records each collective.
 class StepTimeline {
 public:
   /// A collective, or a send, which has no cost.

@@ -25,6 +25,7 @@ namespace tessera::dist {
 /// Bytes of a tensor on a device, with the arena's alignment.
 double bytesOnDevice(const sharding::TensorSharding &sharding, mlir::RankedTensorType type);
 
+/// The problem of `dist-search` for one function and one mesh.
 class StrategyGraph {
 public:
   struct Options : Enumeration::Options {

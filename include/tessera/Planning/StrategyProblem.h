@@ -94,6 +94,7 @@ struct StrategyPrices {
   double timeLimit = std::numeric_limits<double>::infinity();
 };
 
+/// The problem for one function, built from the candidates of a source.
 class StrategyProblem {
 public:
   /// `graph` must outlive this.

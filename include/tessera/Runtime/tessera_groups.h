@@ -27,9 +27,12 @@
 extern "C" {
 #endif
 
+/// Some ranks of a job that call each other.
 typedef struct tessera_group tessera_group;
+/// A call in progress, or ended, with its error.
 typedef struct tessera_work tessera_work;
 
+/// What every rank of a job gives to join its group.
 typedef struct tessera_group_options {
   size_t struct_size; ///< sizeof(tessera_group_options)
   /// "tcp", "mpi", "threads" (ranks are threads of this process), or a registered one, for host
@@ -54,6 +57,7 @@ TESSERA_RT_API tessera_status tessera_group_new(tessera_group *parent, const int
                                                 tessera_group **group);
 /// Closing the last group of a job ends pending calls.
 TESSERA_RT_API void tessera_group_close(tessera_group *group);
+/// The number of its ranks.
 TESSERA_RT_API int64_t tessera_group_size(const tessera_group *group);
 /// The rank of the job at a place of the group.
 TESSERA_RT_API int64_t tessera_group_member(const tessera_group *group, int64_t place);
@@ -93,6 +97,8 @@ typedef struct tessera_collective {
   void *const *outputs;
 } tessera_collective;
 
+/// Starts a collective, or a barrier, which reads `kind` and `where` alone. An invalid one, and one
+/// that differs between ranks, is an error of the work, on all ranks.
 TESSERA_RT_API tessera_status tessera_group_call(tessera_group *group,
                                                  const tessera_collective *collective,
                                                  tessera_work **work);

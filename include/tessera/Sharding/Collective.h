@@ -19,6 +19,8 @@
 
 namespace tessera::sharding {
 
+/// The kinds of moves. What one moves is its pair of layouts; the kind selects the algorithm, and
+/// so the cost (`trafficOf`).
 enum class CollectiveKind {
   slice, ///< local: each device keeps a part of its values
   all_reduce,

@@ -26,6 +26,7 @@ struct CollectiveTraits {
   int shares = 0;
 };
 
+/// The row of a kind in the one table of properties (Collective.cpp).
 const CollectiveTraits &traitsOf(CollectiveKind kind);
 
 } // namespace tessera::sharding

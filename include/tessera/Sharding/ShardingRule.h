@@ -22,6 +22,7 @@
 
 namespace tessera::sharding {
 
+/// What cutting a loop of an op over devices means for its results.
 enum class FactorKind {
   parallel,  ///< iterations are independent and appear in the results
   reduction, ///< iterations combine by `reduction`: cutting it makes the results partial,
@@ -29,6 +30,8 @@ enum class FactorKind {
   replicate, ///< must be whole on every device
 };
 
+/// A loop of an op: its trip count, and how its iterations combine. `reduction` is read only if the
+/// kind is reduction.
 struct Factor {
   int64_t size = 1;
   FactorKind kind = FactorKind::parallel;

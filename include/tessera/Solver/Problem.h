@@ -80,6 +80,8 @@ struct EdgeTable {
   double at(int64_t row, int64_t column) const { return cost[row * columns + column]; }
 };
 
+/// A cost that depends on the strategies of two nodes: tables[table], whose rows are those of
+/// `from`.
 struct Edge {
   int64_t from = 0;
   int64_t to = 0; ///< another node
@@ -92,6 +94,8 @@ struct Pin {
   int64_t strategy = 0;
 };
 
+/// Choose one strategy per node so that the sum of all node and edge costs is minimal, within the
+/// pins and a limit on the sum of the nodes' memory (docs/search.md).
 struct Problem {
   std::vector<Node> nodes;
   std::vector<EdgeTable> tables;
@@ -100,10 +104,11 @@ struct Problem {
 
   /// Cost of a choice of one strategy per node.
   double cost(const std::vector<int64_t> &choice) const;
+  /// Bytes of a choice, added over the nodes.
   double memory(const std::vector<int64_t> &choice) const;
   /// The least memory of a node that its pins allow.
   double leastMemory(int64_t node) const;
-  /// The strategy that a node is pinned to, or -1.
+  /// By node, the strategy that it is pinned to, or -1.
   std::vector<int64_t> pinned() const;
 };
 

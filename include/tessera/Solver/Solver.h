@@ -15,6 +15,7 @@
 
 namespace tessera::solver {
 
+/// How the problem is solved; docs/search.md compares the modes.
 enum class Mode {
   /// Nodes connected to a pinned or annotated node are completed at the least cost if one
   /// elimination suffices, else near it; the others keep the standard strategy.
@@ -24,6 +25,7 @@ enum class Mode {
   exact,                 ///< an existing MILP solver, for comparison
 };
 
+/// The mode and the limits of a search.
 struct Options {
   Mode mode = Mode::dynamic_programming;
   double memoryBudget = std::numeric_limits<double>::infinity(); ///< bytes

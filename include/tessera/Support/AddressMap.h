@@ -19,6 +19,7 @@ namespace tessera {
 /// result.
 using AddressKey = llvm::SmallVector<const void *, 12>;
 
+/// Hashes a key by its addresses; the result differs between runs.
 struct AddressHash {
   size_t operator()(const AddressKey &key) const { return llvm::hash_combine_range(key); }
 };

@@ -27,6 +27,7 @@ struct Numbers {
   std::function<int64_t(int64_t)> integer; ///< of exact types
 };
 
+/// The result of comparing two lists of numbers element by element, b being the expected one.
 struct NumberComparison {
   bool equal = true;
   double maxError = 0;      ///< largest |a - b| of finite elements

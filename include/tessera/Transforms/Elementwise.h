@@ -1,4 +1,4 @@
-//===- Elementwise.h - Small rewrites of whole functions --------*- C++ -*-===//
+//===- Elementwise.h - Elementwise ops as linalg.generic --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -21,6 +21,7 @@
 
 namespace tessera::dist {
 
+/// What a portfolio of plans is made for.
 struct PortfolioOptions {
   sharding::Topology topology;
   int64_t devices = 0; ///< for a module without a mesh

@@ -28,6 +28,7 @@ std::string_view nameOf(solver::Mode mode);
 /// The mode of a name; the error lists all modes.
 solver::Expected<solver::Mode> parseMode(std::string_view name);
 
+/// The options of dist-search in their types, without a program.
 struct SearchSettings {
   solver::Options solver;      ///< mode, budget in bytes per device, time limit
   sharding::Topology topology; ///< of the machine

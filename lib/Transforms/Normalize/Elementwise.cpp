@@ -1,4 +1,4 @@
-//===- Elementwise.cpp - Small rewrites of whole functions -----------------===//
+//===- Elementwise.cpp - Elementwise ops as linalg.generic ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -20,6 +20,7 @@
 
 namespace tessera::codegen {
 
+/// Options of the GPU compiler. The result depends on nothing else but the kernels.
 struct GpuOptions {
   /// "sm_NN" for a cubin (needs an assembler), "compute_NN" for PTX, "stub" for code that runs on
   /// the CPU.
@@ -74,6 +75,7 @@ struct GpuUsage {
   int64_t stackBytes = 0;
 };
 
+/// How one launch was compiled, for `--kernels`, tests and benchmarks.
 struct GpuLaunchInfo {
   GpuScheme scheme = GpuScheme::serial;
   /// Whether the launch runs in place of others where TF32 is enabled.
@@ -88,6 +90,7 @@ struct GpuLaunchInfo {
   std::vector<GpuUsage> usage;
 };
 
+/// How one kernel was compiled.
 struct GpuKernelInfo {
   std::string name;
   /// Why some op did not get a better scheme, else empty.

@@ -18,6 +18,7 @@
 
 namespace tessera::runtime {
 
+/// The content of a compiled program's file, one member for each kind of section.
 struct Artifact {
   Program program;
   std::string report;              ///< JSON; may be empty

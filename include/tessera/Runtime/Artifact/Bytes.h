@@ -22,6 +22,7 @@ namespace tessera::runtime {
 /// Kernels may assume that every buffer starts at a multiple of this many bytes.
 inline constexpr size_t kAlignment = 64;
 
+/// A standard allocator of memory at multiples of kAlignment bytes.
 template <typename T> struct AlignedAllocator {
   using value_type = T;
   AlignedAllocator() = default;

@@ -85,6 +85,7 @@ struct GpuImage {
   Bytes code;
 };
 
+/// The `gpu` section: the launches of each kernel, and the code that defines them.
 struct GpuModule {
   std::vector<GpuKernel> kernels; ///< in the order of Program::kernels
   std::vector<GpuImage> images;

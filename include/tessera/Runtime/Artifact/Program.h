@@ -45,6 +45,8 @@ struct Home {
   std::optional<int64_t> mesh = {}; ///< of the layout; by default the part's
 };
 
+/// An input of the program (docs/step-format.md, program). The caller gives the whole tensor; each
+/// home names the slot and layout of a part's share of it.
 struct Argument {
   std::string name;
   DType dtype = DType::f32;
@@ -53,6 +55,7 @@ struct Argument {
   std::vector<Home> homes;                          ///< one per part that reads it
 };
 
+/// An output of the program, read from its home after the last step of an execution.
 struct Result {
   std::string name;
   DType dtype = DType::f32;
@@ -139,6 +142,8 @@ struct Operand {
   std::optional<double> fill = {}; ///< written to the padding of the target
 };
 
+/// Moves every operand from its source layout to its target layout among the devices of a part
+/// (docs/step-format.md, steps: `collective`).
 struct CollectiveStep {
   sharding::CollectiveKind kind = sharding::CollectiveKind::all_reduce;
   int64_t mesh = 0; ///< the part's, or another arrangement of the same devices
@@ -161,10 +166,13 @@ struct TransferStep {
   int64_t id = 0; ///< the same in both sides, and no collective's
 };
 
+/// The asynchronous collective with this token is complete on the device behind this step. Every
+/// token has one, in the list of steps that starts it.
 struct WaitStep {
   int64_t token = 0;
 };
 
+/// Copies the first `bytes` bytes of a slot to another one of the device.
 struct CopyStep {
   int64_t src = 0, dst = 0; ///< slots
   int64_t bytes = 0;
@@ -176,23 +184,28 @@ struct Bound {
   std::optional<int64_t> slot = {};
 };
 
+/// A counted loop, for (iv = lower; iv < upper; iv += step) body. The executor writes `iv` before
+/// each trip.
 struct LoopStep {
   int64_t iv = 0; ///< slot of dtype `index`
   Bound lower, upper, step;
   StepList body;
 };
 
+/// Runs `before`, stops if `condition` is then 0, runs `body`, and repeats.
 struct WhileStep {
   StepList before;
   int64_t condition = 0; ///< slot of dtype i1
   StepList body;
 };
 
+/// Runs one of two lists. The condition is equal on all devices of the part.
 struct IfStep {
   int64_t condition = 0; ///< slot of dtype i1
   StepList thenSteps, elseSteps;
 };
 
+/// One step of a part: what it does, and its place in the total order over all parts.
 struct Step {
   int64_t order = 0; ///< strictly increasing within a part, a body after its head
   std::string loc;   ///< source location, may be empty
@@ -212,6 +225,8 @@ struct Part {
   StepList steps;
 };
 
+/// A whole device program: the parts of all meshes, their inputs and results. Indices in steps
+/// refer to these lists; `verify` checks all of them.
 struct Program {
   std::vector<sharding::Mesh> meshes;
   std::vector<std::string> kernels; ///< symbols of the `kernels` section

@@ -17,6 +17,7 @@
 
 namespace tessera::runtime {
 
+/// The options of one execution on the command line.
 struct DriverOptions {
   using NamedFile = std::pair<std::string, std::string>; ///< name, path
   std::vector<NamedFile> inputs;                         ///< argument = f.npy

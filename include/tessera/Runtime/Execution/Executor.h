@@ -22,6 +22,7 @@ namespace tessera::runtime {
 /// most of a minute to start.
 inline constexpr double kDefaultTimeout = 120;
 
+/// What a backend needs to open its devices. Backends ignore what does not apply to them.
 struct BackendOptions {
   int64_t devices = 0;       ///< devices to offer; 0 = as many as the program needs
   int64_t cores = 0;         ///< workers; 0 = one for each physical core that the process may use

@@ -13,6 +13,7 @@
 
 namespace tessera::runtime {
 
+/// The backend of a session and its devices. Opening fails for an unknown backend.
 struct SessionOptions {
   std::string backend = "threads";
   BackendOptions devices;

@@ -24,6 +24,7 @@
 
 namespace tessera::pipeline {
 
+/// Such a loop, as the report describes it.
 struct RolledPipeline {
   std::string loc; ///< of the loop: file, line and column
   int64_t stages = 1;

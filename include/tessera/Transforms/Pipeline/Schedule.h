@@ -41,6 +41,7 @@
 
 namespace tessera::pipeline {
 
+/// The orders in the table above.
 enum class Schedule { sequential, gpipe, one_f_one_b, interleaved, zb_h1 };
 
 std::string_view toString(Schedule schedule);
@@ -50,6 +51,7 @@ std::string scheduleNames();
 /// In the order of the table.
 std::vector<Schedule> allSchedules();
 
+/// F, B and W: the forward pass, the input gradient and the weight gradients.
 enum class Pass { forward, backward, weight };
 
 /// One pass of one micro-batch through one chunk of a mesh.
@@ -61,6 +63,7 @@ struct Segment {
   }
 };
 
+/// The size of a pipeline: S meshes, M micro-batches, v chunks per mesh.
 struct Shape {
   int64_t meshes = 1, microBatches = 1, chunks = 1;
   bool hasBackward = true;
