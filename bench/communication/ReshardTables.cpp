@@ -1,4 +1,4 @@
-//===- ReshardTables.cpp - Reshard plans beside the peers' -----------------===//
+//===- ReshardTables.cpp - Reshard plans beside the peers' ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

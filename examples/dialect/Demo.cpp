@@ -1,4 +1,4 @@
-//===- Demo.cpp - A dialect that Tessera knows nothing of ------------------===//
+//===- Demo.cpp - A dialect that Tessera knows nothing of -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

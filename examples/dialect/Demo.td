@@ -1,4 +1,4 @@
-//===- Demo.td - A dialect outside of Tessera -------------*- tablegen -*-===//
+//===- Demo.td - A dialect outside of Tessera --------------*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- EmitRt.cpp - Plan the arena and write the steps ---------------------===//
+//===- EmitRt.cpp - Plan the arena and write the steps --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

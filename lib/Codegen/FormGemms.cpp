@@ -1,4 +1,4 @@
-//===- FormGemms.cpp - Rewrite contractions as matrix products ------===//
+//===- FormGemms.cpp - Rewrite contractions as matrix products ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- FunctionEnds.h - Arguments and results of local functions -*- C++ -*-===//
+//===- FunctionEnds.h - Arguments, results of local functions ---*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

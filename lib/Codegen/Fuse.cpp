@@ -1,4 +1,4 @@
-//===- Fuse.cpp - Group ops that become one kernel -------------------------===//
+//===- Fuse.cpp - Group ops that become one kernel ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

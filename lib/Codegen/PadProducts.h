@@ -1,4 +1,4 @@
-//===- PadProducts.h - Products with aligned rows ------------------*- C++ -*-===//
+//===- PadProducts.h - Products with aligned rows ---------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PartControl.cpp - Loops and branches as steps -----------------------===//
+//===- PartControl.cpp - Loops and branches as steps ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

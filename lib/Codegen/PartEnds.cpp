@@ -1,4 +1,4 @@
-//===- PartEnds.cpp - Arguments, results and the arena of a part -----------===//
+//===- PartEnds.cpp - Arguments, results and the arena of a part ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Polynomial.cpp - Sums of products of atoms --------------------------===//
+//===- Polynomial.cpp - Sums of products of atoms -------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

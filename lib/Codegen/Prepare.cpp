@@ -1,4 +1,4 @@
-//===- Prepare.cpp - Forms that kernels, gemms and views express -----------===//
+//===- Prepare.cpp - Forms that kernels, gemms and views express ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PrepareScalars.cpp - Scalars that cross steps as tensors ------------===//
+//===- PrepareScalars.cpp - Scalars that cross steps as tensors -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PrepareTensors.cpp - Tensor ops as generics and slices --------------===//
+//===- PrepareTensors.cpp - Tensor ops as generics and slices -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SerializeSteps.cpp - Steps, and their total order -------------------===//
+//===- SerializeSteps.cpp - Steps, and their total order ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- StepOps.h - Classify ops of the prepared local view as steps -*- C++ -*-===//
+//===- StepOps.h - Classify ops of the local view as steps ------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

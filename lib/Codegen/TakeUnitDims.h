@@ -1,4 +1,4 @@
-//===- TakeUnitDims.h - Read tensors through unit dimensions ------*- C++ -*-===//
+//===- TakeUnitDims.h - Read tensors through unit dimensions ----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

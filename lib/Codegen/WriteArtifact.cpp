@@ -1,4 +1,4 @@
-//===- WriteArtifact.cpp - Serialize a program from a pass pipeline --------===//
+//===- WriteArtifact.cpp - Serialize a program from a pass pipeline -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttentionSequence.cpp - Keys gathered, or in a ring -----------------===//
+//===- AttentionSequence.cpp - Keys gathered, or in a ring ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

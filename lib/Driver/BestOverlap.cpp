@@ -1,4 +1,4 @@
-//===- BestOverlap.cpp - Overlap that pays ----------------------------------===//
+//===- BestOverlap.cpp - Overlap that pays --------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

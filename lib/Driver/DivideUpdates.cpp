@@ -1,4 +1,4 @@
-//===- DivideUpdates.cpp - Updates in parts beside overlap -----------------===//
+//===- DivideUpdates.cpp - Updates in parts beside overlap ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

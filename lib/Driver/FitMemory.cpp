@@ -1,4 +1,4 @@
-//===- FitMemory.cpp - A planned arena within the budget -------------------===//
+//===- FitMemory.cpp - A planned arena within the budget ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

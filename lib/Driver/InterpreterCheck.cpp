@@ -1,4 +1,4 @@
-//===- InterpreterCheck.cpp - The interpreter as a reference ---------------===//
+//===- InterpreterCheck.cpp - The interpreter as a reference --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Pipeline.cpp - The phases by name -----------------------------------===//
+//===- Pipeline.cpp - The phases by name ----------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PlanComparison.cpp - The cheapest compiled plan of a portfolio ------===//
+//===- PlanComparison.cpp - The cheapest compiled plan of a portfolio -----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Run.cpp - tessera compile and tessera run ---------------------------===//
+//===- Run.cpp - tessera compile and tessera run --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SearchWithin.cpp - Search between propagation's arguments -----------===//
+//===- SearchWithin.cpp - Search between propagation's arguments ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

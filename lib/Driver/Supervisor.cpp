@@ -1,4 +1,4 @@
-//===- Supervisor.cpp - A process that outlives a crash --------------------===//
+//===- Supervisor.cpp - A process that outlives a crash -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- FuseGraph.cpp - Which ops go into one kernel ------------------------===//
+//===- FuseGraph.cpp - Which ops go into one kernel -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- FuseRows.cpp - The rows that fused ops have in common ---------------===//
+//===- FuseRows.cpp - The rows that fused ops have in common --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

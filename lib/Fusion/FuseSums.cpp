@@ -1,4 +1,4 @@
-//===- FuseSums.cpp - Sums over the rows of a kernel -----------------------===//
+//===- FuseSums.cpp - Sums over the rows of a kernel ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

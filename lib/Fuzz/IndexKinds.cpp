@@ -1,4 +1,4 @@
-//===- IndexKinds.cpp - Ops that depend on indices: gathers, masks, single elements ===//
+//===- IndexKinds.cpp - Gathers, masks, single elements -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- MoveKinds.cpp - Moves along one dimension, and at indices that are data ===//
+//===- MoveKinds.cpp - Moves along a dimension, and by indices ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

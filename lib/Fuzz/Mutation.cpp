@@ -1,4 +1,4 @@
-//===- Mutation.cpp - Text with mistakes in it -----------------------------===//
+//===- Mutation.cpp - Text with mistakes in it ----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PartialWriteKinds.cpp - Ops that write some elements and keep the others -===//
+//===- PartialWriteKinds.cpp - Ops that write only some elements ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Collectives.cpp - Effects of collectives on the buffers of a mesh -----===//
+//===- Collectives.cpp - Effects of collectives on the buffers of a mesh --===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ExtOps.cpp - The ext dialect, line by line --------------------------===//
+//===- ExtOps.cpp - The ext dialect, line by line -------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TensorIndexOps.cpp - The tensor dialect: single elements, gather, scatter ===//
+//===- TensorIndexOps.cpp - Elements, gather and scatter of tensors -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

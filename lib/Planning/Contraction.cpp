@@ -1,4 +1,4 @@
-//===- Contraction.cpp - Sums of products along strided indices -------------===//
+//===- Contraction.cpp - Sums of products along strided indices -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

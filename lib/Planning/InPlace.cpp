@@ -1,4 +1,4 @@
-//===- InPlace.cpp - Results in the bytes of operands -----------------------===//
+//===- InPlace.cpp - Results in the bytes of operands ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

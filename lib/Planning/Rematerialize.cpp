@@ -1,4 +1,4 @@
-//===- Rematerialize.cpp - Recompute values instead of keeping them --------===//
+//===- Rematerialize.cpp - Recompute values instead of keeping them -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

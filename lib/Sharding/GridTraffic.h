@@ -1,4 +1,4 @@
-//===- GridTraffic.h - What devices send in an exchange --------*- C++ -*-===//
+//===- GridTraffic.h - What devices send in an exchange ---------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Mesh.cpp - Process meshes and references to their axes --------------===//
+//===- Mesh.cpp - Process meshes and references to their axes -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Move.cpp - Whether a collective leads from one sharding to another --===//
+//===- Move.cpp - Whether a collective leads from one sharding to another -===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

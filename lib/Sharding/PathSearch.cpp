@@ -1,4 +1,4 @@
-//===- PathSearch.cpp - The shortest path over placements ------------------===//
+//===- PathSearch.cpp - The shortest path over placements -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ReshardChain.cpp - The moves of a reshard ---------------------------===//
+//===- ReshardChain.cpp - The moves of a reshard --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ReshardSpace.cpp - Shortest paths to many placements ----------------===//
+//===- ReshardSpace.cpp - Shortest paths to many placements ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

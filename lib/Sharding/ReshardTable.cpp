@@ -1,4 +1,4 @@
-//===- ReshardTable.cpp - The times of all reshards of a tensor ------------===//
+//===- ReshardTable.cpp - The times of all reshards of a tensor -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

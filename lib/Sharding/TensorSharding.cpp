@@ -1,4 +1,4 @@
-//===- TensorSharding.cpp - The sharding of a tensor on a mesh -------------===//
+//===- TensorSharding.cpp - The sharding of a tensor on a mesh ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Topology.cpp - Devices and the links between them -------------------===//
+//===- Topology.cpp - Devices and the links between them ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

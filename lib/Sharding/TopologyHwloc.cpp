@@ -1,4 +1,4 @@
-//===- TopologyHwloc.cpp - A topology of this machine from hwloc -----------===//
+//===- TopologyHwloc.cpp - A topology of this machine from hwloc ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

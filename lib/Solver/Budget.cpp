@@ -1,4 +1,4 @@
-//===- Budget.cpp - The search under a memory budget -----------------------===//
+//===- Budget.cpp - The search under a memory budget ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Coarse.cpp - A good plan in milliseconds ----------------------------===//
+//===- Coarse.cpp - A good plan in milliseconds ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

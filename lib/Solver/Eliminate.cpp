@@ -1,4 +1,4 @@
-//===- Eliminate.cpp - Running an elimination plan -------------------------===//
+//===- Eliminate.cpp - Running an elimination plan ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Eliminate.h - Running an elimination plan ------------------*- C++ -*-===//
+//===- Eliminate.h - Running an elimination plan ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Kernels.cpp - The inner loops of the search -------------------------===//
+//===- Kernels.cpp - The inner loops of the search ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

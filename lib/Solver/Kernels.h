@@ -1,4 +1,4 @@
-//===- Kernels.h - The inner loops of the search -----------------*- C++ -*-===//
+//===- Kernels.h - The inner loops of the search ----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Labels.h - Elimination with cost and memory ----------------*- C++ -*-===//
+//===- Labels.h - Elimination with cost and memory --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Messages.cpp - Bounds by messages along edges -----------------------===//
+//===- Messages.cpp - Bounds by messages along edges ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

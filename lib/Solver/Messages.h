@@ -1,4 +1,4 @@
-//===- Messages.h - Bounds by messages along edges ---------------*- C++ -*-===//
+//===- Messages.h - Bounds by messages along edges --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Milp.cpp - The problem as a mixed-integer program -------------------===//
+//===- Milp.cpp - The problem as a mixed-integer program ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

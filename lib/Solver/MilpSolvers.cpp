@@ -1,4 +1,4 @@
-//===- MilpSolvers.cpp - HiGHS and CBC --------------------------------------===//
+//===- MilpSolvers.cpp - HiGHS and CBC ------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Minimise.cpp - The exact search -------------------------------------===//
+//===- Minimise.cpp - The exact search ------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ProblemJson.cpp - Reading a problem from JSON -----------------------===//
+//===- ProblemJson.cpp - Reading a problem from JSON ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Bytes.cpp - Numbers of bytes as people read them --------------------===//
+//===- Bytes.cpp - Numbers of bytes as people read them -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

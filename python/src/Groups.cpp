@@ -1,4 +1,4 @@
-//===- Groups.cpp - The Python module tessera._groups ----------------------===//
+//===- Groups.cpp - The Python module tessera._groups ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Module.cpp - The Python module tessera._core ------------------------===//
+//===- Module.cpp - The Python module tessera._core -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

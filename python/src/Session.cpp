@@ -1,4 +1,4 @@
-//===- Session.cpp - Running artifacts from Python -------------------------===//
+//===- Session.cpp - Running artifacts from Python ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- tessera-lsp-server.cpp - Language server for program files ----------===//
+//===- tessera-lsp-server.cpp - Language server for program files ---------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

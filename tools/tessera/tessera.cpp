@@ -1,4 +1,4 @@
-//===- tessera.cpp - The command line --------------------------------------===//
+//===- tessera.cpp - The command line -------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

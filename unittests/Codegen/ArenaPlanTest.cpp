@@ -1,4 +1,4 @@
-//===- ArenaPlanTest.cpp - Intervals of memory for intervals of time -------===//
+//===- ArenaPlanTest.cpp - Intervals of memory for intervals of time ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

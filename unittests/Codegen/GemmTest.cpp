@@ -1,4 +1,4 @@
-//===- GemmTest.cpp - Contractions as matrix products ----------------------===//
+//===- GemmTest.cpp - Contractions as matrix products ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- KernelReductionTest.cpp - Kernels that reduce --------------------===//
+//===- KernelReductionTest.cpp - Kernels that reduce ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- KernelWindowTest.cpp - Contractions, convolutions, poolings ------===//
+//===- KernelWindowTest.cpp - Contractions, convolutions, poolings --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

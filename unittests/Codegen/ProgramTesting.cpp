@@ -1,4 +1,4 @@
-//===- ProgramTesting.cpp - Compiling and running local views --------------===//
+//===- ProgramTesting.cpp - Compiling and running local views -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

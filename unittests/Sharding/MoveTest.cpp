@@ -1,4 +1,4 @@
-//===- MoveTest.cpp - A collective leads to one target and to no other - -===//
+//===- MoveTest.cpp - A collective leads to one target and to no other ----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

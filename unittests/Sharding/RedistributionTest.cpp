@@ -1,4 +1,4 @@
-//===- RedistributionTest.cpp - Moves between layouts, against an obvious model -===//
+//===- RedistributionTest.cpp - Moves, against an obvious model -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

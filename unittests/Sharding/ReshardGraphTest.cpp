@@ -1,4 +1,4 @@
-//===- ReshardGraphTest.cpp - Moves against boxes --------------------------===//
+//===- ReshardGraphTest.cpp - Moves against boxes -------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ReshardPlannerTest.cpp - Plans lead where they should, and not below the bound -===//
+//===- ReshardPlannerTest.cpp - Where plans lead, and their bounds --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

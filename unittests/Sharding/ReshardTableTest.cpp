@@ -1,4 +1,4 @@
-//===- ReshardTableTest.cpp - The table against the planner ----------------===//
+//===- ReshardTableTest.cpp - The table against the planner ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TopologyTest.cpp - Machines and their files -------------------------===//
+//===- TopologyTest.cpp - Machines and their files ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- MessagesTest.cpp - Bounds by messages against brute force -----------===//
+//===- MessagesTest.cpp - Bounds by messages against brute force ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

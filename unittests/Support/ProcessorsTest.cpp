@@ -1,4 +1,4 @@
-//===- ProcessorsTest.cpp - Quotas of processors ---------------------------===//
+//===- ProcessorsTest.cpp - Quotas of processors --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PipelineScheduleTest.cpp - The order of stages and micro-batches ----===//
+//===- PipelineScheduleTest.cpp - The order of stages and micro-batches ---===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

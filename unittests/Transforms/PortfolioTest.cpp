@@ -1,4 +1,4 @@
-//===- PortfolioTest.cpp - Baseline plans of small programs -------------------===//
+//===- PortfolioTest.cpp - Baseline plans of small programs ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SearchModesTest.cpp - Names of the modes of the search --------------===//
+//===- SearchModesTest.cpp - Names of the modes of the search -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

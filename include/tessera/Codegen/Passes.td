@@ -1,4 +1,4 @@
-//===- Passes.td - From the local view to steps -------------*- tablegen -*-===//
+//===- Passes.td - From the local view to steps ------------*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

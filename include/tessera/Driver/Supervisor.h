@@ -1,4 +1,4 @@
-//===- Supervisor.h - A process that outlives a crash ------------*- C++ -*-===//
+//===- Supervisor.h - A process that outlives a crash -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

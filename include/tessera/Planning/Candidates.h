@@ -1,4 +1,4 @@
-//===- Candidates.h - Candidate cuts and shardings -----------*- C++ -*-===//
+//===- Candidates.h - Candidate cuts and shardings --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PlanMemory.h - Memory of a plan on a device ------------------*- C++ -*-===//
+//===- PlanMemory.h - Memory of a plan on a device --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Rematerialize.h - Recompute values instead of keeping them *- C++ -*-===//
+//===- Rematerialize.h - Recompute values, not keep them --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Portfolio.h - Standard plans to compile beside the search's -*- C++ -*-===//
+//===- Portfolio.h - Standard plans beside the search's ---------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CompileKernelsPass.cpp - The kernel compiler in tessera-opt ------===//
+//===- CompileKernelsPass.cpp - The kernel compiler in tessera-opt --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

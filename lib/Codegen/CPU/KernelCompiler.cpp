@@ -1,4 +1,4 @@
-//===- KernelCompiler.cpp - Tensor kernels to a shared object -----------===//
+//===- KernelCompiler.cpp - Tensor kernels to a shared object -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

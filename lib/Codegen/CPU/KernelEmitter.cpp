@@ -1,4 +1,4 @@
-//===- KernelEmitter.cpp - Vector loops from a planned nest -------------===//
+//===- KernelEmitter.cpp - Vector loops from a planned nest ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

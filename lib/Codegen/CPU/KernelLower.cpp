@@ -1,4 +1,4 @@
-//===- KernelLower.cpp - Kernels in the LLVM dialect --------------------===//
+//===- KernelLower.cpp - Kernels in the LLVM dialect ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

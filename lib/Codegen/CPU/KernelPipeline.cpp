@@ -1,4 +1,4 @@
-//===- KernelPipeline.cpp - One kernel, from text to an object ----------===//
+//===- KernelPipeline.cpp - One kernel, from text to an object ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- KernelTile.cpp - Groups of ops in one loop over their tiles ------===//
+//===- KernelTile.cpp - Groups of ops in one loop over their tiles --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- KernelFlatten.cpp - Structured kernels as flow graphs and addresses ===//
+//===- KernelFlatten.cpp - Kernels as flow graphs and addresses -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- KernelFuse.cpp - Elementwise fusion ------------------------------===//
+//===- KernelFuse.cpp - Elementwise fusion --------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

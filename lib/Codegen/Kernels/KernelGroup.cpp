@@ -1,4 +1,4 @@
-//===- KernelGroup.cpp - Ops that can share an outer loop ---------------===//
+//===- KernelGroup.cpp - Ops that can share an outer loop -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

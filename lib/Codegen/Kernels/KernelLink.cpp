@@ -1,4 +1,4 @@
-//===- KernelLink.cpp - Objects to a shared object ----------------------===//
+//===- KernelLink.cpp - Objects to a shared object ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

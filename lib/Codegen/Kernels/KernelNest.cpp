@@ -1,4 +1,4 @@
-//===- KernelNest.cpp - A linalg op as a loop nest over addresses -------===//
+//===- KernelNest.cpp - A linalg op as a loop nest over addresses ---------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

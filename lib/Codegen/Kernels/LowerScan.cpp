@@ -1,4 +1,4 @@
-//===- LowerScan.cpp - Scans as loops --------------------------------------===//
+//===- LowerScan.cpp - Scans as loops -------------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- LowerSort.cpp - Sorts as loops over lines ---------------------------===//
+//===- LowerSort.cpp - Sorts as loops over lines --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SortMerges.cpp - Merge runs in vectors ----------------------------===//
+//===- SortMerges.cpp - Merge runs in vectors -----------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SortNetwork.cpp - Sort the columns of a table ---------------------===//
+//===- SortNetwork.cpp - Sort the columns of a table ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SortVectors.h - Sort lines in vectors ---------------------*- C++ -*-===//
+//===- SortVectors.h - Sort lines in vectors --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

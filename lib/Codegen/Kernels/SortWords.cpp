@@ -1,4 +1,4 @@
-//===- SortWords.cpp - The words by which elements are sorted --------------===//
+//===- SortWords.cpp - The words by which elements are sorted -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Check.cpp - Assertions on values inside a program -------------------===//
+//===- Check.cpp - Assertions on values inside a program ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- StepCosts.cpp - Modelled seconds of the local view ------------------===//
+//===- StepCosts.cpp - Modelled seconds of the local view -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

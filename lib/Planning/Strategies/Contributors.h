@@ -1,4 +1,4 @@
-//===- Contributors.h - Ops whose contributions meet -----------*- C++ -*-===//
+//===- Contributors.h - Ops whose contributions meet ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

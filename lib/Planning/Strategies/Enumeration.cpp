@@ -1,4 +1,4 @@
-//===- Enumeration.cpp - All candidates of a function ----------------------===//
+//===- Enumeration.cpp - All candidates of a function ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

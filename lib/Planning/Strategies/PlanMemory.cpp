@@ -1,4 +1,4 @@
-//===- PlanMemory.cpp - Memory of a plan on a device --------------------------===//
+//===- PlanMemory.cpp - Memory of a plan on a device ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

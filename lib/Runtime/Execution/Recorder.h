@@ -1,4 +1,4 @@
-//===- Recorder.h - The last collectives, and a trace of everything --*- C++ -*-===//
+//===- Recorder.h - The last collectives, and a trace -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- StreamCopy.h - Copies that bypass the cache ---------------*- C++ -*-===//
+//===- StreamCopy.h - Copies that bypass the cache --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

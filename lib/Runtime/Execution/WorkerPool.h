@@ -1,4 +1,4 @@
-//===- WorkerPool.h - Workers that run jobs until nothing is left --*- C++ -*-===//
+//===- WorkerPool.h - Workers that run jobs to the end ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Elements.cpp - Types and reductions of groups ------------------------===//
+//===- Elements.cpp - Types and reductions of groups ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Elements.h - Types and reductions of groups ------------*- C++ -*-===//
+//===- Elements.h - Types and reductions of groups --------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Group.cpp - Ranks that call collectives together --------------------===//
+//===- Group.cpp - Ranks that call collectives together -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Group.h - Ranks that call collectives together -------------*- C++ -*-===//
+//===- Group.h - Ranks that call collectives together -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Mailbox.h - Messages between two ranks of a group ---------*- C++ -*-===//
+//===- Mailbox.h - Messages between two ranks of a group --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Transports.h - Transports by name -----------------------------*- C++ -*-===//
+//===- Transports.h - Transports by name ------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

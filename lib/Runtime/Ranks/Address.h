@@ -1,4 +1,4 @@
-//===- Address.h - Addresses in a device's memory before allocation -*- C++ -*-===//
+//===- Address.h - Addresses in memory not yet allocated --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- MessageBuffers.h - How far senders run ahead ---------------*- C++ -*-===//
+//===- MessageBuffers.h - How far senders run ahead -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

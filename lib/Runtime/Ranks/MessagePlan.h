@@ -1,4 +1,4 @@
-//===- MessagePlan.h - A rank's part in a collective -----------*- C++ -*-===//
+//===- MessagePlan.h - A rank's part in a collective ------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

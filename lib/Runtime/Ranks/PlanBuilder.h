@@ -1,4 +1,4 @@
-//===- PlanBuilder.h - Writing a rank's plan -------------------*- C++ -*-===//
+//===- PlanBuilder.h - Writing a rank's plan --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PlanRun.h - Executing a rank's plan over a transport ----*- C++ -*-===//
+//===- PlanRun.h - Executing a rank's plan over a transport -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

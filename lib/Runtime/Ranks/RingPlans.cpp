@@ -1,4 +1,4 @@
-//===- RingPlans.cpp - Messages between neighbors in a ring --------------===//
+//===- RingPlans.cpp - Messages between neighbors in a ring ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

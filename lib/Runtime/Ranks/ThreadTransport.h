@@ -1,4 +1,4 @@
-//===- ThreadTransport.h - Ranks that are threads of one process -*- C++ -*-===//
+//===- ThreadTransport.h - Ranks that are threads of a process --*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CollectiveOperation.cpp - Collectives between devices in one process -===//
+//===- CollectiveOperation.cpp - Collectives within one process -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

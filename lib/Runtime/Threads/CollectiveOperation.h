@@ -1,4 +1,4 @@
-//===- CollectiveOperation.h - Collectives between devices in one process --*- C++ -*-===//
+//===- CollectiveOperation.h - Collectives within one process ---*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

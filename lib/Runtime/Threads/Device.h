@@ -1,4 +1,4 @@
-//===- Device.h - A virtual device: streams of steps that can pause --*- C++ -*-===//
+//===- Device.h - A virtual device: streams that can pause ------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- DecomposeProducts.cpp - Overlap a product with its collective in parts ===//
+//===- DecomposeProducts.cpp - Products and collectives in parts ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- FuseCollectives.cpp - Join collectives of one kind and group --------===//
+//===- FuseCollectives.cpp - Join collectives of one kind and group -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RingProducts.cpp - Multiply blocks that travel around a ring --------===//
+//===- RingProducts.cpp - Multiply blocks that travel around a ring -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AffineValues.cpp - Integers as functions of loops -------------------===//
+//===- AffineValues.cpp - Integers as functions of loops ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ConstantTensors.cpp - Tensors known at compile time -----------------===//
+//===- ConstantTensors.cpp - Tensors known at compile time ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

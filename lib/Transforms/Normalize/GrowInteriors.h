@@ -1,4 +1,4 @@
-//===- GrowInteriors.h - Interiors of grids in the grid's extents -*- C++ -*-=//
+//===- GrowInteriors.h - Interiors in the grid's extents --------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Pieces.cpp - Tensors as segments of others --------------------------===//
+//===- Pieces.cpp - Tensors as segments of others -------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

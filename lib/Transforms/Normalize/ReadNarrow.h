@@ -1,4 +1,4 @@
-//===- ReadNarrow.h - Products of narrow values ------------------*- C++ -*-===//
+//===- ReadNarrow.h - Products of narrow values -----------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RefineReshapes.h - Reshapes of as few dimensions as needed -*- C++ -*-===//
+//===- RefineReshapes.h - Reshapes of as few dims as needed -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SliceWindows.cpp - Compute the windows that are read ----------------===//
+//===- SliceWindows.cpp - Compute the windows that are read ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SplitBlockedDims.h - Products with results of equal blocks -*- C++ -*-===//
+//===- SplitBlockedDims.h - Products with equal blocks ----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

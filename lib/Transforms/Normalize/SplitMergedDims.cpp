@@ -1,4 +1,4 @@
-//===- SplitMergedDims.cpp - Undo merges of dimensions ---------------------===//
+//===- SplitMergedDims.cpp - Undo merges of dimensions --------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

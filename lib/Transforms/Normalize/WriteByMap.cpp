@@ -1,4 +1,4 @@
-//===- WriteByMap.cpp - Updates at indices that follow a rule --------------===//
+//===- WriteByMap.cpp - Updates at indices that follow a rule -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

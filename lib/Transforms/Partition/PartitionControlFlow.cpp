@@ -1,4 +1,4 @@
-//===- PartitionControlFlow.cpp - Loops and branches, part by part ---------===//
+//===- PartitionControlFlow.cpp - Loops and branches, part by part --------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PartitionOp.cpp - Ops on local shapes -------------------------------===//
+//===- PartitionOp.cpp - Ops on local shapes ------------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PartitionSelection.cpp - Moves of selected elements -----------------===//
+//===- PartitionSelection.cpp - Moves of selected elements ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- StageGraph.h - Stages and micro-batches, read off a program -*- C++ -*-===//
+//===- StageGraph.h - Stages and micro-batches of a program -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- PrintRules.cpp - The sharding rule of each op as a remark -----------===//
+//===- PrintRules.cpp - The sharding rule of each op as a remark ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ForwardProducts.cpp - Outputs of attentions that only have derivatives -===//
+//===- ForwardProducts.cpp - Outputs of attentions with derivatives only --===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

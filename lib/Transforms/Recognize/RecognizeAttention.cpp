@@ -1,4 +1,4 @@
-//===- RecognizeAttention.cpp - Products and softmax as one op -------------===//
+//===- RecognizeAttention.cpp - Products and softmax as one op ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SplitChunks.cpp - Attention within chunks of a sequence -------------===//
+//===- SplitChunks.cpp - Attention within chunks of a sequence ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- MeshShapes.cpp - Grids of a number of devices -----------------------===//
+//===- MeshShapes.cpp - Grids of a number of devices ----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Search.cpp - Choose every sharding by its modelled time -------------===//
+//===- Search.cpp - Choose every sharding by its modelled time ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SearchModes.cpp - The modes of the search as users name them --------===//
+//===- SearchModes.cpp - The modes of the search as users name them -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- HostTest.cpp - Element types, random inputs, comparison, scatter and gather -===//
+//===- HostTest.cpp - Element types, inputs, scatter and gather -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

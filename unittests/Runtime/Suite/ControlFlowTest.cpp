@@ -1,4 +1,4 @@
-//===- ControlFlowTest.cpp - Kernels, loops, branches, waiting and deadlock -===//
+//===- ControlFlowTest.cpp - Kernels, loops, branches, deadlock -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

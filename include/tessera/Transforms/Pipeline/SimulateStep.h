@@ -1,4 +1,4 @@
-//===- SimulateStep.h - Simulate a step on all meshes of a program -*- C++ -*-===//
+//===- SimulateStep.h - Simulate a step on all meshes -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttributeSyntax.cpp - Spelling of shardings -------------------------===//
+//===- AttributeSyntax.cpp - Spelling of shardings ------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- DistAttributes.cpp - Meaning of shardings ---------------------------===//
+//===- DistAttributes.cpp - Meaning of shardings --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- DistCollectives.cpp - Meaning and rules of the collectives ----------===//
+//===- DistCollectives.cpp - Meaning and rules of the collectives ---------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

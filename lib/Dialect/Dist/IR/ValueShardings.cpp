@@ -1,4 +1,4 @@
-//===- ValueShardings.cpp - Reading and writing shardings in the IR --------===//
+//===- ValueShardings.cpp - Reading and writing shardings in the IR -------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- BlockReshapes.cpp - Reshapes that move equal blocks -----------------===//
+//===- BlockReshapes.cpp - Reshapes that move equal blocks ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ElementwiseRules.cpp - Rules of constants and elementwise ops -------===//
+//===- ElementwiseRules.cpp - Rules of constants and elementwise ops ------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- IdentityFill.cpp - Tensors of a reduction's identity ----------------===//
+//===- IdentityFill.cpp - Tensors of a reduction's identity ---------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- LinalgPartition.cpp - Linalg ops on local shapes --------------------===//
+//===- LinalgPartition.cpp - Linalg ops on local shapes -------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

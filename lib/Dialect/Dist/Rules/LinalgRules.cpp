@@ -1,4 +1,4 @@
-//===- LinalgRules.cpp - Rules from indexing maps and bodies ---------------===//
+//===- LinalgRules.cpp - Rules from indexing maps and bodies --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

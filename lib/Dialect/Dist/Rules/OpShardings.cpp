@@ -1,4 +1,4 @@
-//===- OpShardings.cpp - How ops are distributed ---------------------------===//
+//===- OpShardings.cpp - How ops are distributed --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RearrangeRules.cpp - Segments of operands, and of one dimension -----===//
+//===- RearrangeRules.cpp - Segments of operands, and of one dimension ----===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

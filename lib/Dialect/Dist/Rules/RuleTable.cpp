@@ -1,4 +1,4 @@
-//===- RuleTable.cpp - Sharding rules shared by structure ------------------===//
+//===- RuleTable.cpp - Sharding rules shared by structure -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TensorRules.cpp - Rules of the tensor dialect, by hand --------------===//
+//===- TensorRules.cpp - Rules of the tensor dialect, by hand -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

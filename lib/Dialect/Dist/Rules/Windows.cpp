@@ -1,4 +1,4 @@
-//===- Windows.cpp - Ops that compute windows of their results --------------===//
+//===- Windows.cpp - Ops that compute windows of their results ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

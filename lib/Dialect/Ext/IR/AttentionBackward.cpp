@@ -1,4 +1,4 @@
-//===- AttentionBackward.cpp - The derivative of attention -----------------===//
+//===- AttentionBackward.cpp - The derivative of attention ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttentionLoops.cpp - Attention as products and softmax --------------===//
+//===- AttentionLoops.cpp - Attention as products and softmax -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- AttentionPart.cpp - A device's part of an attention -----------------===//
+//===- AttentionPart.cpp - A device's part of an attention ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

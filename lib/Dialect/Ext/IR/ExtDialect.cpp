@@ -1,4 +1,4 @@
-//===- ExtDialect.cpp - Tensor operations beyond affine loops --------------===//
+//===- ExtDialect.cpp - Tensor operations beyond affine loops -------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

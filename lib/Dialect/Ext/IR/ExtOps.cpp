@@ -1,4 +1,4 @@
-//===- ExtOps.cpp - Verifiers of the ext dialect ---------------------------===//
+//===- ExtOps.cpp - Verifiers of the ext dialect --------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RtDialect.cpp - The rt dialect and its types ------------------------===//
+//===- RtDialect.cpp - The rt dialect and its types -----------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

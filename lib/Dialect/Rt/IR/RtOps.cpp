@@ -1,4 +1,4 @@
-//===- RtOps.cpp - Rules of programs, parts, slots and homes ---------------===//
+//===- RtOps.cpp - Rules of programs, parts, slots and homes --------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

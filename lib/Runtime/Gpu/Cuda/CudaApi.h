@@ -1,4 +1,4 @@
-//===- CudaApi.h - The CUDA driver's functions, opened at run time -*- C++ -*-===//
+//===- CudaApi.h - The CUDA driver's functions, at run time -----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

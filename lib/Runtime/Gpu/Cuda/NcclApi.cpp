@@ -1,4 +1,4 @@
-//===- NcclApi.cpp - NCCL's functions, opened at run time ------------------===//
+//===- NcclApi.cpp - NCCL's functions, opened at run time -----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- DistAttributes.td - Attributes of the dist dialect ---*- tablegen -*-===//
+//===- DistAttributes.td - Attributes of the dist dialect --*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- DistCollectives.td - Collectives of the local view ---*- tablegen -*-===//
+//===- DistCollectives.td - Collectives of the local view --*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- DistOps.td - Meshes, annotations, asynchronous ops ---*- tablegen -*-===//
+//===- DistOps.td - Meshes, annotations, asynchronous ops --*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

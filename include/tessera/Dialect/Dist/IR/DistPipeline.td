@@ -1,4 +1,4 @@
-//===- DistPipeline.td - Segments of a pipeline -------------*- tablegen -*-===//
+//===- DistPipeline.td - Segments of a pipeline ------------*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

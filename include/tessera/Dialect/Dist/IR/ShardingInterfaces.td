@@ -1,4 +1,4 @@
-//===- ShardingInterfaces.td - Interfaces for sharded ops ---*- tablegen -*-===//
+//===- ShardingInterfaces.td - Interfaces for sharded ops --*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

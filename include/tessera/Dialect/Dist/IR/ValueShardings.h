@@ -1,4 +1,4 @@
-//===- ValueShardings.h - Reading and writing shardings in the IR -*- C++ -*-===//
+//===- ValueShardings.h - Read and write shardings in the IR ----*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

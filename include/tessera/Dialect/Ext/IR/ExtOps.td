@@ -1,4 +1,4 @@
-//===- ExtOps.td - Tensor operations beyond affine loops ----*- tablegen -*-===//
+//===- ExtOps.td - Tensor operations beyond affine loops ---*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

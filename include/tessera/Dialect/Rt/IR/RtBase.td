@@ -1,4 +1,4 @@
-//===- RtBase.td - The rt dialect, its types ----------------*- tablegen -*-===//
+//===- RtBase.td - The rt dialect, its types ---------------*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RtOps.td - Programs, parts, slots, groups ------------*- tablegen -*-===//
+//===- RtOps.td - Programs, parts, slots, groups -----------*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RtSteps.td - The steps -------------------------------*- tablegen -*-===//
+//===- RtSteps.td - The steps ------------------------------*- tablegen -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
