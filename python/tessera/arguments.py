@@ -71,6 +71,7 @@ class Arguments:
 
     @functools.cached_property
     def argument_names(self) -> list[str]:
+        """A name for each argument: of its parameter, or `arg0`, ... for those of *args."""
         parameters = parameters_of(self._function) if self._parameters is None else self._parameters
         plain = parameters[:self._positional]
         return [*plain, *[f"arg{i}" for i in range(len(plain), self._positional)], *self._keywords]
@@ -83,6 +84,7 @@ class Arguments:
 
     @property
     def names(self) -> list[str]:
+        """The path of each tensor, such as "params.layers.0.weight"."""
         return [leaf.path for leaf in self.leaves]
 
     def key(self):

@@ -33,6 +33,7 @@ def multiply(x: Complex, y: Complex, product=lambda x, y: x * y) -> Complex:
 
 
 def divide(x: Complex, y: Complex) -> Complex:
+    """x / y, by the squared length of y: overflows where that does."""
     square = y.real * y.real + y.imag * y.imag
     return Complex((x.real * y.real + x.imag * y.imag) / square, (x.imag * y.real - x.real * y.imag) / square)
 
@@ -45,6 +46,7 @@ def absolute(xp, z: Complex):
 
 
 def polar(xp, length, angle) -> Complex:
+    """length * exp(i angle); the angle is in radians."""
     return Complex(length * xp.cos(angle), length * xp.sin(angle))
 
 
@@ -72,23 +74,28 @@ def turned_back(z: Complex) -> Complex:
 
 
 def reciprocal(xp, z: Complex) -> Complex:
+    """1 / z; overflows where the squared length does."""
     return divide(Complex(xp.ones_like(z.real), xp.zeros_like(z.real)), z)
 
 
 def exponential(xp, z: Complex) -> Complex:
+    """e^z."""
     return polar(xp, xp.exp(z.real), z.imag)
 
 
 def expm1(xp, z: Complex) -> Complex:
+    """e^z - 1, accurate near 0."""
     sine = xp.sin(z.imag / 2)
     return Complex(xp.expm1(z.real) * xp.cos(z.imag) - 2 * sine * sine, xp.exp(z.real) * xp.sin(z.imag))
 
 
 def log(xp, z: Complex) -> Complex:
+    """The principal branch: the imaginary part is the angle, in (-pi, pi]."""
     return Complex(xp.log(absolute(xp, z)), xp.atan2(z.imag, z.real))
 
 
 def log1p(xp, z: Complex) -> Complex:
+    """log(1 + z), accurate near 0; the principal branch."""
     return Complex(xp.log1p(z.real * (2 + z.real) + z.imag * z.imag) / 2, xp.atan2(z.imag, 1 + z.real))
 
 
@@ -139,14 +146,17 @@ def cosh(xp, z: Complex) -> Complex:
 
 
 def tan(xp, z: Complex) -> Complex:
+    """-i tanh(i z), which does not overflow."""
     return turned_back(tanh(xp, turned(z)))
 
 
 def logistic(xp, z: Complex) -> Complex:
+    """1 / (1 + e^-z), as (tanh(z / 2) + 1) / 2."""
     return shifted(tanh(xp, z.each(lambda x: x / 2)), 1).each(lambda x: x / 2)
 
 
 def asinh(xp, z: Complex) -> Complex:
+    """-i asin(i z)."""
     return turned_back(asin(xp, turned(z)))
 
 
@@ -170,15 +180,18 @@ def acosh(xp, z: Complex) -> Complex:
 
 
 def atanh(xp, z: Complex) -> Complex:
+    """(log(1 + z) - log(1 - z)) / 2, with the branches of log1p."""
     plus, minus = log1p(xp, z), log1p(xp, negative(z))
     return Complex((plus.real - minus.real) / 2, (plus.imag - minus.imag) / 2)
 
 
 def atan(xp, z: Complex) -> Complex:
+    """-i atanh(i z)."""
     return turned_back(atanh(xp, turned(z)))
 
 
 def rsqrt(xp, z: Complex) -> Complex:
+    """1 / sqrt(z), of the root with a real part that is not negative."""
     return reciprocal(xp, sqrt(xp, z))
 
 

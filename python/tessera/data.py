@@ -67,6 +67,7 @@ class DistributedSampler:
         self.dataset, self.rank, self.shuffle, self.seed, self.drop_last, self.epoch = dataset, rank, shuffle, seed, drop_last, 0
 
     def set_epoch(self, epoch: int) -> None:
+        """Selects the permutation of the next pass. Call it before each epoch, with the same number on all replicas."""
         self.epoch = epoch
 
     def __len__(self):
@@ -91,6 +92,7 @@ class BatchSampler:
         self.shuffle, self.drop_last, self.seed, self.epoch = shuffle, drop_last, seed, 0
 
     def set_epoch(self, epoch: int) -> None:
+        """Selects the order of the next pass, here and in a sampler as source. Call it before each epoch."""
         self.epoch = epoch
         if hasattr(self.source, "set_epoch"):
             self.source.set_epoch(epoch)

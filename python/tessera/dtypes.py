@@ -59,6 +59,7 @@ class DType:
 
     @property
     def itemsize(self) -> int:
+        """Bytes of an element."""
         return self.numpy.itemsize
 
 
@@ -105,6 +106,7 @@ def _named(name: str) -> DType:
 
 
 def of_element(element: str) -> DType:
+    """The dtype of an element type of the IR, such as "bf16" or "ui32". Raises KeyError for others."""
     return _BY_NAME[element]
 
 

@@ -40,16 +40,20 @@ class OnGpu:
 
     @property
     def device(self) -> int:
+        """The number of the GPU, as CUDA counts them in this process."""
         return self._memory.device
 
     @property
     def address(self) -> int:
+        """The device pointer of the first element."""
         return self._memory.address
 
     def gpu(self) -> int:
+        """The GPU that has the whole value; the same as `device`."""
         return self.device
 
     def dlpack(self, shape, stream: int):
+        """A DLPack capsule of the owner's array; `stream`: the consumer's CUDA stream, 0 for none."""
         return self.owner.__dlpack__(stream=stream or -1)
 
     def read(self) -> np.ndarray:
@@ -66,12 +70,15 @@ class OnGpu:
     # A separate value, which is not the result of a program.
 
     def feeds(self, steps, argument: int) -> bool:
+        """False: it is not the result of a program."""
         return False
 
     def is_drawn(self, home: str) -> bool:
+        """False: a process has the whole value, or none."""
         return False
 
     def part(self):
+        """None: the value is whole."""
         return None
 
 

@@ -83,6 +83,7 @@ class SubAxisSharding(Sharding):
     layout: Layout = None
 
     def text(self, symbol: str) -> str:
+        """The attribute `#dist.sharding` over the mesh with that symbol."""
         def part(p):
             axis, pre, size = p
             name = quoted(self.mesh.dim_names[axis])

@@ -170,6 +170,7 @@ class Adam(Optimizer):
         self.betas = tuple(_number("beta", b, 0, 1) for b in betas)
 
     def direction(self, g, slots, count):
+        """(the update before the rate, new moments) of a gradient; the moments are corrected for their zero start by `count`."""
         (m, v), (b1, b2) = slots, self.betas
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * ops.square(g)
         t = count.astype("float32")

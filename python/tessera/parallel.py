@@ -88,6 +88,7 @@ class DistributedDataParallel(Module):
 
     @property
     def batch_placements(self) -> list:
+        """By mesh axis, the placement of a batch: Shard(0) on the data-parallel axis."""
         return [Shard(0) if i == self.axis else Replicate() for i in range(len(self.mesh.shape))]
 
     def forward(self, *inputs, **kwargs):
@@ -108,6 +109,7 @@ class DistributedDataParallel(Module):
         return value if self.synchronised else self._unreduced(trace, value)
 
     def gradient_of(self, trace: Trace, gradient: Tensor) -> Tensor:
+        """The gradient; inside no_sync a partial sum over the data-parallel axis."""
         if self.fusion is not None:
             trace.fusion = self.fusion
         return gradient if self.synchronised else self._unreduced(trace, gradient)
@@ -187,6 +189,7 @@ class RankDataParallel(DistributedDataParallel):
         return trace.tensor(replicas.of_first(trace, trace.value(leaf.value), self.mesh))
 
     def value_of(self, trace, value):
+        """The loss of this rank, which is not averaged."""
         return value
 
     def gradient_of(self, trace, gradient):
@@ -197,6 +200,7 @@ class RankDataParallel(DistributedDataParallel):
         return replicas.averaged(trace, gradient, self.mesh, held=not self.synchronised)
 
     def check_used(self, unused):
+        """Raises ArgumentError if the loss leaves out parameters, unless find_unused_parameters is set."""
         if unused and not self.find_unused:
             raise refuse(ArgumentError, f"the loss does not use {', '.join(map(repr, unused[:3]))}{', ...' if len(unused) > 3 else ''}; "
                                         "give find_unused_parameters=True, which makes such gradients zero")

@@ -181,6 +181,7 @@ class Recorded:
 
     @property
     def program(self) -> Program:
+        """The recorded program, made when it is first used."""
         if self._program is None:
             self._program = Program(str(self.trace.finish()), self.name, verify=False, passes=",".join(self.trace.passes),
                                     fusion=self.trace.fusion or "")
@@ -188,6 +189,7 @@ class Recorded:
 
     @property
     def session(self):
+        """The session that runs it, compiled and opened when it is first used."""
         if self._session is None:
             if self._whole is not None:
                 replicas.check_programs(self.name, list(zip(self.names, self.inputs)), self.program.mlir)

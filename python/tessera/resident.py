@@ -54,6 +54,7 @@ class Steps:
         return isinstance(source, OnGpu) and self.session.set_memory(index, source.address, source.device)
 
     def step(self, passed: Collection[Tensor] = ()) -> None:
+        """Runs the program once. passed: the arguments of this call, whose buffers are gone afterwards if they are donated."""
         self.session._step()
         self.generation += 1
         if self.donate:
@@ -102,6 +103,7 @@ class OnDevices:
             return self.kept
 
     def read(self) -> np.ndarray:
+        """The whole value, in memory of the host. Raises TraceError if it was donated."""
         session = self.steps.session
         with self.steps.lock:
             if self.kept is not None:
@@ -129,6 +131,7 @@ class OnDevices:
         return None if device < 0 else device
 
     def dlpack(self, shape: tuple[int, ...], stream: int):
+        """A DLPack capsule of a copy on the GPU; `stream`: the consumer's CUDA stream."""
         code = 4 if self.dtype.element == "bf16" else _CODES[self.dtype.numpy.kind]
         return self.keep().dlpack(list(shape), code, self.dtype.itemsize * 8, stream)
 

@@ -185,6 +185,7 @@ class Session:
             return _boxes(self._session.argument_box(index))
 
     def result_box(self, index: int) -> list[Box] | None:
+        """The boxes of a result that this process holds; None if one process has all devices."""
         with core.errors():
             return _boxes(self._session.result_box(index))
 

@@ -31,6 +31,7 @@ class Mesh:
 
     @property
     def size(self) -> int:
+        """The number of devices."""
         return math.prod(self.shape)
 
     @property

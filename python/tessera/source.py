@@ -75,6 +75,7 @@ def location() -> Location | None:
 
 
 def is_of_package(file: str) -> bool:
+    """Whether a file belongs to this package, whose frames are left out of locations."""
     return file.startswith(_PACKAGE)
 
 

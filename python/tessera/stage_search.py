@@ -58,6 +58,7 @@ class PipelinePlan:
 
     @property
     def text(self) -> str:
+        """The plan in one line, with its modelled step in ms and memory in MiB."""
         return (f"{self.stages} stages of {self.data} x {self.tensor} devices, {self.microbatches} micro-batches, {self.schedule}: "
                 f"{1e3 * self.seconds:.3g} ms, {self.memory / 2 ** 20:.3g} MiB")
 

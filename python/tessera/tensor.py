@@ -82,6 +82,7 @@ class Tensor(_Base):
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         size = 1
         for extent in self.shape:
             size *= extent
@@ -89,6 +90,7 @@ class Tensor(_Base):
 
     @property
     def nbytes(self) -> int:
+        """Bytes of the global value, however it is distributed."""
         return self.size * self.dtype.itemsize
 
     @property
@@ -104,6 +106,7 @@ class Tensor(_Base):
 
     @property
     def is_distributed(self) -> bool:
+        """Whether it has placements on a mesh."""
         return self.sharding is not None
 
     @property
@@ -196,6 +199,7 @@ class Tensor(_Base):
         return array.reshape(-1)[0].item()
 
     def tolist(self):
+        """The global value as nested lists of Python numbers."""
         return self.numpy().tolist()
 
     def _number(self, what: str, instead: str):

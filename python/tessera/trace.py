@@ -52,6 +52,7 @@ class Frame:
         self.captured: list = []
 
     def argument(self, type: TensorType, hint: str | None = None) -> Value:
+        """Appends an argument to the block."""
         value = Value(type, hint=hint)
         self.block.arguments.append(value)
         return value
@@ -222,6 +223,7 @@ class Trace:
         return self.meshes[mesh]
 
     def text(self, sharding: Sharding) -> str:
+        """The attribute of a sharding, over the symbol of its mesh."""
         return sharding.text(self.symbol(sharding.mesh))
 
     def port(self, type: TensorType, name: str | None, sharding: Sharding | None = None, **attributes) -> Port:
@@ -240,6 +242,7 @@ class Trace:
                                        place.file, place.line)
 
     def finish(self) -> ir.Module:
+        """The module, with all meshes that were used."""
         module = self.builder.module
         for mesh, name in self.meshes.items():
             module.meshes[name] = mesh.definition

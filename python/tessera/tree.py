@@ -53,6 +53,7 @@ class Node:
 
     @property
     def leaves(self) -> int:
+        """The number of leaves below."""
         return (self.kind == "leaf") + sum(child.leaves for child in self.children)
 
 

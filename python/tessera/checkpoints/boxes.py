@@ -18,6 +18,7 @@ def whole(shape: Sequence[int]) -> Box:
 
 
 def of_slices(slices: Sequence[slice]) -> Box:
+    """The half-open intervals of slices that have both ends."""
     return tuple((s.start, s.stop) for s in slices)
 
 

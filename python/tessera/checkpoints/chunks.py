@@ -119,6 +119,7 @@ class Writer:
         self._first = bytearray()  # the data, while the file is smaller than _LARGE
 
     def write(self, data) -> None:
+        """Appends bytes: a buffer of any type. Small files stay in memory until they are complete."""
         data = memoryview(data)
         if self._disk is None and self.size + len(data) >= _LARGE:
             self._disk, first = _DirectWriter(self._file), self._first
@@ -194,6 +195,7 @@ class Reader:
             raise CheckpointError(f"{path}: the file has {self.size} bytes, and {size} by the manifest; it is {how}")
 
     def close(self) -> None:
+        """Closes the file, if it is open; may be called twice."""
         if self._file is not None:
             os.close(self._file)
         self._file = None

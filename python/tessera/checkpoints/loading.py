@@ -238,18 +238,23 @@ class Saved:
         return array if dtype is self._dtype else cast_array(array, dtype, self._dtype)
 
     def load(self, source: Source) -> None:
+        """Reads the first box of this rank; a rank without boxes reads nothing."""
         self._array = self._read(source, self._boxes[0]) if self._boxes else None
 
     def feeds(self, recorded, argument: int) -> bool:
+        """False: it is not the result of a program."""
         return False
 
     def is_drawn(self, home: str) -> bool:
+        """True: every process passes its own part."""
         return True
 
     def part(self) -> Part:
+        """The part that this rank has loaded, with its boxes and the sharding. Not collective."""
         return Part(self._array, self._boxes, self._sharding)
 
     def read(self) -> np.ndarray:
+        """The whole value, from the checkpoint. Raises CheckpointError if it cannot be read any more."""
         try:
             with Source(self._path, self._verify) as source:
                 return self._read(source)

@@ -52,6 +52,7 @@ class Source:
         self.close()
 
     def close(self) -> None:
+        """Closes the files that have been opened."""
         for reader, _ in self._readers.values():
             reader.close()
 

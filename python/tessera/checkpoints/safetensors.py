@@ -77,6 +77,7 @@ def parse(text: bytes | bytearray, where: str):
 
 
 def is_count(value, most: int) -> bool:
+    """Whether a value of a JSON header is an integer in [0, most]; booleans are not."""
     return type(value) is int and 0 <= value <= most
 
 

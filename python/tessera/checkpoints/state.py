@@ -249,6 +249,7 @@ def like(leaf, array: np.ndarray, dtype: DType):
 
 
 def dtype_of(leaf) -> DType:
+    """The element type of a leaf: a tensor, a NumPy array or a tensor of PyTorch."""
     name = str(leaf.dtype).removeprefix("torch.")
     return dtypes.bfloat16 if name.endswith("bfloat16") else dtypes.dtype(leaf.dtype if isinstance(leaf.dtype, DType) else name)
 

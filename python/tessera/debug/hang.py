@@ -49,10 +49,12 @@ class Dump:
 
 
 def text_of(call: dict) -> str:
+    """A call of a dump in words: operation, number in its group from 1, and location."""
     return f"{call['text']}, call {call['place'] + 1}" + (f", at {call['loc']}" if call["loc"] else "")
 
 
 def ranks_text(ranks) -> str:
+    """"rank 3" or "ranks 0, 2", ascending."""
     ranks = sorted(ranks)
     return ("rank " if len(ranks) == 1 else "ranks ") + ", ".join(map(str, ranks))
 

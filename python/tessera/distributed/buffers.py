@@ -39,6 +39,7 @@ class Buffer:
 
     @property
     def text(self) -> str:
+        """Count and type, as messages are compared: "16 f32"."""
         return f"{self.count} {self.type}"
 
     def array(self) -> np.ndarray:

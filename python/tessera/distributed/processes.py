@@ -56,6 +56,7 @@ class Processes:
         return os.path.join(self._folder.name, str(rank))
 
     def pids(self) -> list[int]:
+        """The process ids, by rank."""
         return [process.pid for process in self.processes]
 
     def join(self, timeout: float | None = None) -> bool:

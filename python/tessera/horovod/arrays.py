@@ -33,6 +33,7 @@ class Array:
     device = _HOST
 
     def data_ptr(self) -> int:
+        """The address of the first element, as of a tensor of PyTorch."""
         return self.flat.__array_interface__["data"][0]
 
     def is_contiguous(self) -> bool:
@@ -42,6 +43,7 @@ class Array:
         return math.prod(self.shape)
 
     def element_size(self) -> int:
+        """Bytes of an element."""
         return TYPES[self.dtype]
 
     def copy(self) -> Array:
@@ -54,16 +56,19 @@ class Array:
 
 
 def empty(dtype: str, shape) -> Array:
+    """An array of undefined elements in memory of the host. dtype: a key of TYPES."""
     return Array(np.empty(math.prod(shape) * TYPES[dtype], np.uint8), dtype, tuple(int(n) for n in shape))
 
 
 def zeros(dtype: str, shape) -> Array:
+    """The same, of zeros."""
     made = empty(dtype, shape)
     made.flat[:] = 0
     return made
 
 
 def is_torch(value) -> bool:
+    """Whether a value is a tensor of PyTorch; imports nothing."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 

@@ -108,6 +108,7 @@ class Handle:
         self._done.set()
 
     def is_completed(self) -> bool:
+        """Whether the call has ended, also by an error. Does not wait."""
         return self._done.is_set()
 
     def wait(self):

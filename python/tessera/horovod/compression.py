@@ -20,10 +20,12 @@ class Compressor:
 
     @staticmethod
     def compress(tensor):
+        """(what is sent, a context for decompress). Here the tensor as it is."""
         return tensor, None
 
     @staticmethod
     def decompress(tensor, ctx):
+        """The tensor that was compressed, from what was received and the context."""
         return tensor
 
 

@@ -90,7 +90,7 @@ class State:
         raise NotImplementedError
 
     def reset(self) -> None:
-        pass
+        """Hook after a change of the ranks, before sync."""
 
 
 def _write(path: str, data: bytes) -> None:

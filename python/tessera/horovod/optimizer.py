@@ -108,6 +108,7 @@ class Trainer:
         return self.optimizer.rate
 
     def set_learning_rate(self, rate: float) -> None:
+        """Set the rate of the following steps."""
         self.optimizer.rate = rate
 
     def step(self, gradients, batch_size: int = 1) -> None:

@@ -21,6 +21,7 @@ class ProcessSet:
 
     @property
     def ranks(self) -> list[int]:
+        """The ranks of the job, ascending; the global set has all of them."""
         return list(range(exchange().size)) if self._ranks is None else list(self._ranks)
 
     def included(self) -> bool:

@@ -42,6 +42,7 @@ class Timeline:
         self._file.write(json.dumps({**event, "pid": 0, "tid": self._rows[name]}) + ",\n")
 
     def close(self) -> None:
+        """Write the end of the file: a complete trace of Chrome's format."""
         with self._lock:
             self._file.write('{"name": "process_name", "ph": "M", "pid": 0, "args": {"name": "rank 0"}}\n]\n')
             self._file.close()

@@ -96,6 +96,7 @@ class Builder(ShapeOps):
         return self.op("arith.constant", [], [type], {"value": text}).result
 
     def empty(self, type: TensorType) -> Value:
+        """A tensor of undefined elements (`tensor.empty`)."""
         return self.op("tensor.empty", [], [type]).result
 
     def apply(self, name: str, *operands: Value, type: Type | None = None, **attributes) -> Value:
@@ -115,6 +116,7 @@ class Builder(ShapeOps):
         return self.op(name, [a, b], [type], {"predicate": predicate}).result
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
+        """a where the condition (i1, a scalar or of their shape) holds, else b."""
         return self.op("arith.select", [condition, a, b], [a.type]).result
 
     def index(self, loop: int) -> Value:

@@ -38,6 +38,7 @@ def as_signed(value: int, element: str) -> int:
 
 
 def splat(value, element: str) -> str:
+    """The literal of a tensor whose elements are all equal to value."""
     return f"dense<{literal(value, element)}>"
 
 

@@ -50,6 +50,7 @@ class Operation:
 
     @property
     def result(self) -> Value:
+        """The only result. Raises ValueError if there are none or several."""
         (value,) = self.results
         return value
 

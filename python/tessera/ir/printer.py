@@ -32,6 +32,7 @@ class Printer:
         self.count = 0
 
     def name(self, value: Value) -> str:
+        """The SSA name of a value, the same each time: its hint if that is free, else a number."""
         if value not in self.names:
             hint = re.sub(r"\W", "_", value.hint) if value.hint else ""
             if not hint or hint[0].isdigit() or hint in self.taken:
@@ -49,14 +50,17 @@ class Printer:
         return f"{self.list(values)} : {types(values)}"
 
     def map(self, map: AffineMap) -> str:
+        """The alias of an affine map, defined at the top of the text."""
         return self.maps.setdefault(str(map), f"#map{len(self.maps)}")
 
     def location(self, location: Location | None) -> str:
+        """` loc(...)` with the alias of a location; empty for None."""
         if location is None:
             return ""
         return f" loc({self.locations.setdefault(location, f'#loc{len(self.locations)}')})"
 
     def operation(self, operation: Operation) -> list[str]:
+        """The lines of an operation, with those of its regions."""
         printer = _PRINTERS.get(operation.name)
         if printer is None:
             printer = _elementwise if operation.name.split(".")[0] in ("arith", "math") else _generic
@@ -68,12 +72,14 @@ class Printer:
         return lines
 
     def block(self, block: Block, located: bool = True) -> list[str]:
+        """The indented lines of a block. located: with the locations of its operations."""
         if not located:  # operations have the location of the enclosing nest
             return [re.sub(r" loc\(#loc\d+\)$", "", line) for line in self.block(block)]
         return ["  " + line for operation in block.operations for line in self.operation(operation)]
 
 
 def types(values) -> str:
+    """The types of values, separated by commas."""
     return ", ".join(written(v.type) for v in values)
 
 

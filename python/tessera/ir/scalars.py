@@ -72,10 +72,12 @@ def number(b, value, element: str, like: str) -> Value:
 
 
 def negative(b, element: str, x: Value) -> Value:
+    """-x; for integers 0 - x, which wraps."""
     return b.apply("arith.negf", x) if is_float(element) else b.apply("arith.subi", b.constant(0, x.type), x)
 
 
 def absolute(b, element: str, x: Value) -> Value:
+    """|x|; the least signed integer stays negative."""
     return x if is_unsigned(element) else b.apply("math.absf" if is_float(element) else "math.absi", x)
 
 
@@ -101,14 +103,17 @@ def logistic(b, x: Value) -> Value:
 
 
 def is_nan(b, x: Value) -> Value:
+    """As i1, of a float."""
     return b.compare("une", x, x)
 
 
 def is_finite(b, x: Value) -> Value:
+    """As i1, of a float: neither infinite nor NaN."""
     return b.compare("olt", b.apply("math.absf", x), b.constant(math.inf, x.type))
 
 
 def is_infinite(b, x: Value) -> Value:
+    """As i1, of a float of either sign."""
     return b.compare("oeq", b.apply("math.absf", x), b.constant(math.inf, x.type))
 
 

@@ -49,6 +49,7 @@ class TensorType:
 
     @property
     def size(self) -> int:
+        """The number of elements."""
         return math.prod(self.shape)
 
 
@@ -62,6 +63,7 @@ def written(type: Type) -> str:
 
 
 def element_of(type: Type) -> str:
+    """The element type of a tensor; a scalar type itself."""
     return type.element if isinstance(type, TensorType) else type
 
 
@@ -82,4 +84,5 @@ class AffineMap:
 
     @staticmethod
     def identity(rank: int) -> AffineMap:
+        """(d0, d1, ...) -> (d0, d1, ...)."""
         return AffineMap(rank, tuple(range(rank)))

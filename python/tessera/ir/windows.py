@@ -148,6 +148,7 @@ class Windows:
         return b.empty(TensorType(tuple(self.dims[d] for d in self.moving), element)), self.inner
 
     def iterators(self):
+        """The iterator types of a nest over positions, then over elements of a window."""
         return ["parallel"] * len(self.counts) + ["reduction"] * len(self.moving)
 
     def number(self, b, element):

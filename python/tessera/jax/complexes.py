@@ -35,6 +35,7 @@ def _complex(*names):
 
 
 def is_complex(aval) -> bool:
+    """Whether an abstract value has complex elements."""
     return hasattr(aval, "dtype") and jnp.issubdtype(aval.dtype, jnp.complexfloating)
 
 
@@ -48,6 +49,7 @@ def _width(avals) -> int:
 
 
 def has_complex(jaxpr) -> bool:
+    """Whether a jaxpr, or one nested in it, computes complex values."""
     def of(eqn):
         return any(is_complex(v.aval) for v in (*eqn.invars, *eqn.outvars)) or any(map(has_complex, subprograms(eqn)))
     return any(is_complex(v.aval) for v in (*jaxpr.constvars, *jaxpr.invars)) or any(map(of, jaxpr.eqns))

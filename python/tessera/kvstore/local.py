@@ -54,6 +54,7 @@ class LocalStore(KVStore):
         self._description, self._updater = description, None
 
     def save_optimizer_states(self, fname):
+        """Write the state of each key (step count, slots) to an .npz file. Raises StoreError without an optimizer."""
         if self._description is None:
             raise StoreError("there is no optimizer whose states could be saved; call set_optimizer first")
         keys = sorted(self._states, key=repr)
@@ -62,6 +63,7 @@ class LocalStore(KVStore):
             np.savez(file, keys=json.dumps([[key, self._states[key][0]] for key in keys]), kind=self._description["kind"], **arrays)
 
     def load_optimizer_states(self, fname):
+        """Read such a file. Raises StoreError without an optimizer, or if the file is of another one."""
         if self._description is None:
             raise StoreError("there is no optimizer for the states; call set_optimizer before load_optimizer_states")
         slots = updates.slots(self._description)
@@ -82,6 +84,7 @@ class LocalStore(KVStore):
         self._states = found
 
     def set_updater(self, updater):
+        """Call updater(key, pushed, stored) for each push, in place of an optimizer. Raises StoreError if it is not callable."""
         if not callable(updater):
             raise StoreError(f"updater {updater!r} is not a function of (key, pushed, stored)")
         self._updater, self._description = updater, None
@@ -120,9 +123,11 @@ class DeviceStore(LocalStore):
         return combine(op, [compression.decode(each, entry.count, entry.dtype, self._limit) for each in every]).reshape(entry.shape)
 
     def barrier(self):
+        """Wait for all workers."""
         distributed.barrier()
 
     def close(self):
+        """End the process group if the store has made it; may be called twice."""
         if self._owns and distributed.is_initialized():
             distributed.destroy_process_group()
         self._owns = False

@@ -32,6 +32,7 @@ class Spec:
 
     @property
     def count(self) -> int:
+        """The number of elements."""
         count = 1
         for extent in self.shape:
             count *= extent
@@ -47,6 +48,7 @@ class Spec:
         return min(self.part, self.count - index * self.part)
 
     def header(self) -> dict:
+        """The fields as JSON."""
         return dataclasses.asdict(self)
 
     def __str__(self):
@@ -83,6 +85,7 @@ class Shard:
 
     @property
     def asynchronous(self) -> bool:
+        """Whether pushes are applied as they arrive, within the staleness of the key."""
         return self.spec.staleness is not None and not self.spec.param_only
 
     def read(self, header: dict, frames: list[bytes]) -> np.ndarray:
@@ -150,10 +153,12 @@ class Shard:
     # Serialization for replicas.
 
     def header(self) -> dict:
+        """What a replica needs besides the frames, as JSON."""
         return {"spec": self.spec.header(), "index": self.index, "version": self.version, "sequence": self.sequence, "count": self.count,
                 "slots": sorted(self.slots), "clocks": sorted(self.clocks.items()), "failed": self.failed}
 
     def frames(self) -> list[bytes]:
+        """The bytes of the value, then of the optimizer's slots by name."""
         return [self.value.tobytes(), *(self.slots[name].tobytes() for name in sorted(self.slots))]
 
 

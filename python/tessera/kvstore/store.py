@@ -30,6 +30,7 @@ class Entry:
 
     @property
     def count(self) -> int:
+        """The number of elements."""
         return int(np.prod(self.shape, dtype=np.int64))
 
     def __str__(self):

@@ -46,6 +46,7 @@ class View:
         return self._owners[key, index]
 
     def header(self) -> dict:
+        """The view as JSON, for messages."""
         return {"epoch": self.epoch, "workers": self.workers, "servers": self.servers, "replicas": self.replicas, "optimizer": self.optimizer}
 
 

@@ -143,10 +143,12 @@ class Sockets:
         return made
 
     def close(self) -> None:
+        """Close all sockets; pending messages are sent for at most 0.5 s."""
         if self._auth is not None:
             self._auth.stop()
         self.context.destroy(linger=500)  # ms in which pending messages are still sent
 
 
 def address(host: str, port) -> str:
+    """The address of ZeroMQ; IPv6 hosts are in brackets."""
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"

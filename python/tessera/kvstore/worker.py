@@ -133,6 +133,7 @@ class DistStore(KVStore):
         self.barrier()
 
     def close(self):
+        """Wait for the pushes in progress, then leave the job. Errors of pushes are ignored."""
         atexit.unregister(self.close)
         client, self._closed = self._client, True
         try:

@@ -9,6 +9,7 @@ import signal
 
 
 def signal_name(number: int) -> str:
+    """"SIGKILL"; "unknown" for a number without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:

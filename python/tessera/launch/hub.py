@@ -29,6 +29,7 @@ class Hub:
         selector.register(listener, selectors.EVENT_READ, self._accept)
 
     def send(self, node: int, message: dict) -> None:
+        """Sends a message to a node; does nothing if the node is gone."""
         if node in self._nodes:
             self._nodes[node].send(message)
             self._watch(self._nodes[node])

@@ -118,6 +118,7 @@ class Connection:
         return message
 
     def close(self) -> None:
+        """Sends what is pending, then closes the socket."""
         self.flush()
         self.socket.close()
 

@@ -61,9 +61,11 @@ class Output:
 
 
 def write_all(descriptor: int, data: bytes) -> None:
+    """Writes all bytes to a descriptor, in as many calls as it takes. Raises OSError."""
     while data:
         data = data[os.write(descriptor, data):]
 
 
 def log_path(folder: str, rank: int, restart: int) -> str:
+    """The file of a rank's output, one for each restart."""
     return os.path.join(folder, f"rank-{rank}.log" if restart == 0 else f"rank-{rank}.restart-{restart}.log")

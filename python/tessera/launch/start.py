@@ -40,6 +40,7 @@ class Plan:
         self.base = environment.inherited(environ) | environment.threads(self.count, environ)
 
     def command(self, local_rank: int) -> list[str]:
+        """The command line of a rank of this node."""
         arguments = self.arguments
         return program.command(arguments.script, arguments.args, module=arguments.module,
                                local_rank=local_rank if arguments.pass_local_rank else None)
@@ -58,6 +59,7 @@ class Plan:
             address=arguments.master_addr, port=self.port, restart=restart, visible=visible, isolate=arguments.isolate_devices)
 
     def environment(self, **of_rank) -> dict[str, str]:
+        """The environment of a rank: that of the launcher, and the variables of the job (docs/launch.md)."""
         return self.base | self.variables(**of_rank)
 
 

@@ -40,6 +40,7 @@ class Module:
         setattr(self, name, asarray(value))
 
     def forward(self, *args, **kwargs):
+        """The computation of a call. Subclasses define it."""
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args, **kwargs):
@@ -54,9 +55,11 @@ class Module:
         return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if leaf.parameter)
 
     def parameters(self) -> list[Tensor]:
+        """The parameters in the order of named_parameters; includes frozen ones."""
         return [value for _, value in self.named_parameters()]
 
     def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """(path, tensor) of each buffer, as for named_parameters."""
         return ((leaf.path, leaf.value) for leaf in tree.flatten(self)[0] if not leaf.parameter)
 
     def modules(self) -> Iterator[Module]:
@@ -79,6 +82,7 @@ class Module:
         object.__setattr__(self, "training", mode)
 
     def eval(self) -> Module:
+        """train(False): dropout passes values on, batch normalization uses its running statistics."""
         return self.train(False)
 
     def apply_to_tensors(self, function: Callable[[str, Tensor], Tensor]) -> Module:
@@ -188,12 +192,15 @@ class Drawn:
         self.read = make
 
     def feeds(self, recorded, argument: int) -> bool:
+        """False: it is not the result of a program."""
         return False
 
     def is_drawn(self, home: str) -> bool:
+        """True: every process draws its own part."""
         return True
 
     def part(self) -> None:
+        """None: nothing is kept."""
         return None
 
 

@@ -17,6 +17,7 @@ class Graph:
         self.edges: dict[str, dict[str, Path]] = {}
 
     def vertex(self, name: str, kind: str) -> str:
+        """Adds a vertex unless it exists; returns its name."""
         self.kinds.setdefault(name, kind)
         self.edges.setdefault(name, {})
         return name

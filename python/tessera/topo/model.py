@@ -61,6 +61,7 @@ class Machine:
     notes: list[str] = dataclasses.field(default_factory=list)
 
     def rate(self, a: int, b: int) -> float:
+        """Bytes per second of the best path between two devices."""
         return self.path(a, b).rate
 
     def classes(self) -> dict[Path, list[tuple[int, int]]]:

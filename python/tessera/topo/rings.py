@@ -37,6 +37,7 @@ class Choice:
 
     @property
     def is_optimal(self) -> bool:
+        """Whether the ring reaches the upper bound of all rings."""
         return self.bottleneck >= self.bound
 
 

@@ -30,6 +30,7 @@ class Element:
         raise TopologyFileError(self.path, self.line, self.column, message)
 
     def get(self, name: str, default: str = "") -> str:
+        """The value of an attribute."""
         return self.attributes.get(name, default)
 
     def number(self, name: str, least: int = 0, default: int | None = None) -> int:

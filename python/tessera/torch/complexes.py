@@ -81,6 +81,7 @@ def _whole(value) -> Complex:
 
 
 def of_last_axis(x) -> Complex:
+    """The complex tensor whose parts are the two elements of the last axis."""
     return Complex(x[..., 0], x[..., 1])
 
 

@@ -18,6 +18,7 @@ _BLOCK = 64  # rows of a triangular matrix that is solved or factorized in one l
 
 
 def transposed(a):
+    """Matrices [batch, m, n] as [batch, n, m]."""
     return ops.swapaxes(a, 1, 2)
 
 

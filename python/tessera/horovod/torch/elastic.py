@@ -72,12 +72,15 @@ class ElasticSampler(torch.utils.data.Sampler):
         self.record_indices(self.indices[batch_idx * batch_size:(batch_idx + 1) * batch_size])
 
     def record_indices(self, indices) -> None:
+        """Mark indices as processed; the rest of the epoch leaves them out."""
         self.processed_indices.update(int(index) for index in indices)
 
     def state_dict(self) -> dict:
+        """The epoch and the processed indices of this rank."""
         return {"epoch": self.epoch, "processed_indices": sorted(self.processed_indices)}
 
     def load_state_dict(self, state: dict) -> None:
+        """Continue from such a state: the indices that are left are divided among the ranks again."""
         self.epoch, self.processed_indices = state["epoch"], set(state["processed_indices"])
         self.reset()
 

@@ -25,6 +25,7 @@ def literal(words: list[str]) -> list[str]:
 
 
 def image(arguments: Arguments) -> str:
+    """The container image of --image. Raises Error without one."""
     if arguments.image is None:
         raise Error(f"--emit={arguments.emit} needs the container image of the ranks; name it with --image")
     return arguments.image
