@@ -96,10 +96,10 @@ def main():
     runtime = close(read_table(text, RUNTIME), lambda folder: folder, outside=("lib/Sharding",))
     below = "lib/Runtime/"
     runtime = {below + room: {MLIR} | {below + other for other in allowed} for room, allowed in runtime.items()}
-    offences = [*check(rooms, source, ("lib", "include/tessera", "tools", "python/src"), unlisted=()),
+    violations = [*check(rooms, source, ("lib", "include/tessera", "tools", "python/src"), unlisted=()),
                 *check(runtime, source, ("lib/Runtime", "include/tessera/Runtime"), ("tessera_rt.h", "tessera_groups.h"))]
-    print("\n".join(offences) if offences else f"{len(rooms) + len(runtime)} rooms, no offence")
-    return bool(offences)
+    print("\n".join(violations) if violations else f"{len(rooms) + len(runtime)} rooms, no violation")
+    return bool(violations)
 
 
 if __name__ == "__main__":
