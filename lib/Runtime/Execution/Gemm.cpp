@@ -8,7 +8,7 @@
 #include "tessera/Runtime/Execution/Gemm.h"
 
 #include "HalfPackers.h"
-#include "PackedHalfGemm.h"
+#include "PackedGemm.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The inner loops of PackedGemm.cpp, one set per instruction set.
+// The inner loops of PackedGemm.cpp for f32, one set per instruction set.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,6 @@
 
 namespace tessera::runtime {
 
-constexpr int64_t kMostGemmRows = 12;   ///< of a tile
 constexpr int64_t kMostGemmVectors = 2; ///< a tile's width in vectors
 
 /// c[r][j] = (add ? c[r][j] : 0) + sum over i < k of a[i][r] * b[i][j], summed in the order of i.
@@ -26,10 +25,19 @@ using GemmKernel = void (*)(int64_t k, const float *a, const float *b, float *c,
                             bool add);
 
 struct GemmKernels {
+  using Element = float;
+  static constexpr int64_t kMostRows = 12;        ///< of a tile
+  static constexpr int64_t kDepth = 384;          ///< the most summands of a block
+  static constexpr int64_t rowUnit = 1, unit = 1; ///< as HalfGemmKernels
+  static constexpr int64_t kRightUnit = 1;        ///< summands of a block of B
+
   const char *name;
-  int64_t rows;                                        ///< of the fastest tile
-  int64_t lanes;                                       ///< f32 elements of a vector
-  GemmKernel kernels[kMostGemmRows][kMostGemmVectors]; ///< by rows - 1, vectors - 1
+  int64_t rows;                                    ///< of the fastest tile
+  int64_t lanes;                                   ///< f32 elements of a vector
+  GemmKernel kernels[kMostRows][kMostGemmVectors]; ///< by rows - 1, vectors - 1
+
+  void enter() const {}
+  void leave() const {}
 };
 
 /// All sets that this processor executes, the fastest first; none where only scalars are known.

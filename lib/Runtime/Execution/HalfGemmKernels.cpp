@@ -38,11 +38,11 @@ avx512Bf16(int64_t k, const uint16_t *a, const uint16_t *b, float *c, int64_t ld
     for (int v = 0; v < V; ++v)
       sums[r][v] = _mm512_setzero_ps();
   }
-  for (int64_t i = 0; i < k; i += 2, a += 2 * R, b += 2 * V * kHalfLanes) {
+  for (int64_t i = 0; i < k; i += 2, a += 2 * R, b += 2 * V * HalfGemmKernels::lanes) {
     __m512i right[V];
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v)
-      right[v] = _mm512_loadu_si512(b + 2 * v * kHalfLanes);
+      right[v] = _mm512_loadu_si512(b + 2 * v * HalfGemmKernels::lanes);
 #pragma GCC unroll 12
     for (int r = 0; r < R; ++r) {
       int32_t pair;
@@ -57,7 +57,7 @@ avx512Bf16(int64_t k, const uint16_t *a, const uint16_t *b, float *c, int64_t ld
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      float *to = c + r * ldc + v * kHalfLanes;
+      float *to = c + r * ldc + v * HalfGemmKernels::lanes;
       __m512 sum = sums[r][v];
       _mm512_storeu_ps(to, add ? _mm512_add_ps(_mm512_loadu_ps(to), sum) : sum);
     }

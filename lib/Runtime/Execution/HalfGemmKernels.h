@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The inner loops of PackedHalfGemm.cpp, one set per instruction set: AVX512-BF16
+// The inner loops of PackedGemm.cpp, one set per instruction set: AVX512-BF16
 // (`vdpbf16ps`) and AMX (`tdpbf16ps`, `tdpfp16ps`).
 //
 //===----------------------------------------------------------------------===//
@@ -13,6 +13,7 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_HALFGEMMKERNELS_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_HALFGEMMKERNELS_H
 
+#include "GemmKernels.h"
 #include "tessera/Runtime/Artifact/DType.h"
 
 #include <cstdint>
@@ -20,10 +21,6 @@
 #include <string>
 
 namespace tessera::runtime {
-
-constexpr int64_t kMostHalfRows = 12;   ///< entries of a set for rows
-constexpr int64_t kMostHalfVectors = 2; ///< a tile's width in vectors of 16 f32 elements
-constexpr int64_t kHalfLanes = 16;
 
 /// c[r][j] = (add ? c[r][j] : 0) + sum over i < k of a[r][i] b[i][j] in f32, in an order that
 /// depends on k alone. `k` is a multiple of the set's unit; rows of `c` are `ldc` elements apart.
@@ -33,6 +30,12 @@ using HalfGemmKernel = void (*)(int64_t k, const uint16_t *a, const uint16_t *b,
                                 int64_t ldc, bool add);
 
 struct HalfGemmKernels {
+  using Element = uint16_t;
+  static constexpr int64_t kMostRows = 32; ///< of a tile
+  static constexpr int64_t kDepth = 768;   ///< the most summands of a block
+  static constexpr int64_t kRightUnit = 2; ///< summands of a block of B
+  static constexpr int64_t lanes = 16;     ///< f32 elements of a vector
+
   const char *name;
   DType dtype;
   int64_t rows;    ///< of the fastest tile
@@ -41,7 +44,16 @@ struct HalfGemmKernels {
   /// Called by a thread before the kernels of a product, and after them. May be null.
   void (*begin)();
   void (*end)();
-  HalfGemmKernel kernels[kMostHalfRows][kMostHalfVectors]; ///< by rows / rowUnit - 1, vectors - 1
+  HalfGemmKernel kernels[12][kMostGemmVectors]; ///< by rows / rowUnit - 1, vectors - 1
+
+  void enter() const {
+    if (begin)
+      begin();
+  }
+  void leave() const {
+    if (end)
+      end();
+  }
 };
 
 /// All sets that this machine runs, the fastest first.

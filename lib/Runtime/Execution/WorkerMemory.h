@@ -8,9 +8,9 @@
 #ifndef TESSERA_LIB_RUNTIME_EXECUTION_WORKERMEMORY_H
 #define TESSERA_LIB_RUNTIME_EXECUTION_WORKERMEMORY_H
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
 namespace tessera::runtime {
@@ -18,23 +18,23 @@ namespace tessera::runtime {
 /// Memory for packed operands that a worker keeps between calls, aligned to pages.
 class WorkerMemory {
 public:
-  /// At least this many floats; zero at first use.
-  float *get(int64_t elements) {
-    if (elements > size) {
-      memory.reset(static_cast<float *>(
-          std::aligned_alloc(4096, static_cast<size_t>((elements * 4 + 4095) / 4096 * 4096))));
-      std::fill_n(memory.get(), elements, 0.0f);
-      size = elements;
+  /// At least this many elements; zero at first use.
+  template <typename Element = float> Element *get(int64_t elements) {
+    const auto bytes = static_cast<size_t>(elements) * sizeof(Element);
+    if (bytes > size) {
+      size = (bytes + 4095) / 4096 * 4096;
+      memory.reset(std::aligned_alloc(4096, size));
+      std::memset(memory.get(), 0, size);
     }
-    return memory.get();
+    return static_cast<Element *>(memory.get());
   }
 
 private:
   struct Free {
-    void operator()(float *pointer) const { std::free(pointer); }
+    void operator()(void *pointer) const { std::free(pointer); }
   };
-  std::unique_ptr<float, Free> memory;
-  int64_t size = 0;
+  std::unique_ptr<void, Free> memory;
+  size_t size = 0;
 };
 
 } // namespace tessera::runtime

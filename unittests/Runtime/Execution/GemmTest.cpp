@@ -7,9 +7,9 @@
 
 #include "Reference.h"
 
-#include "Execution/PackedGemm.h"
 #include "Gpu/Cuda/CudaDriver.h"
 #include "Gpu/Cuda/GemmKernel.cu"
+#include "PackedWhole.h"
 #include "tessera/Runtime/Execution/Gemm.h"
 
 #include <algorithm>
@@ -222,6 +222,7 @@ TEST(Gemm, TilesOfAllInstructionSets) {
             for (auto *list : {&a, &b, &c})
               for (float &value : *list)
                 value = static_cast<float>(random() % 100) / 50 - 1;
+            const std::vector<float> before = c;
             std::vector<float> expected = c, cut = c;
             multiplyPacked(*set, p, a.data(), b.data(), c.data());
             gemmProvider("generated")->run(p, a.data(), b.data(), expected.data());
@@ -236,6 +237,9 @@ TEST(Gemm, TilesOfAllInstructionSets) {
                                b.data() + column * (p.transB ? p.ldb : 1),
                                cut.data() + row * p.ldc + column);
               }
+            ASSERT_EQ(std::memcmp(c.data(), cut.data(), c.size() * sizeof(float)), 0) << set->name;
+            cut = before;
+            multiplyPackedWhole(*set, p, a.data(), b.data(), cut.data());
             ASSERT_EQ(std::memcmp(c.data(), cut.data(), c.size() * sizeof(float)), 0) << set->name;
           }
 }

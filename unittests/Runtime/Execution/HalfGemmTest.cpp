@@ -9,7 +9,7 @@
 
 #include "Execution/AmxTiles.h"
 #include "Execution/HalfPackers.h"
-#include "Execution/PackedHalfGemm.h"
+#include "PackedWhole.h"
 
 #include <algorithm>
 #include <bit>
@@ -75,6 +75,9 @@ TEST(HalfGemm, TilesOfAllInstructionSets) {
                              b.data() + column * (p.transB ? p.ldb : 1),
                              cut.data() + row * p.ldc + column);
             }
+          ASSERT_EQ(std::memcmp(c.data(), cut.data(), c.size() * sizeof(float)), 0) << set->name;
+          cut = before;
+          multiplyPackedWhole(*set, p, a.data(), b.data(), cut.data());
           ASSERT_EQ(std::memcmp(c.data(), cut.data(), c.size() * sizeof(float)), 0) << set->name;
         }
 }
