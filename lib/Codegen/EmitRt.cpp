@@ -117,20 +117,14 @@ struct CodegenEmitRt : codegen::impl::CodegenEmitRtBase<CodegenEmitRt> {
     builder.setInsertionPointToEnd(&program.getBody().emplaceBlock());
     if (failed(emitPorts(functions, builder)))
       return failure();
-    llvm::MapVector<int64_t, int64_t> peak;
     for (func::FuncOp function : functions) {
-      auto part =
-          rt::PartOp::create(builder, function.getLoc(), builder.getStringAttr(function.getName()),
-                             meshOf(function, builder), builder.getI64IntegerAttr(0));
+      auto part = rt::PartOp::create(
+          builder, function.getLoc(), builder.getStringAttr(function.getName()),
+          meshOf(function, builder), builder.getI64IntegerAttr(0), IntegerAttr());
       if (failed(PartEmitter(function, part, reuse).emit()))
         return failure();
-      for (int64_t device : dist::lookupMesh(part, part.getMeshAttr()).getMesh().processIds)
-        peak[device] += part.getArenaBytes();
     }
-    int64_t largest = 0;
-    for (auto [device, bytes] : peak)
-      largest = std::max(largest, bytes);
-    program.setPeakBytes(largest);
+    program.setPeakBytes(program.sumArenas());
     return success();
   }
 

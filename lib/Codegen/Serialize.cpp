@@ -138,6 +138,7 @@ void Serializer::addPart(rt::PartOp op, int64_t index) {
   part.name = op.getName().str();
   part.mesh = meshIndex.lookup(op.getMesh());
   part.arenaBytes = op.getArenaBytes();
+  part.packedBytes = static_cast<int64_t>(op.getPackedBytes().value_or(0));
   const sharding::Mesh &mesh = meshes.get(op.getMeshAttr());
   for (Operation &declaration : op.getBody().front()) {
     if (isa<rt::SlotOp, rt::ConstantOp>(declaration)) {

@@ -261,6 +261,10 @@ LogicalResult Compilation::toSteps(bool forGpu) {
   auto begin = std::chrono::steady_clock::now();
   if (failed(codegen::lowerToRt(*program, forGpu)))
     return failure();
+  constexpr double kGiB = 1024.0 * 1024 * 1024, kAny = std::numeric_limits<double>::infinity();
+  const std::optional<double> &budget = options.search.memoryBudget;
+  if (!forGpu && failed(codegen::packProducts(*program, budget ? *budget * kGiB : kAny)))
+    return failure();
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
   seconds.push_back({"steps", elapsed.count()});
   return success();

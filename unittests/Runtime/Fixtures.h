@@ -70,7 +70,7 @@ public:
     return static_cast<int64_t>(program.meshes.size()) - 1;
   }
   int64_t part(int64_t mesh) {
-    program.parts.push_back({"part" + std::to_string(program.parts.size()), mesh, 0, {}, {}, {}});
+    program.parts.push_back({"part" + std::to_string(program.parts.size()), mesh, 0, 0, {}, {}, {}});
     return static_cast<int64_t>(program.parts.size()) - 1;
   }
   int64_t slot(int64_t part, DType dtype, const Shape &shape) {

@@ -44,6 +44,11 @@ llvm::SmallVector<mlir::func::FuncOp> kernelsOf(mlir::ModuleOp module);
 /// and activation as epilogues.
 mlir::LogicalResult lowerToRt(mlir::ModuleOp module, bool forGpu = false);
 
+/// Adds to the arenas of a module's `rt.program` the memory in which the runtime keeps packed
+/// operands of products (Runtime/Execution/PackedProducts.h), at most what the peak leaves of
+/// `budget` bytes for each device. For host memory.
+mlir::LogicalResult packProducts(mlir::ModuleOp module, double budget);
+
 /// Compiles a module that has an `rt.program`: kernels, program, constants, report. The artifact
 /// has passed `runtime::verify`. `infos`, if not null, gets the result of each kernel on the CPU,
 /// `gpuInfos` on a GPU.

@@ -229,7 +229,12 @@ StepList readSteps(const Node &node, int depth) {
 }
 
 Part readPart(const Node &node) {
-  Part part{node["name"].text(), node["mesh"].integer(), node["arena_bytes"].integer(), {}, {}, {}};
+  Part part;
+  part.name = node["name"].text();
+  part.mesh = node["mesh"].integer();
+  part.arenaBytes = node["arena_bytes"].integer();
+  if (node.has("packed_bytes"))
+    part.packedBytes = node["packed_bytes"].integer();
   for (const Node &slot : node["slots"].list())
     part.slots.push_back(readSlot(slot));
   if (node.has("coordinates"))

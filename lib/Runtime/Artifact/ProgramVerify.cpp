@@ -109,7 +109,8 @@ Status Verifier::checkAxes(const Mesh &mesh, const AxisList &axes) const {
 }
 
 Status Verifier::checkSlotInterval(const Part &part, const Slot &slot) const {
-  int64_t limit = slot.space == Slot::Space::arena ? part.arenaBytes : constantBytes;
+  int64_t limit =
+      slot.space == Slot::Space::arena ? part.arenaBytes - part.packedBytes : constantBytes;
   if (slot.offset < 0 || slot.bytes < 0 || slot.offset > limit || slot.bytes > limit - slot.offset)
     return Status::error("[" + text(slot.offset) + ", +" + text(slot.bytes) +
                          ") lies outside the " +
@@ -128,6 +129,10 @@ Status Verifier::checkPart(const Part &part) const {
   TESSERA_RETURN_IF_ERROR(checkMesh(part.mesh));
   if (part.arenaBytes < 0 || part.arenaBytes > kHuge)
     return Status::error("arena_bytes " + text(part.arenaBytes) + " is out of range");
+  if (part.packedBytes < 0 || part.packedBytes > part.arenaBytes || part.packedBytes % 64 != 0)
+    return Status::error("packed_bytes " + text(part.packedBytes) +
+                         " is not a multiple of 64 from 0 to arena_bytes, " +
+                         text(part.arenaBytes));
   for (size_t i = 0; i < part.slots.size(); ++i)
     TESSERA_RETURN_IF_ERROR(checkSlotInterval(part, part.slots[i]).in("slots[" + text(i) + "]"));
   for (size_t i = 0; i < part.coordinates.size(); ++i) {

@@ -273,9 +273,11 @@ std::string lines(std::string_view key, const List &list, const char *indent) {
 
 std::string partText(const Part &part) {
   return "  {\"name\": " + dump(part.name) + ", \"mesh\": " + std::to_string(part.mesh) +
-         ", \"arena_bytes\": " + std::to_string(part.arenaBytes) + ",\n" +
-         lines("slots", part.slots, "   ") + ",\n" + lines("coordinates", part.coordinates, "   ") +
-         ",\n" + lines("steps", part.steps, "   ") + "}";
+         ", \"arena_bytes\": " + std::to_string(part.arenaBytes) +
+         (part.packedBytes ? ", \"packed_bytes\": " + std::to_string(part.packedBytes) : "") +
+         ",\n" + lines("slots", part.slots, "   ") + ",\n" +
+         lines("coordinates", part.coordinates, "   ") + ",\n" + lines("steps", part.steps, "   ") +
+         "}";
 }
 
 } // namespace

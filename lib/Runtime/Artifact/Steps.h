@@ -31,6 +31,12 @@ template <typename Visit> void forEachStep(const StepList &steps, const Visit &v
   }
 }
 
+/// The slots that a step writes, without the steps in it.
+std::vector<int64_t> writtenSlots(const Step &step);
+/// The slots that a step reads: operands, bounds and conditions. A product that accumulates reads
+/// its result, too.
+std::vector<int64_t> readSlots(const Step &step);
+
 /// Whether a list has an action of that type for which `is` holds.
 template <typename Action, typename Is> bool hasStep(const StepList &steps, Is is) {
   bool has = false;

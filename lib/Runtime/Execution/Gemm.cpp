@@ -9,6 +9,7 @@
 
 #include "HalfPackers.h"
 #include "PackedGemm.h"
+#include "tessera/Runtime/Execution/GemmTable.h"
 
 #include <algorithm>
 #include <cmath>
@@ -65,9 +66,30 @@ static void finish(const GemmProblem &p, float *c, int64_t leading) {
     }
 }
 
+namespace {
+/// A right operand in panels.
+struct Panels {
+  bool isPacked;
+  int64_t first, all; ///< columns: the product's first one, and those that are packed
+};
+} // namespace
+
+/// A · B (+ C) by panels, C in f32.
+template <typename Kernels>
+static void multiplyPanels(const Kernels &kernels, const GemmProblem &p, const void *a,
+                           const void *b, const Panels *panels, float *c) {
+  using Element = typename Kernels::Element;
+  const auto *left = static_cast<const Element *>(a), *right = static_cast<const Element *>(b);
+  if (panels && panels->isPacked)
+    multiplyByPacked(kernels, p, left, right, panels->first, panels->all, c);
+  else
+    multiplyPacked(kernels, p, left, right, c);
+}
+
 /// f16 and bf16: products and sums in f32, by instructions of 16-bit floats where the machine has
 /// them, rounded once at the end (not at all for an f32 result).
-static void multiplyHalves(const GemmProblem &p, const void *a, const void *b, void *c) {
+static void multiplyHalves(const GemmProblem &p, const void *a, const void *b, const Panels *panels,
+                           void *c) {
   // Kept by each worker between calls: no allocation once the largest product has been seen.
   thread_local std::vector<float> left, right, sum;
   const HalfGemmKernels *kernels = halfGemmKernels(p.dtype);
@@ -84,7 +106,7 @@ static void multiplyHalves(const GemmProblem &p, const void *a, const void *b, v
   }
   auto product = [&](float *to) {
     if (kernels)
-      multiplyPacked(*kernels, wide, halvesA, halvesB, to);
+      multiplyPanels(*kernels, wide, a, b, panels, to);
     else
       chooseGemmProvider(wide)->run(wide, left.data(), right.data(), to);
   };
@@ -104,7 +126,9 @@ static void multiplyHalves(const GemmProblem &p, const void *a, const void *b, v
   narrow(p.dtype, sum, p.m, p.n, out, p.ldc);
 }
 
-void multiply(const GemmProblem &p, const void *a, const void *b, void *c) {
+/// `panels`: null for the provider's way.
+static void multiply(const GemmProblem &p, const void *a, const void *b, const Panels *panels,
+                     void *c) {
   if (p.m == 0 || p.n == 0)
     return;
   if (p.k == 0) {
@@ -114,16 +138,23 @@ void multiply(const GemmProblem &p, const void *a, const void *b, void *c) {
     return;
   }
   if (isHalf(p.dtype)) {
-    multiplyHalves(p, a, b, c);
+    multiplyHalves(p, a, b, panels, c);
     return;
   }
-  chooseGemmProvider(p)->run(p, a, b, c);
+  if (panels)
+    multiplyPanels(*allGemmKernels().front(), p, a, b, panels, static_cast<float *>(c));
+  else
+    chooseGemmProvider(p)->run(p, a, b, c);
   if (p.dtype == DType::f32)
     finish(p, static_cast<float *>(c), p.ldc);
 }
 
+void multiply(const GemmProblem &p, const void *a, const void *b, void *c) {
+  multiply(p, a, b, nullptr, c);
+}
+
 void multiply(const GemmStep &step, const void *a, const void *b, void *c, const void *bias,
-              const GemmPiece &piece) {
+              const GemmPiece &piece, RightOperand right) {
   DType result = step.resultDType.value_or(step.dtype);
   int64_t size = sizeOf(step.dtype), resultSize = sizeOf(result);
   GemmProblem problem{step.dtype,
@@ -143,10 +174,37 @@ void multiply(const GemmStep &step, const void *a, const void *b, void *c, const
   int64_t skipA = piece.rowBegin * (step.transA ? 1 : step.lda);
   int64_t skipB = piece.columnBegin * (step.transB ? step.ldb : 1);
   int64_t skipC = piece.rowBegin * step.ldc + piece.columnBegin;
+  const bool isPacked = right == RightOperand::packed;
+  const Panels panels{isPacked, piece.columnBegin, step.n};
   for (int64_t batch = piece.batchBegin; batch < piece.batchEnd; ++batch)
     multiply(problem, static_cast<const char *>(a) + (batch * step.strideA + skipA) * size,
-             static_cast<const char *>(b) + (batch * step.strideB + skipB) * size,
+             static_cast<const char *>(b) + (isPacked ? 0 : (batch * step.strideB + skipB) * size),
+             right == RightOperand::plain ? nullptr : &panels,
              static_cast<char *>(c) + (batch * step.strideC + skipC) * resultSize);
+}
+
+bool multipliesPanels(DType dtype) {
+  if (dtype == DType::f32)
+    return !allGemmKernels().empty() && choosesPanels();
+  return dtype == DType::bf16 && halfGemmKernels(dtype);
+}
+
+int64_t packedBytes(DType dtype, int64_t k, int64_t n) {
+  constexpr int64_t kMostUnit = 32, kMostLanes = 16, kLine = 64;
+  auto up = [](int64_t size, int64_t to) { return (size + to - 1) / to * to; };
+  return up(up(k, kMostUnit) * up(n, kMostLanes) * sizeOf(dtype), kLine);
+}
+
+void packColumns(const GemmStep &step, const void *b, int64_t begin, int64_t end, void *packed) {
+  GemmProblem problem;
+  problem.n = step.n, problem.k = step.k;
+  problem.transB = step.transB, problem.ldb = step.ldb;
+  if (step.dtype == DType::f32)
+    packRight(*allGemmKernels().front(), problem, static_cast<const float *>(b), begin, end,
+              static_cast<float *>(packed));
+  else
+    packRight(*halfGemmKernels(step.dtype), problem, static_cast<const uint16_t *>(b), begin, end,
+              static_cast<uint16_t *>(packed));
 }
 
 GemmCut cutGemm(const GemmStep &step, int64_t most) {

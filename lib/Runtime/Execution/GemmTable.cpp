@@ -258,6 +258,10 @@ Status checkGemmChoice() {
                        "'; expected onednn, openblas, packed, generated or measured");
 }
 
+bool choosesPanels() {
+  return !choice().table && (!choice().forced || choice().forced == gemmProvider("packed"));
+}
+
 std::string describeGemmChoice() {
   std::string text;
   for (const char *name : {"onednn", "packed", "openblas", "generated"})

@@ -12,9 +12,7 @@
 
 namespace tessera::runtime {
 
-/// Zeroed memory; null if there is too little. Large blocks consist of huge pages where the system
-/// has them: look-ups and transposes touch a different page with every row.
-static std::byte *mapArena(size_t size) {
+std::byte *mapZeroed(size_t size) {
   constexpr size_t kHugePage = size_t(2) << 20;
   size_t slack = size >= 2 * kHugePage ? kHugePage : 0;
   void *mapped =
@@ -71,7 +69,7 @@ Status Memory::allocate(const Artifact &loaded, const Placement &placement,
         continue;
       }
       auto size = static_cast<size_t>(std::max<int64_t>(part.arenaBytes, 1));
-      std::byte *data = mapArena(size);
+      std::byte *data = mapZeroed(size);
       if (!data)
         return tooMuch();
       std::vector<int64_t> nodes =
@@ -84,6 +82,11 @@ Status Memory::allocate(const Artifact &loaded, const Placement &placement,
     }
   }
   return {};
+}
+
+std::byte *Memory::packed(int64_t part, int64_t position) const {
+  const Part &of = artifact->program.parts[part];
+  return arenas[part][position].data + of.arenaBytes - of.packedBytes;
 }
 
 std::byte *Memory::slot(int64_t part, int64_t position, int64_t slot) const {

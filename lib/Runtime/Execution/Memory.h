@@ -16,6 +16,10 @@
 
 namespace tessera::runtime {
 
+/// Zeroed memory for munmap; null if there is too little. Large blocks consist of huge pages where
+/// the system has them: look-ups and transposes touch a different page with every row.
+std::byte *mapZeroed(size_t size);
+
 /// A zeroed arena for every part and device of this process, and the shared constants.
 class Memory {
 public:
@@ -32,6 +36,8 @@ public:
   bool holds(int64_t part, int64_t position) const { return arenas[part][position].data; }
   /// Start of the arena of a device in this process.
   std::byte *arena(int64_t part, int64_t position) const { return arenas[part][position].data; }
+  /// Start of a part's packed operands on a device in this process.
+  std::byte *packed(int64_t part, int64_t position) const;
   /// Start of a slot of a device in this process, given by its position in the part's mesh.
   /// Constants are read-only.
   std::byte *slot(int64_t part, int64_t position, int64_t slot) const;

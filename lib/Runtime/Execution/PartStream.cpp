@@ -17,9 +17,11 @@
 namespace tessera::runtime {
 
 PartStream::PartStream(const Processor &processor, const Program &program, const Part &part,
-                       const Code &code, int64_t device, std::vector<std::byte *> slotList)
+                       const Code &code, int64_t device, std::vector<std::byte *> slotList,
+                       std::byte *packed)
     : part(&part), device(device), processor(&processor), program(&program), code(&code),
-      slots(std::move(slotList)), loops(static_cast<size_t>(code.numLoops)) {
+      slots(std::move(slotList)), packed(packed), plan(&processor.packed.planOf(program, part)),
+      isPacked(plan->operands.size()), loops(static_cast<size_t>(code.numLoops)) {
   for (const Coordinate &coordinate : part.coordinates) {
     const sharding::Mesh &of = program.meshes[coordinate.mesh.value_or(part.mesh)];
     int64_t value =
@@ -31,6 +33,10 @@ PartStream::PartStream(const Processor &processor, const Program &program, const
 void PartStream::restart() {
   place = 0;
   beganNs = -1;
+  // The caller may have written arguments. Constants stay.
+  for (size_t i = 0; i < isPacked.size(); ++i)
+    if (part->slots[plan->operands[i].product.b].space == Slot::Space::arena)
+      isPacked[i] = false;
 }
 
 Expected<bool> PartStream::advance(Track *track) {
@@ -41,6 +47,8 @@ Expected<bool> PartStream::advance(Track *track) {
   auto done = execute(instruction);
   if (!done || !*done)
     return done;
+  if (!plan->writtenBy.empty())
+    noteWrites(instruction);
   place = next;
   if (!track)
     return true;
@@ -182,13 +190,44 @@ static ElementRange writtenBy(const GemmStep &step, const GemmPiece &piece) {
               1};
 }
 
+void PartStream::noteWrites(const Instruction &instruction) {
+  for (const Step *step : {instruction.step, instruction.joined}) {
+    auto written = plan->writtenBy.find(step);
+    if (written != plan->writtenBy.end())
+      for (int64_t operand : written->second)
+        isPacked[static_cast<size_t>(operand)] = false;
+  }
+}
+
+const std::byte *PartStream::packedOperand(const GemmStep &step) {
+  auto found = plan->ofProduct.find(&step);
+  if (found == plan->ofProduct.end())
+    return nullptr;
+  const auto index = static_cast<size_t>(found->second);
+  const PackedOperand &operand = plan->operands[index];
+  if (operand.when == PackedOperand::When::load)
+    return processor->packed.shared(operand);
+  std::byte *to = packed + operand.offset;
+  if (isPacked[index])
+    return to;
+  constexpr int64_t kColumns = GemmCut::kColumns;
+  runAll((step.n + kColumns - 1) / kColumns, [&](int64_t block) {
+    packColumns(step, at(step.b), block * kColumns, std::min(step.n, (block + 1) * kColumns), to);
+  });
+  isPacked[index] = operand.when == PackedOperand::When::changes;
+  return to;
+}
+
 void PartStream::gemm(const GemmStep &step, const Step *joined) {
+  const std::byte *panels = packedOperand(step);
   const void *bias = step.bias ? at(*step.bias) : nullptr;
   GemmCut cut = cutGemm(step);
   runPieces(
       cut.size(),
       [&](int64_t task) {
-        multiply(step, at(step.a), at(step.b), at(step.c), bias, cut.piece(step, task));
+        GemmPiece piece = cut.piece(step, task);
+        multiply(step, at(step.a), panels ? panels : at(step.b), at(step.c), bias, piece,
+                 panels ? RightOperand::packed : RightOperand::plain);
       },
       joined, step.c, [&](int64_t task) { return writtenBy(step, cut.piece(step, task)); });
 }

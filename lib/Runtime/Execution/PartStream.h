@@ -16,6 +16,7 @@
 #include "BlockLaunch.h"
 #include "Code.h"
 #include "KernelLibrary.h"
+#include "PackedWeights.h"
 #include "Recorder.h"
 #include "WorkerPool.h"
 #include "tessera/Runtime/Execution/Contract.h"
@@ -28,6 +29,7 @@ namespace tessera::runtime {
 /// The resources that execute the steps of host devices.
 struct Processor {
   const KernelLibrary &kernels;
+  const PackedWeights &packed;
   WorkerPool &pool;
   const Clock &clock;
   bool splits = false; ///< fewer devices than workers: large kernels and products become tasks
@@ -36,9 +38,10 @@ struct Processor {
 /// One part on one device: a program counter that advances until it must wait.
 class PartStream {
 public:
-  /// `slots` by index of the part's slots. Writes the device's coordinates into their slots.
+  /// `slots` by index of the part's slots; `packed`: the memory of its packed operands. Writes the
+  /// device's coordinates into their slots.
   PartStream(const Processor &processor, const Program &program, const Part &part, const Code &code,
-             int64_t device, std::vector<std::byte *> slots);
+             int64_t device, std::vector<std::byte *> slots, std::byte *packed);
   virtual ~PartStream() = default;
 
   /// Back to the first step.
@@ -65,6 +68,11 @@ private:
   Expected<bool> execute(const Instruction &instruction);
   void launch(const LaunchStep &step);
   void gemm(const GemmStep &step, const Step *joined);
+  /// The packed right operand of a product, which is packed now if that is due; null if the product
+  /// reads it as it is.
+  const std::byte *packedOperand(const GemmStep &step);
+  /// Operands in memory that the instruction has written are packed again when they are read.
+  void noteWrites(const Instruction &instruction);
   void contract(const ContractStep &step, const Step *joined);
   /// body(0) … body(count - 1), on several workers if the processor splits.
   template <typename Body> void runAll(int64_t count, const Body &body);
@@ -90,6 +98,9 @@ private:
   const Program *program;
   const Code *code;
   std::vector<std::byte *> slots;
+  std::byte *packed;
+  const PackPlan *plan;
+  std::vector<bool> isPacked;    ///< by operand of the plan
   std::vector<void *> arguments; ///< of the current launch; grows once
   size_t place = 0;
   size_t next = 0;      ///< the next `place`

@@ -21,8 +21,9 @@ ProcessExecutor::ProcessExecutor(std::shared_ptr<const Artifact> loaded,
                                  HeldPlacement placement, const BackendOptions &options)
     : artifact(std::move(loaded)), log(messages->rank()), transport(std::move(messages)),
       conversation(*transport, seconds), pool(std::move(placement)),
-      workers(pool.placement().workers), processor{kernels, pool, clock, workers > 1},
-      trace(options.trace), guardsCalls(options.guardsCalls) {
+      workers(pool.placement().workers), processor{kernels, packed, pool, clock, workers > 1},
+      trace(options.trace), guardsCalls(options.guardsCalls),
+      mayDropConstants(options.ownsConstants) {
   log.folder = dumpFolderOf(options.dumpFolder);
   log.host = transport->hostOf(transport->rank());
   log.about = hexText(artifact->fingerprint());
@@ -48,6 +49,8 @@ Status ProcessExecutor::open() {
                                    "; give all ranks the same artifact");
       return reportsResults() ? other : other.asReportedElsewhere();
     }
+  TESSERA_RETURN_IF_ERROR(
+      conversation.agree(packed.load(*artifact, pool, mayDropConstants), "to load the program"));
   engine = std::make_unique<HostEngine>(*transport, *this);
   for (const Part &part : program().parts)
     codes.push_back(flatten(part));
@@ -182,7 +185,8 @@ Status ProcessExecutor::loadPart(int64_t index) {
   std::vector<std::byte *> slots;
   for (size_t slot = 0; slot < part.slots.size(); ++slot)
     slots.push_back(memory.slot(index, loaded->position, static_cast<int64_t>(slot)));
-  streams.push_back(std::make_unique<ProcessStream>(*this, *loaded, std::move(slots)));
+  streams.push_back(std::make_unique<ProcessStream>(*this, *loaded, std::move(slots),
+                                                    memory.packed(index, loaded->position)));
   order.push_back(streams.back().get());
   parts.push_back(std::move(loaded));
   return {};

@@ -60,7 +60,8 @@ struct ProcessPart {
 /// A part on this device.
 class ProcessStream final : public PartStream {
 public:
-  ProcessStream(ProcessExecutor &executor, ProcessPart &part, std::vector<std::byte *> slots);
+  ProcessStream(ProcessExecutor &executor, ProcessPart &part, std::vector<std::byte *> slots,
+                std::byte *packed);
   void restart() override;
   std::string describeWait() const override;
 
@@ -135,10 +136,12 @@ private:
   std::unique_ptr<HostEngine> engine;
   Memory memory;
   KernelLibrary kernels;
+  PackedWeights packed;
   WorkerPool pool;
   const int64_t workers;
   const Processor processor;
   const bool trace, guardsCalls;
+  const bool mayDropConstants;
   Track track;
   std::vector<Code> codes; ///< of all parts
   std::vector<std::unique_ptr<ProcessPart>> parts;

@@ -11,9 +11,9 @@
 namespace tessera::runtime {
 
 ProcessStream::ProcessStream(ProcessExecutor &executor, ProcessPart &part,
-                             std::vector<std::byte *> slots)
+                             std::vector<std::byte *> slots, std::byte *packed)
     : PartStream(executor.computing(), executor.program(), *part.part, *part.code,
-                 executor.messages().rank(), std::move(slots)),
+                 executor.messages().rank(), std::move(slots), packed),
       executor(executor), loaded(part) {}
 
 void ProcessStream::restart() {

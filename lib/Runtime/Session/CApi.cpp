@@ -40,8 +40,9 @@ tessera_status openSession(Expected<Artifact> artifact, const tessera_open_optio
     return fail(TESSERA_INVALID_ARTIFACT, artifact.message());
   if (options && options->struct_size < offsetof(tessera_open_options, precision))
     return fail(TESSERA_INVALID_ARGUMENT, "tessera_open_options: struct_size is not set");
-  auto opened =
-      Session::open(std::make_shared<const Artifact>(std::move(*artifact)), optionsFrom(options));
+  SessionOptions given = optionsFrom(options);
+  given.devices.ownsConstants = true;
+  auto opened = Session::open(std::make_shared<const Artifact>(std::move(*artifact)), given);
   if (!opened)
     return fail(TESSERA_UNAVAILABLE, opened.message());
   auto made = std::make_unique<tessera_session>();

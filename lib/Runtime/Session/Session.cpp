@@ -20,24 +20,8 @@ namespace tessera::runtime {
 static std::set<int64_t> writtenBy(const StepList &steps) {
   std::set<int64_t> written;
   forEachStep(steps, [&](const Step &step) {
-    if (auto *launch = std::get_if<LaunchStep>(&step.action))
-      written.insert(launch->slots.begin() + launch->reads, launch->slots.end());
-    else if (auto *gemm = std::get_if<GemmStep>(&step.action))
-      written.insert(gemm->c);
-    else if (auto *contract = std::get_if<ContractStep>(&step.action))
-      written.insert(contract->c);
-    else if (auto *copy = std::get_if<CopyStep>(&step.action))
-      written.insert(copy->dst);
-    else if (auto *collective = std::get_if<CollectiveStep>(&step.action))
-      for (const Operand &operand : collective->operands)
-        written.insert(operand.dst);
-    else if (auto *transfer = std::get_if<TransferStep>(&step.action)) {
-      for (const Operand &operand : transfer->operands)
-        if (!transfer->isSend)
-          written.insert(operand.dst);
-    } else if (auto *loop = std::get_if<LoopStep>(&step.action)) {
-      written.insert(loop->iv);
-    }
+    for (int64_t slot : writtenSlots(step))
+      written.insert(slot);
   });
   return written;
 }

@@ -25,8 +25,11 @@ static std::vector<std::byte *> slotsOf(const Context &context, const LoadedPart
 }
 
 Stream::Stream(Machine &machine, const LoadedPart &part, int64_t device)
-    : PartStream(machine.processor, machine.context.program, *part.part, part.code, device,
-                 slotsOf(machine.context, part, device)),
+    : PartStream(
+          machine.processor, machine.context.program, *part.part, part.code, device,
+          slotsOf(machine.context, part, device),
+          machine.context.memory.packed(
+              part.index, machine.context.program.meshes[part.part->mesh].positionOf(device))),
       machine(&machine), loaded(&part), started(part.collectives.size()) {}
 
 void Stream::restart() {

@@ -25,7 +25,8 @@ public:
                   HeldPlacement placement)
       : artifact(std::move(loaded)), pool(std::move(placement)),
         context{artifact->program, memory, pool, recorder, clock, {}},
-        machine{context, {kernels, pool, clock, false}, {}, options.trace, {}, {}, {}} {}
+        machine{context, {kernels, packed, pool, clock, false}, {}, options.trace, {}, {}, {}},
+        mayDropConstants(options.ownsConstants) {}
 
   Status open() {
     const int64_t workers = pool.placement().workers;
@@ -38,6 +39,7 @@ public:
                            artifact->gpu.architecturesText() +
                            "); the backend 'threads' needs one compiled with --target=cpu");
     TESSERA_RETURN_IF_ERROR(kernels.open(artifact->kernels, artifact->program.kernels));
+    TESSERA_RETURN_IF_ERROR(packed.load(*artifact, pool, mayDropConstants));
     loadParts();
     loadChannels();
     makeDevices();
@@ -164,6 +166,7 @@ private:
   std::shared_ptr<const Artifact> artifact;
   Memory memory;
   KernelLibrary kernels;
+  PackedWeights packed;
   Recorder recorder;
   Clock clock;
   std::vector<std::unique_ptr<Device>> devices;
@@ -172,6 +175,7 @@ private:
   WorkerPool pool;
   Context context;
   Machine machine;
+  const bool mayDropConstants;
 };
 
 } // namespace

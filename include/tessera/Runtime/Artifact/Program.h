@@ -220,6 +220,9 @@ struct Part {
   std::string name;
   int64_t mesh = 0;
   int64_t arenaBytes = 0;
+  /// The last bytes of the arena, in which the runtime keeps packed operands of products
+  /// (PackedProducts.h). No slot is there.
+  int64_t packedBytes = 0;
   std::vector<Slot> slots;
   std::vector<Coordinate> coordinates;
   StepList steps;

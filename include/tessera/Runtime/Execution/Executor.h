@@ -37,6 +37,9 @@ struct BackendOptions {
   std::string precision = {};
   /// Pins workers, and arenas to memory nodes, where this process has the machine for itself.
   bool pins = false;
+  /// Nothing but the executor reads the artifact's constants from now on: it may give back the
+  /// memory of those that it keeps in another form.
+  bool ownsConstants = false;
 };
 
 /// Bytes moved by a collective or transfer so far, counted by the routines that move them; several

@@ -83,9 +83,22 @@ GemmCut cutGemm(const GemmStep &step, int64_t most);
 /// extents, so equal values have equal bits for any number of workers.
 GemmCut cutGemm(const GemmStep &step);
 
+/// How a product reads its right operand: as the provider does, in panels (PackedGemm.h), or from
+/// panels that are packed before. The latter two have equal bits, and require multipliesPanels.
+enum class RightOperand { plain, panels, packed };
+
 /// Multiplies a piece of a step. `bias` is null if the step has none.
 void multiply(const GemmStep &step, const void *a, const void *b, void *c, const void *bias,
-              const GemmPiece &piece);
+              const GemmPiece &piece, RightOperand right = RightOperand::plain);
+
+/// Whether this process multiplies matrices of that type by panels (PackedGemm.h): f32 unless
+/// TESSERA_GEMM names another provider, bf16 by instructions for it.
+bool multipliesPanels(DType dtype);
+/// The bytes of a k x n matrix in panels, on any machine. f32 and bf16.
+int64_t packedBytes(DType dtype, int64_t k, int64_t n);
+/// Packs columns [begin, end) of B, the right operand of a step without stride. `begin` is a
+/// multiple of GemmCut::kColumns, `end` too, or n. Requires multipliesPanels.
+void packColumns(const GemmStep &step, const void *b, int64_t begin, int64_t end, void *packed);
 
 } // namespace tessera::runtime
 

@@ -65,6 +65,8 @@ double measureGemm(const GemmProvider &provider, const GemmProblem &problem);
 
 /// An error if TESSERA_GEMM is not a choice, or names a library that is not installed.
 Status checkGemmChoice();
+/// Whether TESSERA_GEMM leaves it to this process to multiply f32 by the runtime's tiles.
+bool choosesPanels();
 /// What multiplies matrices in this process: "onednn 2.6.3, packed avx512, openblas 0.3.21", the
 /// preferred first, and how it is chosen. Opens the libraries.
 std::string describeGemmChoice();

@@ -118,6 +118,15 @@ LogicalResult ResultHomeOp::verifySymbolUses(SymbolTableCollection &) {
   return success(); // verified with its part
 }
 
+int64_t ProgramOp::sumArenas() {
+  llvm::DenseMap<int64_t, int64_t> bytes;
+  int64_t most = 0;
+  for (auto part : getBody().front().getOps<PartOp>())
+    for (int64_t device : dist::lookupMesh(part, part.getMeshAttr()).getMesh().processIds)
+      most = std::max(most, bytes[device] += static_cast<int64_t>(part.getArenaBytes()));
+  return most;
+}
+
 LogicalResult PartOp::verifySymbolUses(SymbolTableCollection &) {
   auto arena = static_cast<int64_t>(getArenaBytes());
   if (arena < 0) // (R1)

@@ -40,6 +40,7 @@ Expected<std::unique_ptr<GpuExecutor>> makeStub(std::shared_ptr<const Artifact> 
   StubDriver &stub = *driver;
   if (options.precision == "high")
     stub.useTf32();
+  stub.multiplyAsHost(artifact->program);
   ExecutorOptions made;
   made.driver = std::move(driver);
   if (!inProcess)

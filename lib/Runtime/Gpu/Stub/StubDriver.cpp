@@ -113,10 +113,14 @@ Status StubDriver::launch(Issue issue, const LaunchStep &step, std::vector<void 
 
 Status StubDriver::gemm(Issue issue, const GemmStep &step, const void *a, const void *b, void *c,
                         const void *bias, std::byte *) {
+  const bool isPacked = std::any_of(packing.begin(), packing.end(), [&](const PackPlan &plan) {
+    return plan.ofProduct.contains(&step);
+  });
   return enqueue(std::move(issue), [=, &step] {
     GemmCut cut = cutGemm(step);
     for (int64_t piece = 0; piece < cut.size(); ++piece)
-      multiply(step, a, b, c, bias, cut.piece(step, piece));
+      multiply(step, a, b, c, bias, cut.piece(step, piece),
+               isPacked ? RightOperand::panels : RightOperand::plain);
     return Status();
   });
 }

@@ -18,6 +18,7 @@
 #include "../../Ranks/Engine.h"
 #include "Hazards.h"
 #include "StubKernels.h"
+#include "tessera/Runtime/Execution/PackedProducts.h"
 
 #include <functional>
 #include <map>
@@ -70,6 +71,8 @@ class StubDriver final : public GpuDriver {
 public:
   explicit StubDriver(uint64_t seed);
   ~StubDriver() override;
+  /// Multiplies like the host's devices, bit for bit. The program outlives this.
+  void multiplyAsHost(const Program &program) { packing = planPacking(program); }
   Status timeSteps(int64_t steps) override {
     timedSteps = steps;
     return {};
@@ -135,6 +138,7 @@ private:
   void complete(const StubNodePtr &node);
 
   bool tf32 = false;
+  std::vector<PackPlan> packing; ///< by part
   std::mt19937_64 random;
   uint64_t seed; ///< of `random`, and of the orders within kernels
   Status checkCapacity(int64_t bytes) const;

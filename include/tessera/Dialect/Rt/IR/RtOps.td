@@ -126,6 +126,10 @@ def Rt_ProgramOp : Rt_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoT
   let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$peak_bytes);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = "$sym_name (`peak` $peak_bytes^)? attr-dict-with-keyword $body";
+  let extraClassDeclaration = [{
+    /// The bytes of all arenas on the device that has most.
+    int64_t sumArenas();
+  }];
   let hasRegionVerifier = 1;
 }
 
@@ -150,11 +154,13 @@ def Rt_PartOp : Rt_Op<"part", [HasParent<"ProgramOp">, SingleBlock, NoTerminator
     ```mlir
     rt.part "main" over @pod arena 131072 { … }
     ```
-    Slots, coordinates and homes come first, then the steps.
+    Slots, coordinates and homes come first, then the steps. `packed` are the last bytes of the arena, in which the
+    runtime keeps packed operands of products.
   }];
-  let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$mesh, I64Attr:$arena_bytes);
+  let arguments = (ins StrAttr:$name, FlatSymbolRefAttr:$mesh, I64Attr:$arena_bytes,
+    OptionalAttr<I64Attr>:$packed_bytes);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$name `over` $mesh `arena` $arena_bytes attr-dict-with-keyword $body";
+  let assemblyFormat = "$name `over` $mesh `arena` $arena_bytes (`packed` $packed_bytes^)? attr-dict-with-keyword $body";
 }
 
 def Rt_SlotOp : Rt_Op<"slot", [HasParent<"PartOp">, Pure,
