@@ -12,6 +12,7 @@
 #include "tessera/Codegen/Kernels/Kernel.h"
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Rt/IR/Bounds.h"
 #include "tessera/Planning/Views.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -159,9 +160,12 @@ void PartEmitter::emitContraction(rt::ContractionOp op) {
   } else {
     assignResult(op.getResult(), op, "contract");
   }
-  rt::ContractOp::create(steps, op.getLoc(), slotOf(op.getA()), slotOf(op.getB()),
-                         slotOf(op.getResult()), op.getStarts(), op.getExtents(), op.getAStrides(),
-                         op.getBStrides(), op.getCStrides(), !isNew && !op.getOverwrite());
+  auto step = rt::ContractOp::create(steps, op.getLoc(), slotOf(op.getA()), slotOf(op.getB()),
+                                     slotOf(op.getResult()), op.getStarts(), op.getExtents(),
+                                     op.getAStrides(), op.getBStrides(), op.getCStrides(),
+                                     !isNew && !op.getOverwrite());
+  if (Attribute within = rt::withinOf(op))
+    step->setAttr(rt::kWithin, within);
 }
 
 /// Layouts of a collective as shardings, given or implied by its kind.

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Serializer.h"
+#include "tessera/Dialect/Rt/IR/Bounds.h"
 
 #include <set>
 
@@ -147,6 +148,11 @@ std::optional<runtime::Step> Serializer::stepOf(Operation *op) {
                              contract.getCStrides()))
           one.loops.push_back({extent, {a, b, c}});
         one.accumulate = contract.getAccumulate();
+        if (DenseI64ArrayAttr bounds = rt::withinOf(contract)) {
+          const size_t size = one.loops.size() + 2;
+          for (ArrayRef<int64_t> rest = bounds; !rest.empty(); rest = rest.drop_front(size))
+            one.within.push_back({rest.slice(2, size - 2).vec(), rest[0], rest[1]});
+        }
         step.action = std::move(one);
       })
       .Case([&](rt::CollectiveOp one) {

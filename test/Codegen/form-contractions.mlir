@@ -170,3 +170,72 @@ func.func @few_summands(%x: tensor<2x64x4x4xf32>, %g: tensor<2x256x2x2xf32>, %ze
   } -> tensor<256x64x3x3xf32>
   return %y : tensor<256x64x3x3xf32>
 }
+
+// -----
+
+// Where an operand reads its padding a product may be left out: the image begins at 1 and has 4 rows and 5 columns. Of a
+// slice of the result only its own rows count.
+
+// CHECK-LABEL: func.func @padded(
+// CHECK: rt.contraction {{.*}} extents [8, 32, 4, 5, 16, 3, 3]
+// CHECK-SAME: rt.within = array<i64: 1, 5, 0, 0, 1, 0, 0, 1, 0, 1, 6, 0, 0, 0, 1, 0, 0, 1>
+// CHECK-LABEL: func.func @sliced(
+// CHECK: rt.contraction {{.*}} extents [8, 32, 2, 5, 16, 3, 3]
+// CHECK-SAME: rt.within = array<i64: -1, 3, 0, 0, 1, 0, 0, 1, 0, 1, 6, 0, 0, 0, 1, 0, 0, 1>
+// CHECK-LABEL: func.func @ones(
+// CHECK: rt.contraction
+// CHECK-NOT: within
+#x = affine_map<(n, o, h, w, c, i, j) -> (n, c, h + i, w + j)>
+#k = affine_map<(n, o, h, w, c, i, j) -> (o, c, i, j)>
+#y = affine_map<(n, o, h, w, c, i, j) -> (n, o, h, w)>
+func.func @padded(%x: tensor<8x16x4x5xf32>, %w: tensor<32x16x3x3xf32>, %init: tensor<8x32x4x5xf32>) -> tensor<8x32x4x5xf32>
+    attributes {dist.view = "local"} {
+  %0 = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x16x6x7xf32>
+  %frame = linalg.fill ins(%0 : f32) outs(%empty : tensor<8x16x6x7xf32>) -> tensor<8x16x6x7xf32>
+  %p = tensor.insert_slice %x into %frame[0, 0, 1, 1] [8, 16, 4, 5] [1, 1, 1, 1] : tensor<8x16x4x5xf32> into tensor<8x16x6x7xf32>
+  %y = linalg.generic {indexing_maps = [#x, #k, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%p, %w : tensor<8x16x6x7xf32>, tensor<32x16x3x3xf32>) outs(%init : tensor<8x32x4x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %1 = arith.mulf %a, %b : f32
+    %2 = arith.addf %sum, %1 : f32
+    linalg.yield %2 : f32
+  } -> tensor<8x32x4x5xf32>
+  return %y : tensor<8x32x4x5xf32>
+}
+
+func.func @sliced(%x: tensor<8x16x4x5xf32>, %w: tensor<32x16x3x3xf32>, %init: tensor<8x32x4x5xf32>) -> tensor<8x32x2x5xf32>
+    attributes {dist.view = "local"} {
+  %0 = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8x16x6x7xf32>
+  %frame = linalg.fill ins(%0 : f32) outs(%empty : tensor<8x16x6x7xf32>) -> tensor<8x16x6x7xf32>
+  %p = tensor.insert_slice %x into %frame[0, 0, 1, 1] [8, 16, 4, 5] [1, 1, 1, 1] : tensor<8x16x4x5xf32> into tensor<8x16x6x7xf32>
+  %y = linalg.generic {indexing_maps = [#x, #k, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%p, %w : tensor<8x16x6x7xf32>, tensor<32x16x3x3xf32>) outs(%init : tensor<8x32x4x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %1 = arith.mulf %a, %b : f32
+    %2 = arith.addf %sum, %1 : f32
+    linalg.yield %2 : f32
+  } -> tensor<8x32x4x5xf32>
+  %s = tensor.extract_slice %y[0, 0, 2, 0] [8, 32, 2, 5] [1, 1, 1, 1] : tensor<8x32x4x5xf32> to tensor<8x32x2x5xf32>
+  return %s : tensor<8x32x2x5xf32>
+}
+
+func.func @ones(%x: tensor<8x16x4x5xf32>, %w: tensor<32x16x3x3xf32>, %init: tensor<8x32x4x5xf32>) -> tensor<8x32x4x5xf32>
+    attributes {dist.view = "local"} {
+  %0 = arith.constant 1.0 : f32
+  %empty = tensor.empty() : tensor<8x16x6x7xf32>
+  %frame = linalg.fill ins(%0 : f32) outs(%empty : tensor<8x16x6x7xf32>) -> tensor<8x16x6x7xf32>
+  %p = tensor.insert_slice %x into %frame[0, 0, 1, 1] [8, 16, 4, 5] [1, 1, 1, 1] : tensor<8x16x4x5xf32> into tensor<8x16x6x7xf32>
+  %y = linalg.generic {indexing_maps = [#x, #k, #y],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction", "reduction"]}
+      ins(%p, %w : tensor<8x16x6x7xf32>, tensor<32x16x3x3xf32>) outs(%init : tensor<8x32x4x5xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %1 = arith.mulf %a, %b : f32
+    %2 = arith.addf %sum, %1 : f32
+    linalg.yield %2 : f32
+  } -> tensor<8x32x4x5xf32>
+  return %y : tensor<8x32x4x5xf32>
+}

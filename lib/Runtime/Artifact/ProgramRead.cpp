@@ -148,6 +148,13 @@ ContractStep readContract(const Node &node) {
   for (const Node &loop : node["loops"].list())
     contract.loops.push_back({loop["extent"].integer(), readTriple(loop["strides"])});
   contract.accumulate = node.booleanOr("accumulate", false);
+  if (node.has("within"))
+    for (const Node &bound : node["within"].list()) {
+      ContractBounds &made = contract.within.emplace_back();
+      for (const Node &stride : bound["strides"].list())
+        made.strides.push_back(stride.integer());
+      made.begin = bound["begin"].integer(), made.end = bound["end"].integer();
+    }
   return contract;
 }
 

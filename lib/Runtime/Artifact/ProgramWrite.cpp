@@ -175,6 +175,9 @@ struct ActionWriter {
                  {"starts", contract.starts},
                  {"loops", loops},
                  {"accumulate", contract.accumulate}});
+    for (const ContractBounds &bound : contract.within)
+      json["within"].push_back(
+          {{"strides", bound.strides}, {"begin", bound.begin}, {"end", bound.end}});
   }
   void operator()(const CollectiveStep &collective) const {
     json.update({{"op", "collective"},

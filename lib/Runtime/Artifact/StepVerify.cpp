@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 namespace tessera::runtime {
 
@@ -158,6 +159,17 @@ static bool writesOnce(const ContractStep &step) {
   return true;
 }
 
+/// Whether no position in a bound overflows.
+static bool isBound(const ContractStep &step, const ContractBounds &bound) {
+  int64_t reach = 0, distance;
+  for (size_t i = 0; i < step.loops.size(); ++i)
+    if (bound.strides[i] == std::numeric_limits<int64_t>::min() ||
+        __builtin_mul_overflow(step.loops[i].extent - 1, std::abs(bound.strides[i]), &distance) ||
+        __builtin_add_overflow(reach, distance, &reach))
+      return false;
+  return true;
+}
+
 Status StepVerifier::check(const ContractStep &contract) {
   if (contract.dtype != DType::f32 && !isHalf(contract.dtype))
     return Status::error("unsupported element type " + std::string(toString(contract.dtype)) +
@@ -193,6 +205,14 @@ Status StepVerifier::check(const ContractStep &contract) {
   }
   if (!writesOnce(contract))
     return Status::error("two iterations write the same element").in("c");
+  for (const ContractBounds &bound : contract.within)
+    if (bound.strides.size() != contract.loops.size())
+      return Status::error("a bound has " + text(static_cast<int64_t>(bound.strides.size())) +
+                           " strides for " + text(static_cast<int64_t>(contract.loops.size())) +
+                           " loops")
+          .in("within");
+    else if (!isBound(contract, bound))
+      return Status::error("a position in a bound is out of range").in("within");
   return {};
 }
 

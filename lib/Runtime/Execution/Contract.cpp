@@ -17,6 +17,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
 #include <tuple>
 
 namespace tessera::runtime {
@@ -136,9 +139,10 @@ static double fetching(const std::vector<ContractLoop> &loops, int operand, doub
 }
 
 /// Cycles of a product with rows m and columns n, whose packed operand is `right`: of the tiles, of
-/// packing, of reading the other operand, and of writing tiles. As measured with AVX-512.
+/// packing, of reading the other operand, and of writing tiles. As measured with AVX-512. `share`
+/// of the products are not with padding.
 double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vector<ContractLoop> &n,
-                             const std::vector<ContractLoop> &k, int right) {
+                             const std::vector<ContractLoop> &k, int right, double share) {
   const TileKernels &set = tileKernels();
   auto up = [](double x, int64_t to) {
     return std::ceil(x / static_cast<double>(to)) * static_cast<double>(to);
@@ -149,7 +153,7 @@ double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vect
   constexpr double kFewestSums = 8;
   double waiting = std::max(1.0, kFewestSums / static_cast<double>(height * vectors));
   double tiles = up(rowCount, height) * up(columnCount, vectors * set.lanes) * depth / 16 *
-                 kOfVectors[vectors - 1] * waiting;
+                 kOfVectors[vectors - 1] * waiting * share;
   auto joined = [](std::vector<ContractLoop> x, const std::vector<ContractLoop> &y) {
     x.insert(x.end(), y.begin(), y.end());
     return x;
@@ -160,6 +164,9 @@ double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vect
   double each = haveWindows(n, k, right) ? kOfWindows
                 : run >= 64              ? 0.2
                                          : 0.8 + 0.5 / static_cast<double>(run & -run);
+  constexpr double kOfScatteredSums = 8;
+  if (run == 1 && !k.empty() && std::abs(byStride(k, 1 - right).front().strides[right]) > 2)
+    each = kOfScatteredSums;
   if (rowCount <= static_cast<double>(set.rows) && run % set.lanes == 0)
     each = 0; // see readsInPlace
   double packing =
@@ -173,6 +180,10 @@ double Contraction::estimate(const std::vector<ContractLoop> &m, const std::vect
                                                  : runOf(joined(k, ofTile), 1 - right);
   double reading = fetching(joined(m, k), 1 - right, together);
   double ofWrite = runOf(n, 2) > 1 ? std::max(0.15, 1 / runOf(n, 2)) : runOf(m, 2) > 1 ? 2.5 : 3;
+  // Skipped padding puts rows of C that lie together in different tiles.
+  constexpr double kOfScattered = 8;
+  if (share < 1 && runOf(n, 2) <= 1 && runOf(m, 2) > 1)
+    ofWrite += kOfScattered;
   double writing = rowCount * columnCount * std::ceil(depth / kDepth) * ofWrite;
   return tiles + packing + reading + writing;
 }
@@ -189,7 +200,20 @@ Contraction::Contraction(const ContractStep &step)
     else
       (a ? m : n).push_back(loop);
   }
-  swapped = estimate(n, m, k, 0) < estimate(m, n, k, 1);
+  double costs[2], shares[2];
+  for (int rowOperand : {0, 1}) {
+    const auto &rowLoops = rowOperand ? n : m, &columnLoops = rowOperand ? m : n;
+    auto cost = [&](double share) {
+      return estimate(rowLoops, columnLoops, k, 1 - rowOperand, share);
+    };
+    costs[rowOperand] = cost(1);
+    shares[rowOperand] = dtype == DType::f32 ? keptShare(step, rowOperand) : 1;
+    if (double skipping = cost(shares[rowOperand]); skipping < costs[rowOperand])
+      costs[rowOperand] = skipping;
+    else
+      shares[rowOperand] = 1;
+  }
+  swapped = costs[1] < costs[0];
   int left = 0, right = 1;
   if (swapped) {
     std::swap(m, n);
@@ -208,6 +232,16 @@ Contraction::Contraction(const ContractStep &step)
   isInPlace = readsInPlace();
   if (isInPlace)
     vectors = kMostVectors;
+  else if (shares[left] < 1)
+    skipPadding(step);
+}
+
+int64_t Contraction::tableSize() const {
+  int64_t size = 2 * (rows.size() + columns.size() + sums.size());
+  size += static_cast<int64_t>(keptOf.size());
+  for (const std::vector<uint8_t> &flags : kept)
+    size += static_cast<int64_t>(flags.size() / sizeof(int64_t));
+  return size;
 }
 
 /// Packing is not worth it for the rows of one tile, if the columns lie in memory by vectors.
@@ -242,6 +276,136 @@ int64_t Contraction::split(int64_t most) {
   while (byRows < mostRows && !isEven(others * byRows))
     ++byRows;
   return byBatch * byColumns * byRows;
+}
+
+//===----------------------------------------------------------------------===//
+// Padding
+//===----------------------------------------------------------------------===//
+
+/// The loops of rows (`rowOperand` has a stride) or of summands, with their strides in a bound in
+/// place of those in `at`; nothing if the bound depends on other loops, too.
+static std::optional<std::array<std::vector<ContractLoop>, 2>>
+loopsOfBound(const ContractStep &step, const ContractBounds &bound, int rowOperand, int atOfRow,
+             int atOfSum) {
+  constexpr double kMostPairs = 1 << 20; // positions of an edge of an image and of a window
+  std::array<std::vector<ContractLoop>, 2> found;
+  double pairs = 1;
+  for (size_t i = 0; i < step.loops.size(); ++i) {
+    ContractLoop loop = step.loops[i];
+    const bool isSum = loop.strides[2] == 0;
+    const bool isRow = !isSum && loop.strides[rowOperand] != 0 && loop.strides[1 - rowOperand] == 0;
+    if (!isSum && !isRow) {
+      if (bound.strides[i] != 0 && loop.extent > 1)
+        return std::nullopt;
+      continue;
+    }
+    loop.strides[isSum ? atOfSum : atOfRow] = bound.strides[i];
+    found[isSum].push_back(loop);
+    if (bound.strides[i] != 0)
+      pairs *= static_cast<double>(loop.extent);
+  }
+  if (pairs > kMostPairs)
+    return std::nullopt;
+  return found;
+}
+
+/// The share of products that are left if rows are those of an operand.
+double Contraction::keptShare(const ContractStep &step, int rowOperand) {
+  double share = 1;
+  for (const ContractBounds &bound : step.within)
+    if (auto loops = loopsOfBound(step, bound, rowOperand, rowOperand, rowOperand)) {
+      for (std::vector<ContractLoop> &group : *loops)
+        std::erase_if(group, [&](const auto &loop) { return loop.strides[rowOperand] == 0; });
+      double inside = 0;
+      Offsets row = offsetsOf((*loops)[0], rowOperand, 2, 2),
+              sum = offsetsOf((*loops)[1], rowOperand, 2, 2);
+      for (int64_t x : row.x)
+        for (int64_t y : sum.x)
+          inside += x + y >= bound.begin && x + y < bound.end;
+      share *= inside / static_cast<double>(row.size()) / static_cast<double>(sum.size());
+    }
+  return share;
+}
+
+/// Numbers the distinct positions of rows; those whose products are all inside have number 0.
+/// Returns the flags of each number's summands.
+static std::vector<std::vector<uint8_t>> numberRows(const std::vector<int64_t> &rows,
+                                                    const std::vector<int64_t> &sums,
+                                                    const ContractBounds &bound,
+                                                    std::vector<int64_t> &numbers) {
+  auto [least, most] = std::minmax_element(sums.begin(), sums.end());
+  std::vector<std::vector<uint8_t>> flags = {std::vector<uint8_t>(sums.size(), 1)};
+  std::map<int64_t, int64_t> known;
+  numbers.resize(rows.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] + *least >= bound.begin && rows[i] + *most < bound.end) {
+      numbers[i] = 0;
+      continue;
+    }
+    auto [it, isNew] = known.emplace(rows[i], static_cast<int64_t>(flags.size()));
+    numbers[i] = it->second;
+    if (!isNew)
+      continue;
+    std::vector<uint8_t> &mine = flags.emplace_back(sums.size());
+    for (size_t k = 0; k < sums.size(); ++k)
+      mine[k] = rows[i] + sums[k] >= bound.begin && rows[i] + sums[k] < bound.end;
+  }
+  return flags;
+}
+
+/// Rows near an edge of an image read padding; products with it are left out. Rows with the same
+/// summands come together. A tile of rows that differ adds the zeros of some.
+void Contraction::skipPadding(const ContractStep &step) {
+  if (step.within.empty() || dtype != DType::f32)
+    return;
+  const int left = swapped ? 1 : 0;
+  std::vector<int64_t> classes(rows.size(), 0);
+  kept = {std::vector<uint8_t>(sums.size(), 1)};
+  for (const ContractBounds &bound : step.within) {
+    // Positions in the order of `rows` and of `sums`, which are sorted by other strides.
+    auto loops = loopsOfBound(step, bound, left, left, 2);
+    if (!loops)
+      continue;
+    std::vector<int64_t> ofRow = offsetsOf((*loops)[0], left, 2, 2).x,
+                         ofSum = offsetsOf((*loops)[1], 2, 2, left).x, numbers;
+    std::vector<std::vector<uint8_t>> flags = numberRows(ofRow, ofSum, bound, numbers), both;
+    std::map<std::pair<int64_t, int64_t>, int64_t> known;
+    for (size_t i = 0; i < classes.size(); ++i) {
+      auto [it, isNew] =
+          known.emplace(std::pair(classes[i], numbers[i]), static_cast<int64_t>(both.size()));
+      if (isNew) {
+        both.push_back(kept[classes[i]]);
+        for (size_t k = 0; k < both.back().size(); ++k)
+          both.back()[k] &= flags[numbers[i]][k];
+      }
+      classes[i] = it->second;
+    }
+    kept = std::move(both);
+  }
+  if (kept.size() == 1)
+    return kept.clear();
+  std::vector<int64_t> order(classes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t x, int64_t y) { return classes[x] < classes[y]; });
+  Offsets sorted = rows;
+  for (size_t i = 0; i < order.size(); ++i) {
+    sorted.x[i] = rows.x[order[i]];
+    sorted.y[i] = rows.y[order[i]];
+  }
+  rows = std::move(sorted);
+  for (int64_t row = 0; row < rows.size(); row += height) {
+    const int64_t end = std::min(row + height, rows.size()), first = classes[order[row]];
+    keptOf.push_back(first);
+    if (classes[order[end - 1]] == first)
+      continue;
+    std::vector<uint8_t> all = kept[first];
+    for (int64_t i = row; i < end; ++i)
+      for (size_t k = 0; k < all.size(); ++k)
+        all[k] |= kept[classes[order[i]]][k];
+    keptOf.back() = static_cast<int64_t>(kept.size());
+    kept.push_back(std::move(all));
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -350,6 +514,29 @@ static void gatherPairs(const uint16_t *from, const std::vector<Run> &runs, floa
     at[total] = 0;
 }
 
+/// The summands of [kBegin, kEnd) that each set keeps which a tile of the block has.
+void Contraction::findSummands(int64_t kBegin, int64_t kEnd, int64_t width, const Block &block,
+                               std::vector<Summands> &found) const {
+  found.resize(std::max(found.size(), kept.size()));
+  for (Summands &one : found)
+    one.left.clear();
+  for (int64_t row = block.rowBegin; row < block.rowEnd; row += height) {
+    const int64_t set = keptOf[row / height];
+    Summands &one = found[set];
+    if (!one.left.empty())
+      continue;
+    one.left.resize(static_cast<size_t>(kEnd - kBegin));
+    one.right.resize(one.left.size());
+    size_t count = 0;
+    for (int64_t k = kBegin; k < kEnd; ++k) {
+      one.left[count] = sums.x[k];
+      one.right[count] = (k - kBegin) * width;
+      count += kept[set][k];
+    }
+    one.left.resize(count);
+  }
+}
+
 void Contraction::multiply(const Block &block) const {
   thread_local WorkerMemory packing, widening;
   const TileKernels &set = tileKernels();
@@ -385,7 +572,11 @@ void Contraction::multiply(const Block &block) const {
     thread_local std::vector<Run> runs;
     if (pairs)
       findRuns(sums.x.data() + kBegin, kEnd - kBegin, runs);
+    thread_local std::vector<Summands> kinds;
+    if (!kept.empty())
+      findSummands(kBegin, kEnd, width, block, kinds);
     for (int64_t row = block.rowBegin; row < block.rowEnd; row += height) {
+      const Summands *some = kept.empty() ? nullptr : &kinds[keptOf[row / height]];
       const int64_t *offsets = panel ? places.data() : sums.x.data() + kBegin;
       for (int64_t i = 0; i < height; ++i) {
         // Beyond the end, the last row once more.
@@ -414,7 +605,15 @@ void Contraction::multiply(const Block &block) const {
             columnAt[v] = reinterpret_cast<const float *>(block.b) +
                           columns.x[at < block.columnEnd ? at : column];
           }
-          set.inPlace[height - 1](count, rowAt, offsets, columnAt, sums.y.data() + kBegin, tile);
+          set.inPlace[height - 1][vectors - 1](count, rowAt, offsets, columnAt,
+                                               sums.y.data() + kBegin, tile);
+        } else if (some) {
+          const float *columnAt[kMostVectors];
+          for (int64_t v = 0; v < vectors; ++v)
+            columnAt[v] = packed + (column - block.columnBegin) * count + v * set.lanes;
+          set.inPlace[height - 1][vectors - 1](static_cast<int64_t>(some->left.size()), rowAt,
+                                               some->left.data(), columnAt, some->right.data(),
+                                               tile);
         } else {
           kernel(count, rowAt, offsets, packed + (column - block.columnBegin) * count, tile);
         }

@@ -51,11 +51,10 @@ namespace tessera::runtime {
   }
 
 #define TESSERA_IN_PLACE_KERNEL(NAME, TARGET, BYTES)                                               \
-  template <int R>                                                                                 \
+  template <int R, int V>                                                                          \
   TARGET static void NAME(int64_t k, const float *const *rows, const int64_t *offsets,             \
                           const float *const *columns, const int64_t *sumOffsets, float *tile) {   \
     typedef float Vector __attribute__((vector_size(BYTES), aligned(4), may_alias));               \
-    constexpr int V = kMostVectors;                                                                \
     Vector sums[R][V];                                                                             \
     const float *row[R], *column[V];                                                               \
     _Pragma("GCC unroll 4") for (int v = 0; v < V; ++v) column[v] = columns[v];                    \
@@ -82,12 +81,11 @@ namespace tessera::runtime {
 #define TESSERA_TILE_ROWS(NAME)                                                                    \
   TESSERA_TILE_ROW(NAME, 1), TESSERA_TILE_ROW(NAME, 2), TESSERA_TILE_ROW(NAME, 3),                 \
       TESSERA_TILE_ROW(NAME, 4)
-#define TESSERA_IN_PLACE(NAME) NAME<1>, NAME<2>, NAME<3>, NAME<4>
 
 TESSERA_TILE_KERNEL(plainTile, , 16)
 TESSERA_IN_PLACE_KERNEL(plainInPlace, , 16)
 static const TileKernels kPlain = {
-    "plain", 4, 4, {TESSERA_TILE_ROWS(plainTile)}, {TESSERA_IN_PLACE(plainInPlace)}};
+    "plain", 4, 4, {TESSERA_TILE_ROWS(plainTile)}, {TESSERA_TILE_ROWS(plainInPlace)}};
 
 #ifdef __x86_64__
 TESSERA_TILE_KERNEL(avx2Tile, __attribute__((target("avx2,fma"))), 32)
@@ -95,16 +93,17 @@ TESSERA_IN_PLACE_KERNEL(avx2InPlace, __attribute__((target("avx2,fma"))), 32)
 TESSERA_TILE_KERNEL(avx512Tile, __attribute__((target("avx512f"))), 64)
 TESSERA_IN_PLACE_KERNEL(avx512InPlace, __attribute__((target("avx512f"))), 64)
 static const TileKernels kAvx2 = {
-    "avx2", 4, 8, {TESSERA_TILE_ROWS(avx2Tile)}, {TESSERA_IN_PLACE(avx2InPlace)}};
-static const TileKernels kAvx512 = {"avx512",
-                                    8,
-                                    16,
-                                    {TESSERA_TILE_ROWS(avx512Tile), TESSERA_TILE_ROW(avx512Tile, 5),
-                                     TESSERA_TILE_ROW(avx512Tile, 6),
-                                     TESSERA_TILE_ROW(avx512Tile, 7),
-                                     TESSERA_TILE_ROW(avx512Tile, 8)},
-                                    {TESSERA_IN_PLACE(avx512InPlace), avx512InPlace<5>,
-                                     avx512InPlace<6>, avx512InPlace<7>, avx512InPlace<8>}};
+    "avx2", 4, 8, {TESSERA_TILE_ROWS(avx2Tile)}, {TESSERA_TILE_ROWS(avx2InPlace)}};
+static const TileKernels kAvx512 = {
+    "avx512",
+    8,
+    16,
+    {TESSERA_TILE_ROWS(avx512Tile), TESSERA_TILE_ROW(avx512Tile, 5),
+     TESSERA_TILE_ROW(avx512Tile, 6), TESSERA_TILE_ROW(avx512Tile, 7),
+     TESSERA_TILE_ROW(avx512Tile, 8)},
+    {TESSERA_TILE_ROWS(avx512InPlace), TESSERA_TILE_ROW(avx512InPlace, 5),
+     TESSERA_TILE_ROW(avx512InPlace, 6), TESSERA_TILE_ROW(avx512InPlace, 7),
+     TESSERA_TILE_ROW(avx512InPlace, 8)}};
 #endif
 
 #ifdef __x86_64__

@@ -34,10 +34,10 @@ using InPlaceKernel = void (*)(int64_t k, const float *const *rows, const int64_
 
 struct TileKernels {
   const char *name;
-  int64_t rows;                                ///< of the highest tile
-  int64_t lanes;                               ///< f32 elements of a vector
-  TileKernel kernels[kMostRows][kMostVectors]; ///< by rows - 1 and vectors - 1
-  InPlaceKernel inPlace[kMostRows];            ///< by rows - 1, of kMostVectors vectors
+  int64_t rows;                                   ///< of the highest tile
+  int64_t lanes;                                  ///< f32 elements of a vector
+  TileKernel kernels[kMostRows][kMostVectors];    ///< by rows - 1 and vectors - 1
+  InPlaceKernel inPlace[kMostRows][kMostVectors]; ///< by rows - 1, of kMostVectors vectors
 };
 
 /// The fastest set that this processor executes.

@@ -183,6 +183,20 @@ rt.program @main {
 
 // -----
 
+// R13: a bound has a begin, an end and a stride for each loop.
+dist.process_mesh @m(shape = [1], dim_names = ["d"])
+rt.program @main {
+  rt.part "main" over @m arena 192 {
+    %a = rt.slot "a" at 0 : !rt.slot<6xf32>
+    %b = rt.slot "b" at 64 : !rt.slot<3xf32>
+    %c = rt.slot "c" at 128 : !rt.slot<4xf32>
+    // expected-error @below {{has 'rt.within' = array<i64: 1, 5, 1>; each bound has 4 numbers, a begin, an end and a stride for each loop}}
+    rt.contract %a, %b to %c starts [0, 0, 0] extents [4, 3] strides [1, 1], [0, 1], [1, 0] {rt.within = array<i64: 1, 5, 1>} : !rt.slot<6xf32>, !rt.slot<3xf32> to !rt.slot<4xf32>
+  }
+}
+
+// -----
+
 // R13: extents are positive.
 dist.process_mesh @m(shape = [1], dim_names = ["d"])
 rt.program @main {

@@ -62,6 +62,7 @@ static Artifact everything() {
   contract.starts = {0, 3, 0};
   contract.loops = {{3, {1, 0, 4}}, {4, {0, 4, 1}}, {2, {2, -1, 0}}};
   contract.accumulate = true;
+  contract.within = {{{1, 0, 2}, 1, 5}};
   b.add(p, contract);
   Step again = b.step(WhileStep{{}, flag, {}});
   std::get<WhileStep>(again.action).before.push_back(b.step(CopyStep{y, w, 8}));
@@ -237,6 +238,14 @@ TEST(Artifact, RejectsEveryInvalidReference) {
        }},
       {"extent 0 is out of range",
        [](Program &p) { std::get<ContractStep>(p.parts[0].steps[7].action).loops[0].extent = 0; }},
+      {"a bound has 2 strides for 3 loops",
+       [](Program &p) {
+         std::get<ContractStep>(p.parts[0].steps[7].action).within[0].strides.pop_back();
+       }},
+      {"a position in a bound is out of range",
+       [](Program &p) {
+         std::get<ContractStep>(p.parts[0].steps[7].action).within[0].strides[0] = int64_t(1) << 62;
+       }},
       {"unsupported element type i32",
        [](Program &p) { std::get<ContractStep>(p.parts[0].steps[7].action).dtype = DType::i32; }},
       {"has no wait", [](Program &p) { p.parts[0].steps.erase(p.parts[0].steps.begin() + 3); }},

@@ -98,6 +98,34 @@ public:
     return result;
   }
 
+  /// Zeros wherever an operand is read outside of a bound of the step.
+  void padOutside(int operand) {
+    Bytes &bytes = operand ? b : a;
+    std::vector<int64_t> index(step.loops.size(), 0);
+    for (bool more = true; more;) {
+      int64_t at = step.starts[operand];
+      std::vector<int64_t> positions(step.within.size(), 0);
+      for (size_t i = 0; i < index.size(); ++i) {
+        at += index[i] * step.loops[i].strides[operand];
+        for (size_t j = 0; j < positions.size(); ++j)
+          positions[j] += index[i] * step.within[j].strides[i];
+      }
+      for (size_t j = 0; j < positions.size(); ++j)
+        if (positions[j] < step.within[j].begin || positions[j] >= step.within[j].end)
+          writeElement(step.dtype, 0, bytes.data() + at * sizeOf(step.dtype));
+      more = false;
+      for (size_t i = 0; i < index.size() && !more; ++i)
+        if (more = ++index[i] < step.loops[i].extent; !more)
+          index[i] = 0;
+    }
+    std::fill(expected.begin(), expected.end(), 0);
+    for (size_t i = 0; i < expected.size(); ++i)
+      expected[i] = readElement(DType::f32, c.data() + i * sizeof(float));
+    std::fill(sizes.begin(), sizes.end(), 0);
+    std::vector<bool> seen(expected.size());
+    add(0, step.starts, seen);
+  }
+
   void check() const {
     Bytes whole = run(1);
     for (size_t i = 0; i < expected.size(); ++i)
@@ -212,6 +240,70 @@ TEST(Contract, LongReversedWindows) {
                   {9, {1, -1, 0}}};
     Trial(step, random).check();
   }
+}
+
+/// A step of one image with a frame of `pad` zeros, whose bounds are the image.
+static ContractStep paddedStep(Convolution conv, int64_t pad, Convolution::Kind kind) {
+  const size_t first = 4; // of the loops of places and windows, which alternate
+  ContractStep step = conv.step(kind);
+  for (size_t d = 0; d < conv.size.size(); ++d) {
+    ContractBounds bound;
+    bound.strides.assign(step.loops.size(), 0);
+    bound.strides[first + 2 * d] = conv.stride[d];
+    bound.strides[first + 2 * d + 1] = conv.dilation[d];
+    bound.begin = pad, bound.end = conv.size[d] - pad;
+    step.within.push_back(bound);
+  }
+  return step;
+}
+
+TEST(Contract, PaddingIsLeftOut) {
+  std::mt19937 random(11);
+  auto upTo = [&](int64_t n) { return static_cast<int64_t>(1 + random() % n); };
+  for (int trial = 0; trial < 8; ++trial) {
+    // Tiles of equal rows, and of rows that differ; sums of more than one block.
+    const bool isLong = trial % 4 == 1;
+    Convolution conv{
+        isLong ? 2 : trial % 3 ? 8 : 3, 1, isLong ? 150 : 9, 30 + upTo(20), {}, {}, {}, {}};
+    const int64_t pad = upTo(2);
+    for (int64_t rank = upTo(2), d = 0; d < rank; ++d) {
+      conv.window.push_back(3);
+      conv.stride.push_back(upTo(2));
+      conv.dilation.push_back(upTo(2));
+      conv.size.push_back(2 * pad + 2 * conv.dilation[d] + upTo(4) - 1);
+    }
+    for (auto kind : {Convolution::Kind::forward, Convolution::Kind::weights}) {
+      SCOPED_TRACE(trial);
+      ContractStep step = paddedStep(conv, pad, kind);
+      step.accumulate = trial % 4 == 0;
+      step.dtype = trial % 5 ? DType::f32 : DType::bf16;
+      Trial padded(step, random);
+      padded.padOutside(0);
+      padded.check();
+      // The padded operand is the second one.
+      for (ContractLoop &loop : step.loops)
+        std::swap(loop.strides[0], loop.strides[1]);
+      step.starts = {0, 0, 0};
+      Trial second(step, random);
+      second.padOutside(1);
+      second.check();
+    }
+  }
+}
+
+TEST(Contract, PaddingIsNotMultiplied) {
+  // Eight images of 2 x 2 in a frame: of nine products with an element of the kernel, four are
+  // inside. What is in the frame does not matter, although it is not zero.
+  Convolution conv{8, 1, 64, 96, {4, 4}, {3, 3}, {1, 1}, {1, 1}};
+  ContractStep step = paddedStep(conv, 1, Convolution::Kind::forward);
+  std::vector<float> x(8 * 64 * 16), w(96 * 64 * 9, 1), y(8 * 96 * 4);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = i % 4 == 0 || i % 4 == 3 || i / 4 % 4 == 0 || i / 4 % 4 == 3 ? 1000 : 1;
+  Contraction contraction(step);
+  for (int64_t piece = 0, pieces = contraction.split(4); piece < pieces; ++piece)
+    contraction.run(piece, x.data(), w.data(), y.data());
+  for (float value : y)
+    ASSERT_EQ(value, 4 * 64);
 }
 
 TEST(Contract, FewRowsOfLongColumns) {

@@ -120,6 +120,13 @@ struct ContractLoop {
   std::array<int64_t, 3> strides = {0, 0, 0};
 };
 
+/// Where products of a contraction add nothing, since an operand is padded with zeros: those for
+/// which the sum of index times stride over all loops is not in [begin, end).
+struct ContractBounds {
+  std::vector<int64_t> strides; ///< of each loop
+  int64_t begin = 0, end = 0;
+};
+
 /// C (+)= sum A · B over all loops: each operand is read or written at `starts` plus the sum of
 /// index times stride. Loops that C depends on are parallel, the others are summed over. Windows
 /// may overlap in A or B, so convolutions and their derivatives are contractions, too. C is f32.
@@ -129,6 +136,7 @@ struct ContractStep {
   std::array<int64_t, 3> starts = {0, 0, 0};
   std::vector<ContractLoop> loops;
   bool accumulate = false;
+  std::vector<ContractBounds> within = {}; ///< products outside of any of them may be left out
 };
 
 /// One tensor of a collective or of a transfer. `src` is unused in a `recv`, `dst` in a `send`.

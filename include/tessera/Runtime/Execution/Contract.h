@@ -40,7 +40,7 @@ public:
   /// Multiplications, of all batches.
   double products() const;
   /// Elements of its tables.
-  int64_t tableSize() const { return 2 * (rows.size() + columns.size() + sums.size()); }
+  int64_t tableSize() const;
 
 private:
   /// The offsets of a group of loops in two operands.
@@ -55,6 +55,10 @@ private:
     bool isApart;
   };
   struct Block;
+  /// Their offsets in A and in a packed panel.
+  struct Summands {
+    std::vector<int64_t> left, right;
+  };
   /// Batches, rows and columns of a piece.
   struct Share {
     int64_t batchBegin, batchEnd, rowBegin, rowEnd, columnBegin, columnEnd;
@@ -63,8 +67,12 @@ private:
 
   static Offsets offsetsOf(const std::vector<ContractLoop> &loops, int x, int y, int order);
   static double estimate(const std::vector<ContractLoop> &m, const std::vector<ContractLoop> &n,
-                         const std::vector<ContractLoop> &k, int right);
+                         const std::vector<ContractLoop> &k, int right, double share);
+  static double keptShare(const ContractStep &step, int rowOperand);
   void classifyStrips();
+  void skipPadding(const ContractStep &step);
+  void findSummands(int64_t kBegin, int64_t kEnd, int64_t width, const Block &block,
+                    std::vector<Summands> &found) const;
   void multiply(const Block &block) const;
   bool readsInPlace() const;
   void pack(const Block &block, int64_t kBegin, int64_t kEnd, float *packed) const;
@@ -83,6 +91,8 @@ private:
   int64_t sumRun = 1;                          ///< contiguous summands of B
   std::vector<StripKind> strips;               ///< of all columns, panel by panel
   bool isInPlace = false;                      ///< columns are read where they lie
+  std::vector<std::vector<uint8_t>> kept;      ///< distinct sets of summands, a flag for each
+  std::vector<int64_t> keptOf; ///< the set of each tile of rows; empty: all have all
   int64_t byBatch = 1, byRows = 1, byColumns = 1;
 };
 

@@ -7,6 +7,7 @@
 
 #include "tessera/Dialect/Dist/IR/AttributeSyntax.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Rt/IR/Bounds.h"
 #include "tessera/Dialect/Rt/IR/Rt.h"
 
 #include "llvm/Support/CheckedArithmetic.h"
@@ -205,6 +206,11 @@ static LogicalResult verifyContraction(Operation *op, ArrayRef<Type> elements,
                                        ArrayRef<int64_t> sizes, ArrayRef<int64_t> starts,
                                        ArrayRef<int64_t> extents,
                                        ArrayRef<ArrayRef<int64_t>> strides, bool narrow) {
+  DenseI64ArrayAttr within = withinOf(op);
+  if ((op->hasAttr(kWithin) && !within) || (within && within.size() % (extents.size() + 2) != 0))
+    return op->emitOpError() << "has '" << kWithin << "' = " << op->getAttr(kWithin)
+                             << "; each bound has " << extents.size() + 2
+                             << " numbers, a begin, an end and a stride for each loop";
   if (starts.size() != 3)
     return op->emitOpError() << "has " << starts.size() << " starts; expected three, of a, b and c";
   Type a = elements[0], b = elements[1], c = elements[2];
