@@ -16,7 +16,8 @@
 //
 // A minimum cut per mesh axis, or per axes that reductions have in common, chooses the ops to cut;
 // the rest of the plan does not change. Times count as the bytes that are sent meanwhile, and less
-// than these: an update is divided if that sends no more.
+// than these: an update is divided if that sends no more. Ops in a branch (an update that is only
+// made if all gradients are finite) are cut like others, and the branch's results with them.
 //
 //   source --bytes of a reduce-scatter--> scattered copy of a sum
 //   source --bytes of a gather--> whole copy of a sum
@@ -24,6 +25,7 @@
 //   whole copy --oo--> ops that read it in parts
 //   op --bytes of a gather--> whole copy of its result
 //   op --bytes of an all-reduce--> sink, if it reduces over the cut dimension
+//   (a branch's result is as an op that reads what the branch yields)
 //   copy --oo--> sink, for a use that needs the copy
 //   whole copy of the next state --oo--> whole copy of the state
 //
@@ -43,6 +45,7 @@
 #include "tessera/Solver/MinimumCut.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -59,18 +62,22 @@ static constexpr int64_t kLess = 64;
 
 namespace {
 
-/// A sum over devices, state that the program's caller keeps, or the result of an op on such
-/// values.
+/// A sum over devices, state that the program's caller keeps, or the result of an op, or of a
+/// branch, on such values.
 struct Part {
   Value value;
   int64_t dim;                  ///< that the axis may cut; -1 for an op that reduces over it
-  int64_t factor = -1;          ///< of the op that runs over it; -1 for a sum or state
+  int64_t factor = -1;          ///< of the op that runs over it, else -1
+  bool ofBranch = false;        ///< a result of a branch, which yields parts
   int64_t next = -1;            ///< of state: the function's result that feeds it
   SmallVector<int64_t> of = {}; ///< operands of the op that are parts, cut alike
   int64_t scattered = -1;       ///< nodes of the cut; of a sum
   int64_t whole = -1;           ///< of all that have a dimension
-  int64_t cut = -1;             ///< of an op: on the source's side it is cut
+  int64_t cut = -1;             ///< of an op or branch: on the source's side it is cut
   int64_t saved = 0;            ///< of an op: its time that a cut saves, in bytes
+
+  /// Whether it is computed from other parts.
+  bool isComputed() const { return factor >= 0 || ofBranch; }
 };
 
 class Scattering {
@@ -84,16 +91,7 @@ public:
 
   void run(UpdateDivision division) {
     collectState();
-    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (op == function || isa<linalg::LinalgOp>(op->getParentOp()))
-        return;
-      if (isa<LoopLikeOpInterface>(op)) // sums that it accumulates
-        for (Value result : op->getResults())
-          collectSum(result);
-      else if (op->getNumResults() == 1 && !collectSum(op->getResult(0)) &&
-               isa<linalg::LinalgOp>(op))
-        collectOp(op);
-    });
+    collectFrom(function.getBody());
     collectFactors();
     if (llvm::none_of(parts, [](const Part &part) { return part.factor >= 0; }))
       return;
@@ -105,8 +103,8 @@ public:
       solve(/*divides=*/false);
     SignatureAttrs signature(function);
     for (const Part &part : parts)
-      if (part.factor >= 0 ? cut.onSourceSide(part.cut)
-                           : part.next >= 0 && cut.onSourceSide(part.whole))
+      if (part.isComputed() ? cut.onSourceSide(part.cut)
+                            : part.next >= 0 && cut.onSourceSide(part.whole))
         apply(part, signature);
     signature.write();
   }
@@ -125,6 +123,59 @@ private:
   }
 
   static Block *blockOf(Value value) { return value.getParentBlock(); }
+
+  /// The block around the branches that a block is in: that of a loop, or the function's.
+  static Block *aroundBranches(Block *block) {
+    while (isa<scf::IfOp>(block->getParentOp()))
+      block = block->getParentOp()->getBlock();
+    return block;
+  }
+
+  /// Whether ops of a block run as often as a value is computed, or not if a branch is not taken.
+  static bool isSeenFrom(Value value, Block *block) {
+    while (block != blockOf(value) && isa<scf::IfOp>(block->getParentOp()))
+      block = block->getParentOp()->getBlock();
+    return block == blockOf(value);
+  }
+
+  /// Collects the parts of a region, those of nested ones before the results of their op.
+  void collectFrom(Region &region) {
+    for (Operation &op : region.getOps()) {
+      if (!isa<linalg::LinalgOp>(op))
+        for (Region &nested : op.getRegions())
+          collectFrom(nested);
+      if (isa<RegionBranchOpInterface>(op)) { // sums that it accumulates or yields
+        for (OpResult result : op.getResults())
+          if (!collectSum(result) && isa<scf::IfOp>(op))
+            collectBranch(result);
+      } else if (op.getNumResults() == 1 && !collectSum(op.getResult(0)) &&
+                 isa<linalg::LinalgOp>(op)) {
+        collectOp(&op);
+      }
+    }
+  }
+
+  /// A result of a branch of which one side yields a part, and the others parts or whole values.
+  void collectBranch(OpResult result) {
+    std::optional<TensorSharding> own = shardingOf(result);
+    if (!own || !own->windows.empty() || own->isPartial() || !isFree(*own))
+      return;
+    Part part{.value = result, .dim = -1, .ofBranch = true};
+    auto branch = cast<scf::IfOp>(result.getOwner());
+    SmallVector<Value, 2> yielded = {branch.thenYield().getOperand(result.getResultNumber()),
+                                     branch.elseYield().getOperand(result.getResultNumber())};
+    for (Value value : yielded)
+      if (const Part *from = partOf(value); from && part.dim < 0)
+        part.dim = from->dim;
+    bool mayCut = part.dim >= 0 && llvm::all_of(yielded, [&](Value value) {
+                    if (const Part *from = partOf(value); from && from->dim >= 0)
+                      return from->dim == part.dim;
+                    std::optional<TensorSharding> made = shardingOf(value);
+                    return made && made->windows.empty() && isFree(*made);
+                  });
+    if (mayCut)
+      add(std::move(part));
+  }
 
   /// The minimum cut for the bytes that are sent, and if the ops are to be divided, for the time of
   /// their work.
@@ -203,7 +254,7 @@ private:
     int64_t factor = -1;
     for (size_t i = 0; i < rule.operands.size() && factor < 0; ++i)
       if (const Part *from = partOf(op->getOperand(i));
-          from && from->dim >= 0 && blockOf(from->value) == op->getBlock())
+          from && from->dim >= 0 && isSeenFrom(from->value, op->getBlock()))
         factor = factorOf(rule.operands[i], from->dim);
     std::optional<Part> part = partAlong(op, factor);
     if (part && (part->dim < 0 || !own->isPartial())) // a sum may also be one over other axes
@@ -307,7 +358,7 @@ private:
     if (const Part *from = partOf(operand); from && from->dim >= 0) {
       part.of.push_back(i);
       return factorOf(rule.operands[i], from->dim) == part.factor &&
-             blockOf(from->value) == op->getBlock();
+             isSeenFrom(from->value, op->getBlock());
     }
     std::optional<TensorSharding> own = shardingOf(operand);
     return own && isFree(*own) && own->windows.empty();
@@ -363,7 +414,7 @@ private:
     part.whole = cut.addNode();
     if (part.next >= 0)
       return;
-    if (part.factor >= 0) {
+    if (part.isComputed()) {
       part.cut = cut.addNode();
       return cut.addEdge(part.cut, part.whole, half + perGather * tripsOfPart(part));
     }
@@ -375,28 +426,34 @@ private:
   /// Whether the work of an op is the last before results: other ops need it only in parts, or as
   /// a sum of all of it. So the gathers after it are joined; those of a layer would each wait.
   bool endsStep(const Part &part) {
-    if (part.factor < 0 || blockOf(part.value) != &function.getBody().front())
+    if (!part.isComputed() || aroundBranches(blockOf(part.value)) != &function.getBody().front())
       return false;
     auto [it, isNew] = ends.try_emplace(part.value, true);
     if (!isNew || part.dim < 0)
       return it->second;
     bool result = llvm::all_of(part.value.getUses(), [&](OpOperand &use) {
-      Operation *user = use.getOwner();
-      const Part *other = user->getNumResults() == 1 ? partOf(user->getResult(0)) : nullptr;
-      return isa<func::ReturnOp>(user) ||
-             (other && llvm::is_contained(other->of, use.getOperandNumber()) && endsStep(*other));
+      const Part *reader = readerOf(part, use);
+      return isa<func::ReturnOp>(use.getOwner()) || (reader && endsStep(*reader));
     });
     return ends[part.value] = result;
+  }
+
+  /// The op or branch that reads a part in parts, or null.
+  const Part *readerOf(const Part &part, OpOperand &use) const {
+    Operation *user = use.getOwner();
+    if (isa<scf::YieldOp>(user) && isa<scf::IfOp>(user->getParentOp())) {
+      const Part *result = partOf(user->getParentOp()->getResult(use.getOperandNumber()));
+      return result && result->ofBranch && result->dim == part.dim ? result : nullptr;
+    }
+    const Part *made = user->getNumResults() == 1 ? partOf(user->getResult(0)) : nullptr;
+    return made && llvm::is_contained(made->of, use.getOperandNumber()) ? made : nullptr;
   }
 
   void addUses(const Part &part) {
     if (part.dim < 0)
       return; // its result is reduced for all
     for (OpOperand &use : part.value.getUses()) {
-      const Part *user = nullptr;
-      if (use.getOwner()->getNumResults() == 1)
-        user = partOf(use.getOwner()->getResult(0));
-      if (user && user->factor >= 0 && llvm::is_contained(user->of, use.getOperandNumber())) {
+      if (const Part *user = readerOf(part, use)) {
         if (part.scattered >= 0)
           cut.addEdge(part.scattered, MinimumCut::kSink, MinimumCut::kInfinite);
         // A part that is computed whole needs no gather: it is on the sink's side with the op.
@@ -411,7 +468,7 @@ private:
         continue;
       }
       Need need = needOf(part, use);
-      if (need == Need::contributions || (need == Need::part && part.factor >= 0))
+      if (need == Need::contributions || (need == Need::part && part.isComputed()))
         continue;
       if (part.scattered >= 0)
         cut.addEdge(part.scattered, MinimumCut::kSink, MinimumCut::kInfinite);
@@ -474,6 +531,8 @@ private:
       signature.ofResult(part.next).set(DistDialect::kSharding, kept);
       return;
     }
+    if (part.ofBranch)
+      return setSharding(part.value, cutOf(part, *shardingOf(part.value)));
     Operation *op = part.value.getDefiningOp();
     const ShardedOp &sharded = shardings.of(op);
     OpSharding own = sharded.sharding;
