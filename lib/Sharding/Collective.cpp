@@ -184,9 +184,7 @@ static ExchangeSize exchangeSizeOf(const Mesh &sourceMesh,
   }
   auto isReduced = [&](size_t i) { return sources[i]->partial != targets[i]->partial; };
   ExchangeSize size;
-  ExchangeTraffic total{std::vector<int64_t>(targetMesh.numDevices()),
-                        std::vector<int64_t>(sourceMesh.numDevices()),
-                        {}};
+  ExchangeTraffic total; // of tensors that are counted by device
   for (size_t i = 0; i < sources.size(); ++i) {
     if (sourceMesh == targetMesh && sourceMesh.numDevices() > kMaxDevicesByBoxes && !isReduced(i)) {
       ExchangeSize own =
@@ -203,6 +201,8 @@ static ExchangeSize exchangeSizeOf(const Mesh &sourceMesh,
       counted = exchangeTraffic(sourceMesh, targetMesh,
                                 redistribute(sourceMesh, *sources[i], targetMesh, *targets[i]));
     const ExchangeTraffic &boxes = *counted;
+    total.received.resize(targetMesh.numDevices());
+    total.sent.resize(sourceMesh.numDevices());
     for (size_t d = 0; d < total.received.size(); ++d)
       total.received[d] += boxes.received[d] * bytesPerElement[i];
     for (size_t d = 0; d < total.sent.size(); ++d)

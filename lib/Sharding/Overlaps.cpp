@@ -120,6 +120,104 @@ static std::optional<std::vector<Overlap>> overlapsOfNested(const Cut &cut, int6
   return all;
 }
 
+/// Parts of mesh axes of equal sizes on which the coordinates of some devices agree.
+using EqualParts = std::vector<std::pair<AxisRef, AxisRef>>;
+
+/// Appends what equal indices over two lists of axes of one size mean for their parts. Returns
+/// false if the lists have no common parts.
+static bool addEqualParts(AxisList a, AxisList b, EqualParts &equal) {
+  for (AxisList *axes : {&a, &b})
+    std::erase_if(*axes, [](const AxisRef &axis) { return axis.size == 1; });
+  while (!a.empty() && !b.empty()) {
+    int64_t size = std::min(a.front().size, b.front().size);
+    AxisList firstA, firstB, restA, restB;
+    if (!splitAt(a, size, firstA, restA) || !splitAt(b, size, firstB, restB) ||
+        firstA.size() != 1 || firstB.size() != 1)
+      return false;
+    equal.emplace_back(firstA.front(), firstB.front());
+    a = std::move(restA);
+    b = std::move(restB);
+  }
+  return true;
+}
+
+/// Cuts the parts until two of them are equal or disjoint. Returns false if that is not possible.
+static bool makeAtomic(EqualParts &equal) {
+  for (size_t i = 0; i < equal.size(); ++i)
+    for (bool second : {false, true})
+      for (size_t j = 0; j < equal.size(); ++j)
+        for (const AxisRef &other : {equal[j].first, equal[j].second})
+          for (int64_t at : {other.pre, other.pre * other.size}) {
+            auto &[a, b] = equal[i];
+            const AxisRef &cut = second ? b : a;
+            if (other.axis != cut.axis || at <= cut.pre || at >= cut.pre * cut.size)
+              continue;
+            if (at % cut.pre != 0 || cut.size % (at / cut.pre) != 0)
+              return false;
+            int64_t size = at / cut.pre, rest = cut.size / size;
+            equal.emplace_back(AxisRef{a.axis, a.pre * size, rest},
+                               AxisRef{b.axis, b.pre * size, rest});
+            equal[i].first.size = equal[i].second.size = size;
+            return makeAtomic(equal);
+          }
+  return true;
+}
+
+/// The share of the devices, as 1 in so many, whose coordinates agree on the parts.
+static int64_t oneInHowMany(const EqualParts &equal) {
+  std::vector<AxisList> classes;
+  auto classOf = [&](const AxisRef &part) {
+    for (size_t i = 0; i < classes.size(); ++i)
+      if (std::find(classes[i].begin(), classes[i].end(), part) != classes[i].end())
+        return i;
+    classes.push_back({part});
+    return classes.size() - 1;
+  };
+  int64_t share = 1;
+  for (auto &[a, b] : equal) {
+    size_t one = classOf(a), other = classOf(b);
+    if (one == other)
+      continue;
+    share *= a.size;
+    classes[one].insert(classes[one].end(), classes[other].begin(), classes[other].end());
+    classes[other].clear();
+  }
+  return share;
+}
+
+/// The overlaps of plain parts of equal sizes, if those of one side are made of those of the other
+/// in each dimension: a device needs what it has, or the fine part is within the coarse one, if
+/// digits of its coordinates agree. In time that does not depend on the devices.
+static std::optional<std::vector<Overlap>> overlapsOfEven(const std::vector<Cut> &cuts,
+                                                          int64_t devices, bool plain) {
+  if (!plain)
+    return std::nullopt;
+  Overlap nested;
+  EqualParts equal;
+  for (const Cut &cut : cuts) {
+    bool hadFine = cut.had.step < cut.wants.step;
+    const DimLayout &fine = hadFine ? cut.had : cut.wants, &coarse = hadFine ? cut.wants : cut.had;
+    for (const DimLayout &dim : {fine, coarse})
+      if (dim.step <= 0 || dim.step * sizeOf(dim.axes) != cut.extent)
+        return std::nullopt;
+    AxisList major, minor;
+    if (coarse.step % fine.step != 0 || !splitAt(fine.axes, sizeOf(coarse.axes), major, minor) ||
+        !addEqualParts(coarse.axes, std::move(major), equal))
+      return std::nullopt;
+    nested.wanted *= cut.wants.step;
+    nested.held *= cut.had.step;
+    nested.both *= fine.step;
+    nested.parts *= coarse.step / cut.had.step;
+  }
+  if (!makeAtomic(equal))
+    return std::nullopt;
+  nested.devices = devices / oneInHowMany(equal);
+  std::vector<Overlap> all{nested};
+  if (nested.devices < devices)
+    all.push_back({nested.wanted, nested.held, 0, nested.parts, devices - nested.devices});
+  return all;
+}
+
 /// Dimensions without common axes are independent, so the time depends on the devices along the
 /// axes of the move, not on all devices of the mesh.
 std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const Layout &target) {
@@ -140,9 +238,10 @@ std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const La
       devices *= mesh.shape[axis];
     std::vector<Overlap> own;
     std::vector<int64_t> coordinate(mesh.shape.size(), 0);
-    auto classes = cuts.size() == 1
-                       ? overlapsOfNested(cuts.front(), devices, plain && isPlain(target))
-                       : std::nullopt;
+    const bool bothPlain = plain && isPlain(target);
+    auto classes = overlapsOfEven(cuts, devices, bothPlain);
+    if (!classes && cuts.size() == 1)
+      classes = overlapsOfNested(cuts.front(), devices, bothPlain);
     if (classes)
       own = std::move(*classes);
     for (int64_t n = 0; n < devices && !classes; ++n) {
