@@ -14,8 +14,8 @@ from .errors import ArgumentError, ShapeError
 from .layout import check
 from .mesh import ProcessMesh
 from .ops.creation import zeros_like
-from .ops.distributed import shard_tensor
-from .sharding import Replicate, Shard, Sharding
+from .ops.distributed import Unused, shard_tensor
+from .sharding import Open, Replicate, Shard, Sharding
 from .source import entry, refuse
 from .tensor import Tensor, asarray, from_array, spec
 from .trace import current
@@ -27,7 +27,8 @@ SCHEDULES = ("sequential", "gpipe", "1f1b", "interleaved", "zb-h1", "auto")
 class Optimizer:
     """Base class: `init(parameters)` makes the state, `update` applies gradients.
 
-    States have the placements of their parameters.
+    States have the placements of their parameters. Along mesh axes that replicate a parameter which others cut, the
+    compiler places its states (Open()): where devices divide the update, each keeps a part of them.
 
     Parameters are any tree; buffers of modules are not updated. A subclass names its `slots` and defines `step`.
     """
@@ -47,9 +48,13 @@ class Optimizer:
 
     def _zeros(self, slot, name, parameter):
         dtype = "float32" if parameter.dtype.itemsize == 2 else parameter.dtype
+        placed = _open(parameter.sharding)
         if parameter._described:  # its states are descriptions too
-            return spec(parameter.shape, dtype, parameter.mesh, parameter.placements or ())
-        return zeros_like(parameter, dtype)
+            return spec(parameter.shape, dtype, parameter.mesh, placed.placements if placed else parameter.placements or ())
+        made = zeros_like(parameter, dtype)
+        if made._scope is None and placed is not None:
+            made.sharding = placed
+        return made
 
     @entry
     def update(self, parameters, gradients, state: State):
@@ -250,6 +255,13 @@ class ShardedOptimizer(Optimizer):
         return self.inner.step(p, g, slots, count)
 
 
+def _open(sharding: Sharding | None) -> Sharding | None:
+    """The sharding of a cut tensor with the axes that replicate it left to the compiler; None for other tensors."""
+    if type(sharding) is not Sharding or not any(isinstance(p, Shard) for p in sharding.placements):
+        return None
+    return Sharding(sharding.mesh, tuple(Open() if isinstance(p, Replicate) else p for p in sharding.placements))
+
+
 def _placed(tensor: Tensor, mesh, placements) -> Tensor:
     if tensor._scope is not None:
         return shard_tensor(tensor, mesh, placements)
@@ -314,6 +326,19 @@ def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None
     rule(name, tensor) returns placements, or None for replicated; without a rule parameters are sharded over `axis`
     where possible (ZeRO-3). Buffers are replicated.
     """
+    made, unused = placed_parameters(parameters, mesh, rule, axis), Unused("shard_parameters")
+    leaves = tree.flatten(made)[0]
+    unused.used = not leaves
+    for old, new in zip(tree.flatten(parameters)[0], leaves):
+        if new.value is old.value or new.value._scope is not None:
+            unused.used = True  # placed itself; a traced result that is unused has a warning of its own
+        else:
+            new.value._unused = unused
+    return made
+
+
+def placed_parameters(parameters, mesh: ProcessMesh, rule: Callable | None, axis: str | None = None):
+    """As shard_parameters, without a warning if the result is unused."""
     def one(leaf):
         tensor = asarray(leaf.value)
         whole = [Replicate()] * len(mesh.shape)

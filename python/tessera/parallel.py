@@ -18,7 +18,7 @@ from .mesh import ProcessMesh
 from .nn.module import Module
 from .nn.normalization import BatchNorm
 from .ops.distributed import reshard, shard_tensor
-from .optim import shard_parameters
+from .optim import placed_parameters
 from .picture import visualize_sharding
 from .sharding import Partial, Replicate, Shard, Sharding
 from .source import refuse
@@ -80,7 +80,7 @@ class DistributedDataParallel(Module):
                                         f"of {list(mesh.dim_names)}")
         self.mesh, self.axis = mesh, mesh.axis(axis) if isinstance(axis, str) else axis or 0
         self.synchronised, self.fusion = True, _fusion(bucket_cap_mb)
-        self.module = shard_parameters(module, mesh, lambda name, tensor: None)
+        self.module = placed_parameters(module, mesh, lambda name, tensor: None)
         if not broadcast_buffers:
             for inner in self.module.modules():
                 if isinstance(inner, BatchNorm):
@@ -230,7 +230,7 @@ class DataParallel(Module):
             raise refuse(ArgumentError, f"output_device {output_device!r} is not the master, device {device_ids[0]}")
         whole = ProcessMesh(list(device_ids), ["dp"])
         self.meshes = [ProcessMesh([id], ["device"], f"device{id}") for id in whole.process_ids]
-        self.module = shard_parameters(module, self.meshes[0], lambda name, tensor: None)
+        self.module = placed_parameters(module, self.meshes[0], lambda name, tensor: None)
 
     def forward(self, *inputs, **kwargs):
         if current() is None:

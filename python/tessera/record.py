@@ -20,7 +20,7 @@ from .mesh import ProcessMesh
 from .program import Program
 from .resident import OnDevices, Steps
 from .runtime import Session, target_of
-from .sharding import Replicate, Sharding, quoted
+from .sharding import Open, Replicate, Sharding, quoted
 from .source import of_function, refuse
 from .tensor import Tensor, asarray
 from .trace import Trace, operations
@@ -200,9 +200,9 @@ class Recorded:
                 raise error if ": error: " in str(error) else refuse(type(error), str(error)) from None
             self._steps = Steps(self._session, self.name, self._donate, self._whole is not None, self._lock)
             # Placements of arguments left to the compiler stay open: the next step is the same program.
-            left = [r.feeds is not None and self.inputs[r.feeds].sharding is None for r in self.results]
-            self._shardings = [from_home(r.home) if self.trace.meshes and not open and self._whole is None else None
-                               for r, open in zip(self._session.results, left)]
+            left = {i: self.inputs[r.feeds].sharding for i, r in enumerate(self.results) if r.feeds is not None and _is_open(self.inputs[r.feeds])}
+            self._shardings = [left[i] if i in left else from_home(r.home) if self.trace.meshes and self._whole is None else None
+                               for i, r in enumerate(self._session.results)]
             if self._whole is not None:  # parameters split over the devices of a rank stay split
                 self._shardings = [r.sharding if r.feeds is not None else None for r in self.results]
         return self._session
@@ -272,6 +272,11 @@ class Recorded:
         made = self._steps.result(index, result.tensor.dtype, self._shardings[index])
         made._own = result.own
         return made
+
+
+def _is_open(tensor) -> bool:
+    """Whether the compiler may choose a placement of the tensor."""
+    return tensor.sharding is None or any(isinstance(placement, Open) for placement in tensor.sharding.placements)
 
 
 def _feeds(value, argument) -> bool:

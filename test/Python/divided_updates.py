@@ -149,6 +149,40 @@ class DividedUpdates(JaxCase):
             for one, other in zip(got, want):
                 np.testing.assert_allclose(one.numpy(), np.asarray(other), rtol=2e-5, atol=2e-5)
 
+    def test_initialised_state(self):
+        """State that an optimizer initialises like a weight, which one axis cuts, is divided along the other axis."""
+        mesh, data = ts.ProcessMesh([[0, 1], [2, 3]], dim_names=["d", "t"]), ts.optim.AdamW(1e-2)
+        random = np.random.default_rng(1)
+        x = random.standard_normal((ROWS, WIDTH)).astype("f")
+
+        def train(mesh):
+            ts.nn.init.seed(0)
+            model = ts.nn.Sequential(ts.nn.Linear(WIDTH, HIDDEN), ts.nn.relu, ts.nn.Linear(HIDDEN, WIDTH))
+            batch = ts.asarray(x)
+            if mesh:
+                cuts = {"layers.0.weight": 1, "layers.0.bias": 0, "layers.2.weight": 0}
+                model = ts.optim.shard_parameters(model, mesh, lambda name, p: [ts.Replicate(), ts.Shard(cuts[name])] if name in cuts else None)
+                batch = ts.shard_tensor(batch, mesh, [ts.Shard(0)])
+
+            @ts.jit(topology=CORES)
+            def step(model, state, x):
+                error, g = ts.value_and_grad(lambda model, x: ts.nn.mse_loss(model(x), x))(model, x)
+                return *data.update(model, g, state), error
+            state, errors = data.init(model), []
+            for _ in range(3):
+                model, state, error = step(model, state, batch)
+                errors.append(float(error))
+            return step.explain(model, state, batch), state, errors
+
+        report, state, errors = train(mesh)
+        np.testing.assert_allclose(errors, train(None)[2], rtol=1e-5)
+        placed = self.placed(report)
+        for slot in "mv":
+            for layer in (0, 2):
+                self.assertEqual(placed[f"state.{slot}.layers.{layer}.weight"].count("shard("), 2, placed)
+                self.assertEqual(placed[f"model.layers.{layer}.weight"].count("shard("), 1, placed)
+        self.assertEqual(state["m"]["layers.0.weight"].placements, (ts.Open(), ts.Shard(1)))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 import tessera as ts
-from tessera import Partial, ProcessMesh, Replicate, Shard, reshard, shard_tensor, unshard
+from tessera import Partial, ProcessMesh, Replicate, Shard, nn, optim, reshard, shard_tensor, unshard
 
 
 class Refusals(unittest.TestCase):
@@ -117,6 +117,13 @@ class Placements(Refusals):
             shard_tensor(np.ones(4), self.line, [Shard(0)])
         self.assertIn("not used", str(caught[0].message))
         self.assertEqual(caught[0].lineno, sys._getframe().f_lineno - 2)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            optim.shard_parameters(nn.Linear(4, 4), self.line)
+            used = optim.shard_parameters(nn.Linear(4, 4), self.line)
+            optim.Adam().init(used)
+            del used
+        self.assertEqual(["result of shard_parameters is not used" in str(each.message) for each in caught], [True])
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
 

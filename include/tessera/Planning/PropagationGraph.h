@@ -70,8 +70,8 @@ public:
   /// Whether a result of the function has no placement: none on itself, on the returned value, or
   /// on the argument that it feeds.
   bool isOpenResult(size_t result) const;
-  /// Whether neither a result nor the argument that it feeds has a placement.
-  bool isOpenState(size_t result) const;
+  /// The axes that neither a result nor the argument that it feeds has a placement on.
+  sharding::AxisList openAxesOfState(size_t result) const;
 
   /// The rule of a node and the shardings of its tensors: the key for caching a propagation step.
   AddressKey keyOf(const RuleNode &node) const;

@@ -46,9 +46,18 @@ bool PropagationGraph::isOpenResult(size_t result) const {
          isOpen(returned(result));
 }
 
-bool PropagationGraph::isOpenState(size_t result) const {
-  return results[result] >= 0 && fed[result] >= 0 && isOpen(results[result]) &&
-         isOpen(returned(result)) && isOpen(fed[result]);
+sharding::AxisList PropagationGraph::openAxesOfState(size_t result) const {
+  sharding::AxisList open;
+  if (results[result] < 0 || fed[result] < 0)
+    return open;
+  auto isOpenIn = [&](int64_t tensor, const sharding::AxisRef &axis) {
+    return llvm::any_of(tensors[tensor].given.open,
+                        [&](const sharding::AxisRef &other) { return other.contains(axis); });
+  };
+  for (const sharding::AxisRef &axis : tensors[fed[result]].given.open)
+    if (isOpenIn(results[result], axis) && isOpenIn(returned(result), axis))
+      open.push_back(axis);
+  return open;
 }
 
 int64_t PropagationGraph::addTensor(RankedTensorType type, FlatSymbolRefAttr mesh,

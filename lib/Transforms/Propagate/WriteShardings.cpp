@@ -157,10 +157,11 @@ void dist::leaveResultsOpen(func::FuncOp function, const PropagationGraph &graph
     if (sharding)
       for (const PartialAxis &partial : sharding->partial)
         contributed.try_emplace(state.mesh, isLarger).first->second.insert(partial.axis);
-  auto open = [&](const TensorState &state, TensorSharding own) {
+  auto open = [&](const TensorState &state, TensorSharding own, const AxisList &among) {
     if (auto axes = contributed.find(state.mesh); axes != contributed.end())
       for (const AxisRef &axis : axes->second)
         if (own.isFree(axis) && !overlapsAny(own.open, axis) &&
+            llvm::any_of(among, [&](const AxisRef &other) { return other.contains(axis); }) &&
             dimToScatter(own, state.type.getShape(), axis.size))
           own.open.push_back(axis);
     return ShardingAttr::get(state.meshName, *state.mesh, canonical(own), function.getContext());
@@ -172,10 +173,11 @@ void dist::leaveResultsOpen(func::FuncOp function, const PropagationGraph &graph
       const TensorSharding &made = *decision.tensors[graph.returned(index)];
       signature.ofResult(index).set(
           DistDialect::kSharding,
-          open(state, made.windows.empty() ? made.withoutPartial() : state.sharding->closed()));
-    } else if (graph.isOpenState(index)) {
+          open(state, made.windows.empty() ? made.withoutPartial() : state.sharding->closed(),
+               state.given.open));
+    } else if (AxisList axes = graph.openAxesOfState(index); !axes.empty()) {
       const TensorState &state = graph.tensors[graph.fed[index]];
-      ShardingAttr opened = open(state, state.sharding->closed());
+      ShardingAttr opened = open(state, state.sharding->closed(), axes);
       auto argument = function.getResultAttrOfType<IntegerAttr>(index, DistDialect::kFeeds);
       signature.ofResult(index).set(DistDialect::kSharding, opened);
       signature.ofArgument(argument.getInt()).set(DistDialect::kSharding, opened);

@@ -44,15 +44,15 @@ def reshard(x, mesh: ProcessMesh, placements: Sequence) -> Tensor:
     return _move(x, sharding)
 
 
-class _Unused:
-    """Warns if a distributed tensor is deleted before it was used."""
+class Unused:
+    """Warns if all distributed tensors that hold this are deleted before one was used. function: that made them."""
 
-    def __init__(self):
-        self.place, self.used = location(), False
+    def __init__(self, function: str):
+        self.function, self.place, self.used = function, location(), False
 
     def __del__(self):
         if not self.used and self.place is not None and warnings is not None:
-            warnings.warn_explicit("the result of shard_tensor is not used; it does not change its argument", TesseraWarning,
+            warnings.warn_explicit(f"the result of {self.function} is not used; it does not change its argument", TesseraWarning,
                                    self.place.file, self.place.line)
 
 
@@ -76,7 +76,7 @@ def shard_tensor(data, mesh: ProcessMesh, placements: Sequence, dtype=None) -> T
     if tensor.sharding is not None and tensor._array is not None:
         return reshard(tensor, mesh, sharding.placements)
     made = tensor._placed(sharding)
-    made._unused = _Unused()
+    made._unused = Unused("shard_tensor")
     return made
 
 
