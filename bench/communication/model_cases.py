@@ -162,6 +162,27 @@ def power_iteration(a, v):
     return lax.fori_loop(0, 5, step, v)
 
 
+def long_short_term_memory(xs, w, b):
+    """A step of descent: input, forget, cell and output gates of one product; xs of steps, batch and features."""
+    def cell(state, x):
+        h, c = state
+        i, f, g, o = jnp.split(jnp.concatenate([x, h], 1) @ w + b, 4, 1)
+        c = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * jnp.tanh(g)
+        h = jax.nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+    none = jnp.zeros((xs.shape[1], len(b) // 4))
+    return lax.scan(cell, (none, none), xs)[1]
+
+
+def recurrent_step(xs, w, b):
+    g = jax.grad(lambda w, b: (long_short_term_memory(xs, 0.1 * w, b) ** 2).mean(), (0, 1))(w, b)
+    return w - 0.1 * g[0], b - 0.1 * g[1]
+
+
+def recurrent(xs, w):
+    return lax.scan(lambda h, x: (jnp.tanh(h @ w + x), None), jnp.zeros(xs.shape[1:]), xs)[0]
+
+
 def low_rank(x, w, a, b):
     return x @ w + 2 * (x @ a) @ b
 
@@ -234,6 +255,14 @@ def model_cases(Case):
                                 "sums of columns, two means", cut=["s", "s", "s", None], out=("s", "s", None)),
         "step: Newton-Schulz": Case(newton_schulz, [shape(32, 64)], reduced(1) + 2 * reduced(32 * 32), "the norm, two products",
                                     cut=[columns], out=columns),
+        "step: LSTM, batch": Case(recurrent_step, [shape(128, 64, 1024), shape(2048, 4096), shape(4096)], reduced(2049 * 4096),
+                                  "gradients of all steps, once", cut=[columns, None, None], out=None),
+        "step: LSTM, batch and cut weights": Case(
+            recurrent_step, [shape(128, 256, 512), shape(1024, 2048), shape(2048)], 2 * sent(1024 * 2048) + reduced(2048),
+            "weights gathered once, gradients of all steps scattered once", cut=[columns, "s", None], out=("s", None)),
+        "step: recurrent, cut weights": Case(
+            lambda xs, w: w - 0.1 * jax.grad(lambda w: recurrent(xs, 0.1 * w).sum())(w), [shape(64, 8, 64), shape(64, 64)], sent(64 * 64),
+            "weights gathered: each device computes the little that follows", cut=[None, "s"]),
         "solver: Sinkhorn": Case(sinkhorn, [shape(64, 32)], 3 * reduced(32), "sums of columns, three times"),
         "model: chunked states, sequence": Case(
             chunked_state_space, [shape(2, 256, 4, 16), shape(2, 256, 4), shape(2, 256, 8), shape(2, 256, 8)],

@@ -42,6 +42,8 @@ static constexpr double kMostMemory = 1.25, kMostWork = 1.05;
 static constexpr double kLittleMemory = 1 << 26;
 /// The time of computing with as much arithmetic, where the step is at most this part.
 static constexpr double kMostWorkOfShort = 2, kShortStep = 0.5;
+/// The part of a step of many latencies at which repeated work counts no longer.
+static constexpr double kFraction = 0.25;
 /// Arithmetic of a device over its part: more is searched although little is sent.
 static constexpr double kMostRepeated = 1.5;
 /// Fewer bytes do not matter.
@@ -140,19 +142,24 @@ static bool fits(const Measures &found, const Measures &plain) {
 }
 
 /// Whether a program is better in step and bytes, and much better in one of them, with little more
-/// memory and computation. A step half as long may read and write memory for longer.
-static bool isMuchBetter(const Measures &found, const Measures &plain, bool byBytes) {
+/// memory and computation. A step half as long may read and write memory for longer, any time where
+/// that replaces many latencies; in a step that is a fraction as long devices then repeat work.
+static bool isMuchBetter(const Measures &found, const Measures &plain, bool byBytes,
+                         bool hasManyLatencies) {
   double step = found.step / plain.step, bytes = found.bytes / plain.bytes,
          computing = found.computing / plain.computing;
-  if (!fits(found, plain) || step > 1 || bytes > 1 ||
-      computing > (step <= kShortStep ? kMostWorkOfShort : kMostWork))
+  if (!fits(found, plain) || step > 1 || bytes > 1)
+    return false;
+  bool repeatsNone = found.arithmetic <= kMostWork * plain.arithmetic;
+  if (hasManyLatencies && step <= (repeatsNone ? kShortStep : kFraction))
+    return true;
+  if (computing > (step <= kShortStep ? kMostWorkOfShort : kMostWork))
     return false;
   bool isMuchShorter = step <= 1 - kLeastGain, isMuchLess = bytes <= 1 - kLeastGain;
   if (computing <= kMostWork && (byBytes ? isMuchLess : isMuchShorter))
     return true;
   // Whoever cuts a batch wants its work to be divided, even where every device could do all of it.
-  return found.arithmetic <= kMostWork * plain.arithmetic &&
-         (isMuchShorter || (isMuchLess && step <= 1 - kSmallGain));
+  return repeatsNone && (isMuchShorter || (isMuchLess && step <= 1 - kSmallGain));
 }
 
 /// Whether a program with fewer collectives has a much shorter step, with little more memory and
@@ -248,9 +255,7 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
   if (failed(cost))
     return failure();
   FailureOr<Measures> best = measure(*program, *plain, cost->topology);
-  FailureOr<bool> many = false;
-  if (isRecut)
-    many = hasManyLatencies(*program, *plain, cost->topology);
+  FailureOr<bool> many = hasManyLatencies(*program, *plain, cost->topology);
   if (failed(best) || failed(many))
     return failure();
   bool byBytes = pipeline.objective == "bytes";
@@ -260,7 +265,7 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
         << " collectives";
   };
 
-  if (*many && !byBytes) {
+  if (*many && isRecut && !byBytes) {
     PipelineOptions options = pipeline;
     options.recuts = false;
     auto isBetter = [&](ModuleOp found, const Report &report) {
@@ -286,7 +291,7 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
   options.search.fullyUseDevices = false;
   if (tryPlan(options, start, std::move(placed), [&](ModuleOp found, const Report &report) {
         FailureOr<Measures> measures = measure(found, report, cost->topology);
-        return succeeded(measures) && isMuchBetter(*measures, *best, byBytes);
+        return succeeded(measures) && isMuchBetter(*measures, *best, byBytes, *many);
       })) {
     (*program)->removeAttr(dist::DistDialect::kSearch);
     remark("between its arguments and results the program is searched");

@@ -205,6 +205,7 @@ private:
   };
   void connect(size_t tensor, const StrategyEnd &own, llvm::ArrayRef<User> users, double trips,
                StrategySource &source);
+  bool adds(int64_t node, size_t position) const;
   bool isOutside(const TensorState &carry, const RuleNode &user) const;
   void addEdge(size_t tensor, const StrategyEnd &from, const StrategyEnd &to, Trips trips);
   solver::EdgeTable tableBetween(size_t tensor, const StrategyEnd &from, const StrategyEnd &to,
@@ -218,8 +219,9 @@ private:
 
   const PropagationGraph &graph;
   const StrategyPrices prices;
-  std::vector<Maker> makers;  ///< by tensor
-  std::vector<int64_t> fedBy; ///< by tensor: the argument that a result feeds, else -1
+  std::vector<Maker> makers;      ///< by tensor
+  llvm::DenseSet<int64_t> adders; ///< nodes that add to a carry; looked up, never iterated
+  std::vector<int64_t> fedBy;     ///< by tensor: the argument that a result feeds, else -1
   // Of the problem:
   std::vector<GraphNode> nodes;           ///< by node of the graph
   std::vector<StrategyEnd> homes, places; ///< by tensor; homes of tensors that no op produces

@@ -31,6 +31,11 @@ StrategyProblem::StrategyProblem(const PropagationGraph &graph, StrategyPrices p
   for (size_t r = 0; r < graph.results.size(); ++r)
     if (graph.results[r] >= 0)
       fedBy[graph.results[r]] = graph.fed[r];
+  for (const RuleNode &node : graph.nodes)
+    if (!node.op && accumulates(node))
+      if (int64_t adder = makers[node.tensors.front()].node;
+          graph.nodes[adder].rule.isElementwise()) // not one that stacks values of iterations
+        adders.insert(adder);
 }
 
 void StrategyProblem::build(StrategySource &source) {
@@ -141,7 +146,7 @@ void StrategyProblem::addTensor(size_t tensor, StrategySource &source) {
       if (node.tensors[i] != static_cast<int64_t>(tensor))
         continue;
       if (nodes[n].candidates.strategies) {
-        group.push_back({endOf(n, i), false});
+        group.push_back({endOf(n, i), adds(n, i)});
         continue;
       }
       StrategyEnd reader = homeOf(node.tensors.back()); // control flow or a constraint
@@ -193,6 +198,13 @@ bool StrategyProblem::accumulates(const RuleNode &tie) const {
   return read != adder.tensors.end() && !operandsToPass(adder.op, sharding::ReduceKind::sum,
                                                         {int64_t(read - adder.tensors.begin())})
                                              .empty();
+}
+
+/// Whether an operand is what an iteration adds to a loop's carry: reduced with it after the loop.
+bool StrategyProblem::adds(int64_t n, size_t position) const {
+  return adders.contains(n) && !operandsToPass(graph.nodes[n].op, sharding::ReduceKind::sum,
+                                               {static_cast<int64_t>(position)})
+                                    .empty();
 }
 
 /// A function result without a placement: keeps the producer's sharding, with contributions
