@@ -148,6 +148,11 @@ def program_cases(Case):
         "grid: padded": Case(padded, [grid], 2 * ROW, "a row from each neighbor"),
         "grid: padded, gradient": Case(lambda u, g: jax.vjp(padded, u)[1](g)[0], [grid, grid], 2 * ROW, "the same"),
         "grid: red and black": Case(red_black, [grid, grid], 4 * ROW, "a row from each neighbor, twice"),
+        "grid: rolls of fourth order": Case(
+            lambda u: 8 * (jnp.roll(u, -1, 0) - jnp.roll(u, 1, 0)) - jnp.roll(u, -2, 0) + jnp.roll(u, 2, 0), [grid], 4 * ROW,
+            "two rows from each neighbor, of the first and last the other"),
+        "grid: rolls by 1, 3 and 7": Case(lambda u: jnp.roll(u, 1, 0) * jnp.roll(u, 3, 0) + jnp.roll(u, 7, 0), [grid], 7 * ROW,
+                                          "seven rows from the neighbor"),
         "grid: interior": Case(heat, [grid], 2 * ROW, "a row from each neighbor"),
         "grid: leapfrog": Case(leapfrog, [grid, grid], 2 * ROW, "a row of each field", out=("s", "s")),
         "grid: gradient by differences": Case(lambda x: jnp.gradient(x, axis=0), [grid], 2 * ROW, "a row from each neighbor"),

@@ -288,8 +288,15 @@ private:
             return isInBranch(need->use->getOwner(), base);
           }))
         return cutFrom;
-      auto group = llvm::find_if(
-          groups, [&](WindowGroup &other) { return widenHull(other.hull, wanted, shape); });
+      // Not one of what is far apart, as the rows that a roll takes from the other end.
+      auto group = llvm::find_if(groups, [&](WindowGroup &other) {
+        TensorSharding hull = other.hull;
+        if (!widenHull(hull, wanted, shape) ||
+            bytesTo(hull) > bytesTo(other.hull) + bytesTo(wanted))
+          return false;
+        other.hull = std::move(hull);
+        return true;
+      });
       if (group != groups.end()) {
         group->members.push_back(sharding);
       } else if (TensorSharding hull; startHull(hull, wanted, shape)) {
