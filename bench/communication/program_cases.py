@@ -169,6 +169,9 @@ def program_cases(Case):
         "thirds added": Case(lambda u: u[:21] + u[21:42] + u[42:63], [grid], 9 * ROW, "device 1 lacks nine rows"),
         "Fourier transform of rows and columns": Case(lambda u: jnp.abs(jnp.fft.fft2(u)), [grid], 2 * 64 * ROW // 8 * 7 // 8,
                                                       "rows are transformed, then two parts all to all", out="?"),
+        "Fourier transform and back": Case(
+            lambda u: jnp.fft.ifft2(jnp.fft.fft2(u) * jnp.arange(64)).real, [grid], 2 * 2 * 64 * ROW // 8 * 7 // 8,
+            "rows are transformed, then two parts all to all, columns are transformed there and back, then the same"),
         "windows of 10 images": Case(jax.value_and_grad(windows, 1), [shape(10, 8, 8, 4), shape(4, 12)], reduced(1 + 48),
                                      "the loss and its gradient; images stay where they are", cut=["s", None], out=None),
         "group norm, rows merged with channels": Case(group_norm, [planes], reduced(2 * 4), "a mean and a variance of each group",

@@ -252,9 +252,10 @@ def _line(axis, start, end):
 def transform(xp, z: Complex, axes, sign: int) -> Complex:
     """The discrete Fourier transform along non-negative axes, of exp(sign 2 pi i j k / n), without a factor.
 
-    Last axis first: rows that devices share are sent once, where columns are transformed already.
+    Last axis first: rows that devices share are sent once, where columns are transformed already. Back in the other order,
+    so that the axis whose lines devices hold whole after the one transform is the first of the other.
     """
-    for axis in reversed(axes):
+    for axis in reversed(axes) if sign < 0 else axes:
         z = _transformed(xp, z, axis, sign)
     return z
 
