@@ -260,6 +260,9 @@ def model_cases(Case):
         "step: LSTM, batch and cut weights": Case(
             recurrent_step, [shape(128, 256, 512), shape(1024, 2048), shape(2048)], 2 * sent(1024 * 2048) + reduced(2048),
             "weights gathered once, gradients of all steps scattered once", cut=[columns, "s", None], out=("s", None)),
+        "step: LSTM, small batch, cut weights": Case(
+            recurrent_step, [shape(128, 32, 256), shape(512, 1024), shape(1024)], 2 * sent(512 * 1024) + reduced(1024), "the same",
+            cut=[columns, "s", None], out=("s", None)),
         "step: recurrent, cut weights": Case(
             lambda xs, w: w - 0.1 * jax.grad(lambda w: recurrent(xs, 0.1 * w).sum())(w), [shape(64, 8, 64), shape(64, 64)], sent(64 * 64),
             "weights gathered: each device computes the little that follows", cut=[None, "s"]),

@@ -36,8 +36,9 @@ static constexpr int64_t kMostOps = 1500, kMostDevices = 64, kMostOpsCompiledTwi
 /// be saved; of the other measure at least the small part. Less is not worth a plan that is harder
 /// to follow.
 static constexpr double kLeastPart = 0.05, kLeastGain = 1.0 / 3, kSmallGain = 0.05;
-/// Memory and computation of a device, relative to propagation's plan.
-static constexpr double kMostMemory = 1.25, kMostWork = 1.05;
+/// Memory of a device, also where the step is half as long, and computation, relative to
+/// propagation's plan.
+static constexpr double kMostMemory = 1.25, kMostMemoryOfShort = 1.5, kMostWork = 1.05;
 /// Bytes that a device has to spare.
 static constexpr double kLittleMemory = 1 << 26;
 /// The time of computing with as much arithmetic, where the step is at most this part.
@@ -138,12 +139,14 @@ static double arithmeticOf(func::FuncOp function, const sharding::Topology &mach
 
 /// Whether it needs little more memory.
 static bool fits(const Measures &found, const Measures &plain) {
-  return found.memory <= std::max(kMostMemory * plain.memory, kLittleMemory);
+  bool isShort = found.step <= kShortStep * plain.step;
+  return found.memory <=
+         std::max((isShort ? kMostMemoryOfShort : kMostMemory) * plain.memory, kLittleMemory);
 }
 
 /// Whether a program is better in step and bytes, and much better in one of them, with little more
-/// memory and computation. A step half as long may read and write memory for longer, any time where
-/// that replaces many latencies; in a step that is a fraction as long devices then repeat work.
+/// memory and computation. A step half as long may read and write memory for longer; where that
+/// replaces many latencies, any much shorter one may, and one a fraction as long may repeat work.
 static bool isMuchBetter(const Measures &found, const Measures &plain, bool byBytes,
                          bool hasManyLatencies) {
   double step = found.step / plain.step, bytes = found.bytes / plain.bytes,
@@ -151,7 +154,7 @@ static bool isMuchBetter(const Measures &found, const Measures &plain, bool byBy
   if (!fits(found, plain) || step > 1 || bytes > 1)
     return false;
   bool repeatsNone = found.arithmetic <= kMostWork * plain.arithmetic;
-  if (hasManyLatencies && step <= (repeatsNone ? kShortStep : kFraction))
+  if (hasManyLatencies && step <= (repeatsNone ? 1 - kLeastGain : kFraction))
     return true;
   if (computing > (step <= kShortStep ? kMostWorkOfShort : kMostWork))
     return false;
