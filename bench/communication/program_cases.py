@@ -121,6 +121,16 @@ def by_device(body, of, to):
     return lambda x: jax.shard_map(body, mesh=mesh, in_specs=of, out_specs=to)(x)
 
 
+def ring(x):
+    """Of each device: a sum over the blocks of all, which go around."""
+    n = lax.axis_size("s")
+
+    def turn(state, _):
+        block, total = state
+        return (lax.ppermute(block, "s", [(i, (i + 1) % n) for i in range(n)]), total + jnp.tanh(x @ block.T) @ block), None
+    return lax.scan(turn, (x, jnp.zeros_like(x)), None, length=n)[0][1]
+
+
 def program_cases(Case):
     shape = lambda *extents: jax.ShapeDtypeStruct(extents, jnp.float32)
     grid, images, rows = shape(64, 64), shape(2, 64, 16, 8), (None, "s")
@@ -145,6 +155,7 @@ def program_cases(Case):
         "shard_map: all_to_all": Case(
             by_device(lambda x: lax.all_to_all(x, "s", 1, 0, tiled=True), P("s"), P(None, "s")), [grid], 64 * 64 * 4 // 8 * 7 // 8,
             "the blocks of the others", out=rows),
+        "shard_map: ring in a loop": Case(by_device(ring, P("s"), P("s")), [grid], 7 * 64 * 64 * 4 // 8, "the parts of the others"),
         "grid: padded": Case(padded, [grid], 2 * ROW, "a row from each neighbor"),
         "grid: padded, gradient": Case(lambda u, g: jax.vjp(padded, u)[1](g)[0], [grid, grid], 2 * ROW, "the same"),
         "grid: red and black": Case(red_black, [grid, grid], 4 * ROW, "a row from each neighbor, twice"),

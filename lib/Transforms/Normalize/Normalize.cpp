@@ -14,6 +14,7 @@
 #include "GrowInteriors.h"
 #include "HoistInvariants.h"
 #include "NarrowBands.h"
+#include "PeelLastMoves.h"
 #include "ReadByMap.h"
 #include "ReadNarrow.h"
 #include "RefineReshapes.h"
@@ -138,6 +139,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       growInteriors(function);
       formRearrangements(function);
       sinkRearrangements(function);
+      peelLastMoves(function);
       splitSorts(function, meshes);
       refineReshapes(function);
       splitMergedDims(function);
