@@ -110,6 +110,60 @@ EXPORT void matrices(void *const *args, const tessera_stub_thread *t) {
                      (uint32_t *)args[1] + 4 * t->thread[0]);
 }
 
+// The place of element (row, k) of a matrix of rows of 16 halves, swizzled by 32 bytes.
+static uint32_t swizzled(uint32_t row, uint32_t k) {
+  uint32_t byte = row * 32 + k * 2;
+  return (byte ^ (byte >> 7 & 1) << 4) / 2;
+}
+
+// d = a b^T + 1 of 64x16, 16x16 and 64x16 matrices (bf16, f32) by a warpgroup. args: a, b, d, how:
+// fault. Faults: 1 leaves out the fence of registers, 2 the wait, 3 the fence of the proxies; 4
+// another warp overwrites b before the wait, 5 also without a barrier in between; 6 warp 2 begins b
+// 16 bytes late; 7 warp 3 leaves before the product; 8 b is beyond shared memory; 9 does not ask
+// for the sums; 10 the product begins before the barrier.
+EXPORT void warpgroup(void *const *args, const tessera_stub_thread *t) {
+  const uint16_t *a = args[0], *b = args[1];
+  float *d = args[2], sums[8];
+  uint32_t fault = *(const uint32_t *)args[3], self = t->thread[0], warp = self / 32;
+  uint16_t *shared = t->shared, *second = shared + 64 * 16;
+  for (uint32_t i = self; i < 80 * 16; i += 128) {
+    uint32_t row = i / 16, k = i % 16;
+    uint16_t *to = row < 64 ? shared + swizzled(row, k) : second + swizzled(row - 64, k);
+    api->access(t, to, 2, 2, 1);
+    *to = row < 64 ? a[i] : b[i - 64 * 16];
+  }
+  if (fault != 3)
+    api->fence_proxy(t);
+  if (fault != 10)
+    api->barrier(t);
+  if (fault == 7 && warp == 3)
+    return;
+  for (uint32_t i = 0; i < 8; ++i)
+    sums[i] = 1;
+  uint64_t fields = (uint64_t)1 << 16 | (uint64_t)(256 >> 4) << 32 | (uint64_t)3 << 62;
+  uint64_t base = (uintptr_t)shared & 0x3ffff, from = fields | base >> 4;
+  uint64_t to = from + (64 * 32 >> 4) + (fault == 6 && warp == 2) + (fault == 8 ? 4096 >> 4 : 0);
+  if (fault != 1)
+    api->fence_products(t);
+  api->multiply_warpgroup(t, 16, TESSERA_STUB_PRODUCT_BF16 | TESSERA_STUB_PRODUCT_ACCUMULATES, 0,
+                          from, to, sums);
+  api->commit_products(t);
+  if (fault == 4)
+    api->barrier(t);
+  if ((fault == 4 || fault == 5) && warp == 1) {
+    uint16_t *over = second + (self - 32) * 8;
+    api->access(t, over, 2, 2, 1);
+    *over = 0x4000;
+  }
+  if (fault == 4)
+    api->barrier(t);
+  if (fault != 2)
+    api->wait_products(t, 0, fault == 9 ? 0 : 8, sums);
+  for (uint32_t i = 0; i < 8; ++i)
+    d[(warp * 16 + self % 32 / 4 + i / 2 % 2 * 8) * 16 + i / 4 * 8 + self % 4 * 2 + i % 2] =
+        sums[i];
+}
+
 // Lane 3 leaves before the product of its warp.
 EXPORT void alone(void *const *args, const tessera_stub_thread *t) {
   uint32_t words[4] = {0};

@@ -23,7 +23,7 @@ extern "C" {
 #endif
 
 /* The version of this file: the object exports `uint32_t tessera_stub_version`. */
-#define TESSERA_STUB_VERSION 7
+#define TESSERA_STUB_VERSION 8
 
 /* The indices and memory of one thread. The kernel only reads them. */
 typedef struct tessera_stub_thread {
@@ -31,7 +31,7 @@ typedef struct tessera_stub_thread {
   uint32_t block[3];   /* blockIdx */
   uint32_t threads[3]; /* blockDim */
   uint32_t blocks[3];  /* gridDim */
-  void *shared;        /* the block's shared memory, 128-byte aligned */
+  void *shared;        /* the block's shared memory, 1024-byte aligned */
 } tessera_stub_thread;
 
 /* How a shuffle chooses its source lane, as in `shfl.sync`; or `vote.sync.ballot` of values that
@@ -51,6 +51,14 @@ typedef enum tessera_stub_matrix_type {
   TESSERA_STUB_MATRIX_BF16 = 1,
   TESSERA_STUB_MATRIX_TF32 = 2
 } tessera_stub_matrix_type;
+
+/* The form of a product of a warpgroup: bits. */
+typedef enum tessera_stub_product_form {
+  TESSERA_STUB_PRODUCT_BF16 = 1,         /* the type of A and B; else f16 */
+  TESSERA_STUB_PRODUCT_ACCUMULATES = 2,  /* scale-d */
+  TESSERA_STUB_PRODUCT_TRANSPOSED_A = 4, /* imm-trans-a */
+  TESSERA_STUB_PRODUCT_TRANSPOSED_B = 8  /* imm-trans-b */
+} tessera_stub_product_form;
 
 /* The functions of the emulator. `thread` is the kernel's argument. */
 typedef struct tessera_stub_api {
@@ -95,6 +103,20 @@ typedef struct tessera_stub_api {
      that the kernel accesses. Does not return if the access races with another thread's. */
   void (*access)(const tessera_stub_thread *thread, const void *address, int64_t bytes,
                  uint32_t resolution, uint32_t writes);
+  /* wgmma.mma_async.sync.aligned.m64nNk16.f32.T.T, N = `columns`, of the form `form`. `a`: four
+     words of A, or null: `left` describes A in shared memory; `right` describes B. `sums`: N / 2
+     floats of D, which the product adds to if it accumulates, and which become names of its sums:
+     NaN that only `multiply_warpgroup` and `wait_products` know. Called by whole warps. */
+  void (*multiply_warpgroup)(const tessera_stub_thread *thread, uint32_t columns, uint32_t form,
+                             const uint32_t *a, uint64_t left, uint64_t right, float *sums);
+  /* wgmma.fence; the end of a group of products; returns after all groups but the last `groups` are
+     complete, and replaces names among `count` floats by the sums. */
+  void (*fence_products)(const tessera_stub_thread *thread);
+  void (*commit_products)(const tessera_stub_thread *thread);
+  void (*wait_products)(const tessera_stub_thread *thread, uint32_t groups, uint32_t count,
+                        float *values);
+  /* fence.proxy.async: products read what the thread has written to shared memory. */
+  void (*fence_proxy)(const tessera_stub_thread *thread);
 } tessera_stub_api;
 
 /* Exported as `tessera_stub_bind`; the table must live as long as the object. */

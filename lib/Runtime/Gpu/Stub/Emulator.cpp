@@ -24,13 +24,13 @@ namespace tessera::runtime {
 
 namespace {
 
-constexpr uint32_t kWarp = 32;
+constexpr uint32_t kWarp = 32, kSharedAlignment = 1024;
 
 class Block;
 
 /// A GPU thread. Kernels receive a pointer to its first member.
 struct Thread {
-  enum class State { fresh, ready, barrier, shuffle, matrices, done };
+  enum class State { fresh, ready, barrier, shuffle, matrices, products, done };
 
   tessera_stub_thread seen = {};
   Block *block = nullptr;
@@ -41,6 +41,7 @@ struct Thread {
   uint32_t members = 0, value = 0, operand = 0, clamp = 0, mode = 0;
   /// Operands of the matrix instruction at which it waits.
   MatrixOperands matrices = {};
+  WarpgroupOperands product = {};
   int64_t barriers = 0; ///< that it has reached
   /// Asynchronous copies in order, and how many of them end each group.
   struct Copy {
@@ -110,7 +111,8 @@ private:
 class Block {
 public:
   Block(tessera_stub_kernel kernel, const GpuLaunch &launch, void *const *pointers, Orders &orders)
-      : kernel(kernel), pointers(pointers), shared(launch.sharedBytes + 128), orders(orders) {
+      : kernel(kernel), pointers(pointers), sharedBytes(launch.sharedBytes),
+        shared(launch.sharedBytes + kSharedAlignment), orders(orders) {
     uint32_t extents[3];
     uint32_t count = 1;
     for (int i = 0; i < 3; ++i) {
@@ -118,7 +120,8 @@ public:
       count *= extents[i];
     }
     threads.resize(count);
-    auto begin = (reinterpret_cast<uintptr_t>(shared.data()) + 127) & ~uintptr_t(127);
+    auto begin = (reinterpret_cast<uintptr_t>(shared.data()) + kSharedAlignment - 1) &
+                 ~uintptr_t(kSharedAlignment - 1);
     for (uint32_t i = 0; i < count; ++i) {
       Thread &thread = threads[i];
       thread.block = this;
@@ -156,6 +159,7 @@ public:
       thread.copies.clear();
       thread.groups.clear();
     }
+    products.begin(static_cast<uint32_t>(threads.size()), any.shared, sharedBytes);
     auto count = static_cast<uint32_t>(threads.size());
     while (true) {
       if (orders.changes())
@@ -166,8 +170,10 @@ public:
           return Status::error(failure);
       }
       auto isDone = [](const Thread &thread) { return thread.state == Thread::State::done; };
-      if (std::all_of(threads.begin(), threads.end(), isDone))
-        return {};
+      if (std::all_of(threads.begin(), threads.end(), isDone)) {
+        std::string unfinished = products.finish();
+        return unfinished.empty() ? Status() : Status::error(unfinished);
+      }
       auto waits = [](const Thread &thread) { return thread.state == Thread::State::barrier; };
       if (!std::all_of(threads.begin(), threads.end(), waits))
         return stuck();
@@ -181,6 +187,21 @@ public:
   int64_t dropBarrier = -1;     ///< LaunchOrder::dropBarrier
   bool exchangeWords = false;   ///< LaunchOrder::exchangeWords
   AccessCheck *races = nullptr; ///< null: accesses are not checked
+  Warpgroups products;
+
+  /// Ends the launch if `error`, of `thread`, is not empty.
+  void check(Thread &thread, const std::string &error) {
+    if (!error.empty())
+      fail(thread, place(thread) + " " + error);
+  }
+  /// Reports reads by products.
+  Warpgroups::Reader reader() {
+    if (!races)
+      return {};
+    return [this](uint32_t thread, const void *address, int64_t count) {
+      return races->access(thread, address, count, AccessKind::read);
+    };
+  }
 
   /// Ends the launch if an access of `thread`, whose memory `by` sees, races with another one.
   void access(Thread &thread, uint32_t by, const void *address, int64_t bytes, AccessKind kind) {
@@ -276,7 +297,7 @@ private:
         }
       any = true;
     }
-    any |= onMatrices(begin, end);
+    any |= onMatrices(begin, end) || onProducts(begin, end);
     return any && failure.empty();
   }
 
@@ -299,6 +320,21 @@ private:
         return false;
       }
     execute(lanes);
+    for (uint32_t lane = 0; lane < kWarp; ++lane)
+      threads[begin + lane].state = Thread::State::ready;
+    return true;
+  }
+
+  /// Begins a product of a warpgroup after all lanes of the warp have reached it; false before.
+  bool onProducts(uint32_t begin, uint32_t end) {
+    const WarpgroupOperands *lanes[kWarp];
+    for (uint32_t lane = 0; lane < kWarp; ++lane) {
+      if (begin + lane >= end || threads[begin + lane].state != Thread::State::products)
+        return false;
+      lanes[lane] = &threads[begin + lane].product;
+    }
+    if (std::string why = products.multiply(begin, lanes, reader()); !why.empty())
+      failure = place(threads[begin]) + " " + why;
     for (uint32_t lane = 0; lane < kWarp; ++lane)
       threads[begin + lane].state = Thread::State::ready;
     return true;
@@ -329,9 +365,9 @@ private:
   Status stuck() const {
     const Thread *waiting = nullptr, *other = nullptr;
     for (const Thread &thread : threads) {
-      bool waits = thread.state == Thread::State::barrier ||
-                   thread.state == Thread::State::shuffle ||
-                   thread.state == Thread::State::matrices;
+      bool waits =
+          thread.state == Thread::State::barrier || thread.state == Thread::State::shuffle ||
+          thread.state == Thread::State::matrices || thread.state == Thread::State::products;
       if (waits && !waiting)
         waiting = &thread;
     }
@@ -352,6 +388,7 @@ private:
   tessera_stub_kernel kernel;
   void *const *pointers;
   std::vector<Thread> threads;
+  int64_t sharedBytes;
   std::vector<char> shared;
   Orders &orders;
   std::vector<uint32_t> warps, lanes; ///< in the order in which they run
@@ -383,6 +420,8 @@ void access(const tessera_stub_thread *seen, const void *address, int64_t bytes,
     thread.block->races->setResolution(resolution);
   thread.block->access(thread, thread.index, address, bytes,
                        writes ? AccessKind::write : AccessKind::read);
+  if (writes)
+    thread.block->products.recordWrite(thread.index, address, bytes);
 }
 
 void misaligned(const tessera_stub_thread *seen, const void *address, int64_t bytes,
@@ -452,6 +491,7 @@ void copyAsync(const tessera_stub_thread *seen, void *to, const void *from, uint
     checkAlignment(seen, from, bytes, bytes);
   Thread &thread = threadOf(seen);
   thread.block->access(thread, thread.index, to, bytes, AccessKind::copyBegin);
+  thread.block->products.recordWrite(thread.index, to, bytes);
   std::memset(to, 0xff, bytes);
   thread.copies.push_back({to, from, bytes, sourceBytes});
 }
@@ -479,6 +519,44 @@ void waitCopies(const tessera_stub_thread *seen, uint32_t groups) {
     end -= count;
   for (const Thread::Copy &copy : thread.copies) // which may be under way to the same place
     std::memset(copy.to, 0xff, copy.bytes);
+}
+
+void multiplyWarpgroup(const tessera_stub_thread *seen, uint32_t columns, uint32_t form,
+                       const uint32_t *a, uint64_t left, uint64_t right, float *sums) {
+  Thread &thread = threadOf(seen);
+  WarpgroupOperands &product = thread.product;
+  product = {columns, (form & TESSERA_STUB_PRODUCT_BF16) != 0,
+             (form & TESSERA_STUB_PRODUCT_ACCUMULATES) != 0,
+             (form & TESSERA_STUB_PRODUCT_TRANSPOSED_A) != 0,
+             (form & TESSERA_STUB_PRODUCT_TRANSPOSED_B) != 0};
+  product.leftInRegisters = a != nullptr;
+  if (a)
+    std::copy(a, a + 4, product.a);
+  product.left = left;
+  product.right = right;
+  product.sums = sums;
+  thread.block->wait(thread, Thread::State::products);
+}
+
+void fenceProducts(const tessera_stub_thread *seen) {
+  Thread &thread = threadOf(seen);
+  thread.block->products.fence(thread.index);
+}
+
+void commitProducts(const tessera_stub_thread *seen) {
+  Thread &thread = threadOf(seen);
+  thread.block->products.commit(thread.index);
+}
+
+void waitProducts(const tessera_stub_thread *seen, uint32_t groups, uint32_t count, float *values) {
+  Thread &thread = threadOf(seen);
+  Block &block = *thread.block;
+  block.check(thread, block.products.wait(thread.index, groups, count, values, block.reader()));
+}
+
+void fenceProxy(const tessera_stub_thread *seen) {
+  Thread &thread = threadOf(seen);
+  thread.block->products.fenceProxy(thread.index);
 }
 
 /// 1 or -1, for errors in both directions.
@@ -513,9 +591,10 @@ float tanhApprox(float x) {
 
 const tessera_stub_api &stubApi() {
   static const tessera_stub_api api = {
-      TESSERA_STUB_VERSION, barrier,    shuffle,   loadMatrices, multiplyMatrices,
-      exp2Approx,           tanhApprox, copyAsync, commitCopies, waitCopies,
-      outOfBounds,          misaligned, access};
+      TESSERA_STUB_VERSION, barrier,      shuffle,   loadMatrices,      multiplyMatrices,
+      exp2Approx,           tanhApprox,   copyAsync, commitCopies,      waitCopies,
+      outOfBounds,          misaligned,   access,    multiplyWarpgroup, fenceProducts,
+      commitProducts,       waitProducts, fenceProxy};
   return api;
 }
 
@@ -539,6 +618,7 @@ Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *c
   Block block(kernel, launch, pointers, orders);
   block.dropBarrier = order.dropBarrier;
   block.exchangeWords = order.exchangeWords;
+  block.products.fault = order.warpgroupFault;
   std::optional<AccessCheck> races;
   if (order.checkAccesses)
     block.races = &races.emplace(launch, pointers);

@@ -18,6 +18,7 @@
 #include "tessera/Runtime/Gpu/StubKernel.h"
 
 #include "../../Execution/KernelLibrary.h"
+#include "Warpgroups.h"
 
 #include <map>
 #include <memory>
@@ -49,6 +50,8 @@ struct LaunchOrder {
   /// A planted fault: words 1 and 2 of the left operands of matrix products are exchanged, as if
   /// the kernel had another layout of fragments.
   bool exchangeWords = false;
+  /// A planted fault of products of warpgroups.
+  WarpgroupFault warpgroupFault = WarpgroupFault::none;
   /// Find races (AccessCheck.h), in code that reports its accesses (GpuOptions::reportAccesses).
   bool checkAccesses = false;
 };
@@ -58,7 +61,8 @@ std::string toString(const LaunchOrder &order);
 /// with launches on other CPU threads. Fails, with block and thread in the message, if some threads
 /// of a block wait at a barrier (or lanes of a warp at a shuffle) that others never reach, or if a
 /// thread accesses memory beyond the bytes of an argument, or several elements at once at an
-/// address that is not aligned, or if its accesses are checked and race with another thread's.
+/// address that is not aligned, or if its accesses are checked and race with another thread's, or
+/// if a product of warpgroups breaks a rule (Warpgroups.h).
 Status launch(const StubKernelLibrary &library, const GpuLaunch &launch, void *const *pointers,
               const LaunchOrder &order = {});
 

@@ -13,18 +13,14 @@
 
 namespace tessera::runtime {
 
-namespace {
-
-constexpr uint32_t kLanes = 32, kRows = 16, kColumns = 8, kDepth = 16;
-
-float fromBf16(uint16_t bits) {
+float widenBf16(uint16_t bits) {
   uint32_t wide = static_cast<uint32_t>(bits) << 16;
   float result;
   std::memcpy(&result, &wide, sizeof(result));
   return result;
 }
 
-float fromF16(uint16_t bits) {
+float widenF16(uint16_t bits) {
   int exponent = bits >> 10 & 31;
   auto fraction = static_cast<float>(bits & 1023);
   float size = exponent == 31  ? (bits & 1023 ? NAN : INFINITY)
@@ -32,6 +28,10 @@ float fromF16(uint16_t bits) {
                                : std::ldexp(1024 + fraction, exponent - 25);
   return bits >> 15 ? -size : size;
 }
+
+namespace {
+
+constexpr uint32_t kLanes = 32, kRows = 16, kColumns = 8, kDepth = 16;
 
 void load(MatrixOperands *const *lanes) {
   for (uint32_t lane = 0; lane < kLanes; ++lane)
@@ -106,9 +106,9 @@ void execute(MatrixOperands *const *lanes) {
   case MatrixInstruction::load:
     return load(lanes);
   case MatrixInstruction::multiplyBf16:
-    return multiply(lanes, fromBf16);
+    return multiply(lanes, widenBf16);
   case MatrixInstruction::multiplyF16:
-    return multiply(lanes, fromF16);
+    return multiply(lanes, widenF16);
   case MatrixInstruction::multiplyTf32:
     return multiplyTf32(lanes);
   }

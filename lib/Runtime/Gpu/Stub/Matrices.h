@@ -39,6 +39,10 @@ struct MatrixOperands {
   float *d = nullptr;
 };
 
+/// The value of a bf16, or f16.
+float widenBf16(uint16_t bits);
+float widenF16(uint16_t bits);
+
 /// Executes the instruction for all 32 lanes of a warp.
 void execute(MatrixOperands *const *lanes);
 

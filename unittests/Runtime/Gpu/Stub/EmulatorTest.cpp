@@ -27,13 +27,29 @@ protected:
     auto code = readFile(TEST_STUB_KERNELS);
     ASSERT_TRUE(code) << code.message();
     GpuModule module;
-    module.images.push_back(
-        {"stub",
-         {"twice",           "reverse",       "sum",          "move",     "stack",        "diverge",
-          "beyond",          "product",       "product_tf32", "matrices", "alone",        "copies",
-          "approximate",     "shift",         "reuse",        "askew",    "askew_copies", "races",
-          "races_of_copies", "races_in_warps"},
-         *code});
+    module.images.push_back({"stub",
+                             {"twice",
+                              "reverse",
+                              "sum",
+                              "move",
+                              "stack",
+                              "diverge",
+                              "beyond",
+                              "product",
+                              "product_tf32",
+                              "matrices",
+                              "alone",
+                              "copies",
+                              "approximate",
+                              "shift",
+                              "reuse",
+                              "askew",
+                              "askew_copies",
+                              "races",
+                              "races_of_copies",
+                              "races_in_warps",
+                              "warpgroup"},
+                             *code});
     Status status = library.open(module);
     ASSERT_TRUE(status.ok()) << status.message();
   }
@@ -188,6 +204,98 @@ TEST_F(Emulator, ProductsOfTf32UseTheFragmentsOfThePtxManual) {
     else
       EXPECT_NE(d, expected) << "fault " << fault;
   }
+}
+
+/// The examples of the manual ("Canonical Layouts"), for 16-bit elements: the exact layout is
+/// ((8, b, m), (8, 2)) : ((1, 8, block), (row, half)) before the swizzle.
+TEST_F(Emulator, DescriptorsHaveTheLayoutsOfThePtxManual) {
+  struct Example {
+    uint64_t mode, leading, stride; ///< offsets in elements
+    uint32_t words, block, row, half, swizzle;
+  };
+  const Example examples[] = {{0, 128, 64, 1, 64, 8, 128, 0},    // no swizzle, figure 168
+                              {3, 128, 256, 2, 128, 16, 256, 1}, // 32 bytes, figure 169
+                              {2, 256, 512, 4, 256, 32, 512, 3}, // 64 bytes, figure 170
+                              {1, 512, 1024, 8, 512, 64, 1024, 7}};
+  for (const Example &each : examples) {
+    MatrixDescriptor matrix{each.mode << 62 | each.stride * 2 / 16 << 32 |
+                                each.leading * 2 / 16 << 16 | 1024 / 16,
+                            /*transposed=*/true};
+    for (uint32_t row = 0; row < 16 * each.words; ++row)
+      for (uint32_t k = 0; k < 16; ++k) {
+        uint32_t element = row % 8 + row / 8 % each.words * 8 + row / 8 / each.words * each.block +
+                           k % 8 * each.row + k / 8 * each.half;
+        uint32_t byte = 1024 + 2 * element;
+        byte ^= (byte >> 7 & each.swizzle) << 4;
+        ASSERT_EQ(matrix.place(row, k, 0), byte) << each.mode << ": " << row << ", " << k;
+      }
+  }
+  // The summed index is contiguous: ((8, m), (T, 2)) : ((T words, stride), (1, T or leading)).
+  const Example contiguous[] = {{0, 64, 128, 1, 0, 0, 0, 0},
+                                {3, 8, 128, 2, 0, 0, 0, 1},
+                                {2, 8, 256, 4, 0, 0, 0, 3},
+                                {1, 8, 512, 8, 0, 0, 0, 7}};
+  for (const Example &each : contiguous) {
+    MatrixDescriptor matrix{each.mode << 62 | each.stride * 2 / 16 << 32 |
+                            each.leading * 2 / 16 << 16};
+    for (uint32_t row = 0; row < 64; ++row)
+      for (uint32_t k = 0; k < 16; ++k) {
+        auto byte = static_cast<uint32_t>(
+            2 * (row % 8 * 8 * each.words + row / 8 * each.stride + k % 8 + k / 8 * each.leading));
+        byte ^= (byte >> 7 & each.swizzle) << 4;
+        ASSERT_EQ(matrix.place(row, k, 0), byte) << each.mode << ": " << row << ", " << k;
+      }
+  }
+}
+
+TEST_F(Emulator, ProductsOfWarpgroups) {
+  auto value = [](size_t row, size_t k) {
+    return static_cast<float>((7 * row + 5 * k + row * k) % 13) - 6;
+  };
+  auto narrow = [](float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, sizeof(bits));
+    return static_cast<uint16_t>(bits >> 16);
+  };
+  std::vector<uint16_t> a, b;
+  for (size_t i = 0; i < 64 * 16; ++i)
+    a.push_back(narrow(value(i / 16, i % 16)));
+  for (size_t i = 0; i < 16 * 16; ++i)
+    b.push_back(narrow(value(i / 16 + 3, i % 16)));
+  std::vector<float> expected;
+  for (size_t i = 0; i < 64; ++i)
+    for (size_t j = 0; j < 16; ++j) {
+      expected.push_back(1);
+      for (size_t k = 0; k < 16; ++k)
+        expected.back() += value(i, k) * value(j + 3, k);
+    }
+  auto runWith = [&](uint32_t fault, std::vector<float> &d) {
+    d.assign(64 * 16, 0);
+    std::vector<uint32_t> how{fault};
+    LaunchOrder order;
+    order.checkAccesses = true;
+    return run(launchOf("warpgroup", {1, 1, 1}, {128, 1, 1}, 64 * 32 + 16 * 32),
+               {a.data(), b.data(), d.data(), how.data()}, order);
+  };
+  std::vector<float> d;
+  EXPECT_EQ(runWith(0, d), "");
+  EXPECT_EQ(d, expected);
+  const std::pair<uint32_t, const char *> faults[] = {
+      {1, "multiplies without a wgmma.fence after other accesses to its registers"},
+      {2, "ends before a product that it has begun"},
+      {3, "has written without a fence.proxy.async"},
+      {4, "waits for a product whose operands in shared memory have changed meanwhile"},
+      {5, "with no barrier between them"},
+      {6, "multiplies other operands than another warp of its warpgroup"},
+      {7, "executes fewer products than another warp of its warpgroup"},
+      {8, "of shared memory, beyond its end"},
+      {10, "with no barrier between them"}};
+  for (auto [fault, message] : faults)
+    EXPECT_NE(runWith(fault, d).find(message), std::string::npos)
+        << "fault " << fault << ": " << runWith(fault, d);
+  EXPECT_EQ(runWith(9, d), ""); // the sums are NaN
+  for (float each : d)
+    EXPECT_TRUE(std::isnan(each));
 }
 
 TEST_F(Emulator, LoadsMatricesAsInThePtxManual) {
