@@ -60,6 +60,10 @@ static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation
                          << "'\n";
     return std::nullopt;
   }
+  if (options.warpgroups && options.target == "cpu") {
+    compilation.errors() << "error: --warpgroups applies to targets cuda and stub, not to 'cpu'\n";
+    return std::nullopt;
+  }
   if (!options.cpus.empty() && options.target != "cpu") {
     compilation.errors() << "error: --cpu applies to target cpu, not to '" << options.target
                          << "'\n";
@@ -86,7 +90,8 @@ static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation
     gpu.archs = {"stub"};
   else if (!options.archs.empty())
     gpu.archs = splitAtCommas(options.archs);
-  if (std::string why = codegen::checkArchitectures(gpu.archs); !why.empty()) {
+  gpu.warpgroups = options.warpgroups;
+  if (std::string why = codegen::checkArchitectures(gpu.archs, gpu.warpgroups); !why.empty()) {
     compilation.errors() << "error: " << why << "\n";
     return std::nullopt;
   }
@@ -185,6 +190,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   compileOptions.kernels = false;
   compileOptions.target = "cpu"; // independent of the code for a GPU
   compileOptions.archs.clear();  // of target cuda
+  compileOptions.warpgroups = false;
   auto artifact = compileWith(compilation, compileOptions, /*singleDevice=*/true);
   if (!artifact)
     return runtime::Status::error("the program without its meshes does not compile");

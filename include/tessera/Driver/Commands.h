@@ -83,6 +83,7 @@ struct CompileOptions : ProgramOptions {
   std::string output;             ///< the artifact (.tsra)
   std::string target = "cpu";     ///< cpu, cuda or stub
   std::vector<std::string> archs; ///< of cuda: sm_NN, compute_NN; empty: the compiler's choice
+  bool warpgroups = false;        ///< of cuda for sm_90a alone, and stub: use wgmma
   std::vector<std::string> cpus;  ///< LLVM's names of CPUs, empty: this machine's
   std::string cacheDirectory;     ///< of compiled kernels, empty: the user's
   bool noCache = false;

@@ -175,6 +175,7 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     gpuOptions.schemes = schemes;
     gpuOptions.wideIndices = wideIndices;
     gpuOptions.byDigits = byDigits;
+    gpuOptions.warpgroups = warpgroups;
     gpuOptions.reportAccesses = races;
     cpuOptions.useCache = gpuOptions.useCache = false;
     std::vector<KernelInfo> cpuInfos;
@@ -247,7 +248,8 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     std::vector<size_t> together = sharedBuffers(kernel, overwrite);
     std::vector<HostTensor> first;
     auto run = [&](Kind kind, const std::vector<size_t> &buffers) -> std::string {
-      runtime::LaunchOrder order{kind, static_cast<uint64_t>(seed), dropBarrier, exchangeWords};
+      runtime::LaunchOrder order{kind, static_cast<uint64_t>(seed), dropBarrier, exchangeWords,
+                                 fault};
       // The check does not depend on the order. In place it would find that threads beyond the end
       // of a row read its last elements again, which others overwrite; they discard the values.
       order.checkAccesses = races && kind == Kind::ascending && buffers == apart;
@@ -341,6 +343,17 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
                              llvm::cl::desc("a planted fault for tests: two words of the left "
                                             "operand of each matrix product are exchanged"),
                              llvm::cl::init(false)};
+  Option<runtime::WarpgroupFault> fault{
+      *this, "warpgroup-fault", llvm::cl::desc("a planted fault of products of warpgroups"),
+      llvm::cl::init(runtime::WarpgroupFault::none),
+      llvm::cl::values(
+          clEnumValN(runtime::WarpgroupFault::none, "none", "none"),
+          clEnumValN(runtime::WarpgroupFault::swizzle, "swizzle", "operands are not swizzled"),
+          clEnumValN(runtime::WarpgroupFault::offset, "offset", "descriptors begin 32 bytes late"),
+          clEnumValN(runtime::WarpgroupFault::stride, "stride", "exchanged strides"),
+          clEnumValN(runtime::WarpgroupFault::fence, "fence", "no fences of registers"),
+          clEnumValN(runtime::WarpgroupFault::proxy, "proxy", "no fences between the proxies"),
+          clEnumValN(runtime::WarpgroupFault::wait, "wait", "waits for one group less"))};
   Option<int64_t> misalign{*this, "misalign",
                            llvm::cl::desc("a planted fault for tests: buffers begin at this many "
                                           "bytes after an aligned address"),
@@ -350,6 +363,9 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
   Option<bool> byDigits{*this, "by-digits",
                         llvm::cl::desc("sort lines of more than a tile by digits, however short"),
                         llvm::cl::init(false)};
+  Option<bool> warpgroups{*this, "warpgroups",
+                          llvm::cl::desc("multiply by warpgroups (wgmma), for sm_90a alone"),
+                          llvm::cl::init(false)};
   Option<bool> wideIndices{*this, "wide-indices",
                            llvm::cl::desc("64-bit indices, as for 2^31 iterations or more"),
                            llvm::cl::init(false)};

@@ -40,6 +40,7 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
     options.schemes = schemes;
     options.wideIndices = wideIndices;
     options.byDigits = byDigits;
+    options.warpgroups = warpgroups;
     options.ptxas = ptxas;
     options.useCache = false;
     options.keepPtx = printPtx;
@@ -123,6 +124,9 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
   Option<bool> byDigits{*this, "by-digits",
                         llvm::cl::desc("sort lines of more than a tile by digits, however short"),
                         llvm::cl::init(false)};
+  Option<bool> warpgroups{*this, "warpgroups",
+                          llvm::cl::desc("multiply by warpgroups (wgmma), for sm_90a alone"),
+                          llvm::cl::init(false)};
   Option<bool> wideIndices{*this, "wide-indices",
                            llvm::cl::desc("64-bit indices, as for 2^31 iterations or more"),
                            llvm::cl::init(false)};

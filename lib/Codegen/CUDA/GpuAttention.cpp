@@ -60,7 +60,37 @@ static bool hasManyRows(const AttentionTiles &tiles, int64_t rows) {
          outer * llvm::divideCeil(rows, kRowsOfBlock) >= kMultiprocessors;
 }
 
+/// The tile of a forward launch whose products are those of warpgroups, which need 64 rows and
+/// copied tiles; none where they are not used.
+static std::optional<TileSizes> warpgroupTiles(const AttentionTiles &tiles, int64_t rows) {
+  constexpr int64_t kFewestRows = 33, kColumns = 64, kManyColumns = 128, kWide = 64;
+  if (!tiles.hasWarpgroups || tiles.element().isF32() || rows < kFewestRows || !tiles.canCopy(1) ||
+      !tiles.canCopy(2))
+    return std::nullopt;
+  const ext::AttentionDomain &domain = tiles.parts.domain;
+  int64_t depth = llvm::alignTo(domain.sizeOf(domain.features), AttentionTiles::kDepth);
+  int64_t width = llvm::alignTo(domain.sizeOf(domain.outputFeatures), AttentionTiles::kDepth);
+  TileSizes sizes{hasManyRows(tiles, rows) ? 8 : 4, kColumns};
+  sizes.warpgroups = true;
+  // Other regions take registers of their own.
+  bool isPlain = tiles.formOf(tiles.parts.score()).isPlain && !tiles.parts.weights();
+  if (isPlain && std::max(depth, width) <= kMostKept && sizes.warps == 8)
+    sizes.resident = 2;
+  // One block takes the multiprocessor anyway.
+  if (isPlain && depth > kMostKept && depth % kWide == 0 && width == depth &&
+      tiles.extent(domain.key) % kManyColumns == 0)
+    sizes.columns = kManyColumns;
+  int64_t padded = std::max(depth, width) + kAccessBytes;
+  int64_t bytes =
+      bytesOf(tiles.element()) * (sizes.rows() * padded + 2 * sizes.columns * (depth + width));
+  if (bytes + 3 * AttentionTiles::kSwizzleAlignment > tiles.sharedLimit)
+    return std::nullopt;
+  return sizes;
+}
+
 TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth) {
+  if (std::optional<TileSizes> sizes = warpgroupTiles(tiles, rows))
+    return *sizes;
   TileSizes sizes{4, depth <= kMostKept && !tiles.element().isF32() ? 64 : 32};
   sizes.keepsLeft = depth <= kMostKept;
   if (hasManyRows(tiles, rows)) {

@@ -31,8 +31,10 @@ void emitAttention(mlir::func::FuncOp kernel, const AttentionKernel &attention,
 /// The tile of a block in an attention: warps of one or two times 16 rows each, and columns.
 struct TileSizes {
   int64_t warps, columns, rowBlocks = 1;
-  int64_t steps = 1;      ///< tiles of columns that are copied at once
-  bool keepsLeft = false; ///< the left operands of products with several tiles, in registers
+  int64_t steps = 1;       ///< tiles of columns that are copied at once
+  bool keepsLeft = false;  ///< the left operands of products with several tiles, in registers
+  bool warpgroups = false; ///< products are those of warpgroups
+  int64_t resident = 1;    ///< blocks that share a multiprocessor
   int64_t rows() const { return warps * rowBlocks * AttentionTiles::kRows; }
 };
 TileSizes forwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth);

@@ -186,7 +186,8 @@ RowState Forward::step(const RowState &state, Fragments &scores, Value firstKey)
   }
   t.accumulate(next.sums, scores, values, weights);
   if (isPipelined)
-    scores = mask(nextProducts, t.add(firstKey, keys.rows));
+    scores = mask(t.finish(nextProducts, /*groups=*/1), t.add(firstKey, keys.rows));
+  next.sums = t.finish(next.sums);
   return next;
 }
 
@@ -353,8 +354,10 @@ GpuShape Forward::emit() {
   int64_t numQueries = t.extent(query), numKeys = t.extent(domain.key);
   TileSizes sizes = forwardTiles(t, numQueries, std::max(depth, width));
   t.setWarps(sizes.warps, sizes.rowBlocks);
+  if (sizes.warpgroups)
+    t.useWarpgroups();
   int64_t rows = t.rows();
-  queries = t.makeTile(t.element(), rows, depth);
+  queries = t.makeOperand(rows, depth);
   AttentionTiles::Walked walked[] = {{keys, 1, depth}, {values, 2, width}};
   t.makeWalked(walked, domain.key, sizes.columns);
   isPipelined = walked[0].isAhead = t.copiesTiles();
@@ -363,6 +366,7 @@ GpuShape Forward::emit() {
 
   GpuShape shape;
   shape.threads = sizes.warps * kWarp;
+  shape.resident = sizes.resident;
   SmallVector<unsigned> outer(domain.batch);
   llvm::append_range(outer, t.otherQueryLoops());
   int64_t rowTiles = llvm::divideCeil(numQueries, rows);
@@ -400,12 +404,13 @@ GpuShape Forward::emit() {
     t.put(queries, fetched);
     if (isPipelined)
       t.waitForCopies();
+    t.publish();
     t.barrier();
     if (sizes.keepsLeft)
       left = t.leftOf(queries);
     if (!isPipelined)
       return {};
-    return flatten(mask(t.multiply(queries, left, keys), begin));
+    return flatten(mask(t.finish(t.multiply(queries, left, keys)), begin));
   };
   unsigned laneRows = t.laneRows();
   size_t numState = state.values().size();

@@ -78,8 +78,7 @@ Fragments AttentionTiles::multiplyByMma(const SharedTile &left, const LeftFragme
   return sums;
 }
 
-void AttentionTiles::accumulateByMma(Fragments &sums, ArrayRef<Fragment> weights,
-                                     const SharedTile &right) {
+LeftFragments AttentionTiles::wordsOf(ArrayRef<Fragment> weights, size_t step) {
   auto pair = VectorType::get(2, b.getF32Type());
   auto narrow = VectorType::get(2, element());
   auto word = [&](Value first, Value second) {
@@ -91,17 +90,24 @@ void AttentionTiles::accumulateByMma(Fragments &sums, ArrayRef<Fragment> weights
     Value both = vector::FromElementsOp::create(b, loc, pair, ValueRange{first, second});
     return toWord(arith::TruncFOp::create(b, loc, narrow, both));
   };
+  LeftFragments words;
+  size_t depth = weights.size() / numRowBlocks;
+  for (int64_t block = 0; block < numRowBlocks; ++block) {
+    // Two fragments of a product are the left operand of the next one.
+    const Fragment &near = weights[block * depth + 2 * step];
+    const Fragment &far = weights[block * depth + 2 * step + 1];
+    words.push_back({word(near[0], near[1]), word(near[2], near[3]), word(far[0], far[1]),
+                     word(far[2], far[3])});
+  }
+  return words;
+}
+
+void AttentionTiles::accumulateByMma(Fragments &sums, ArrayRef<Fragment> weights,
+                                     const SharedTile &right) {
   Value row = remainder(lane, kDepth), column = multiply(divide(lane, kDepth), kColumns);
   size_t depth = weights.size() / numRowBlocks, across = sums.size() / numRowBlocks;
   for (size_t step = 0; 2 * step < depth; ++step) {
-    LeftFragments words;
-    for (int64_t block = 0; block < numRowBlocks; ++block) {
-      // Two fragments of a product are the left operand of the next one.
-      const Fragment &near = weights[block * depth + 2 * step];
-      const Fragment &far = weights[block * depth + 2 * step + 1];
-      words.push_back({word(near[0], near[1]), word(near[2], near[3]), word(far[0], far[1]),
-                       word(far[2], far[3])});
-    }
+    LeftFragments words = wordsOf(weights, step);
     for (size_t j = 0; j < across; j += 2) {
       SmallVector<Value> other =
           matrices(right, add(row, static_cast<int64_t>(step) * kDepth),
@@ -147,6 +153,10 @@ void AttentionTiles::accumulateByTf32(Fragments &sums, ArrayRef<Fragment> weight
 
 Fragments AttentionTiles::multiply(const SharedTile &left, const LeftFragments &kept,
                                    const SharedTile &right, Fragments sums) {
+  if (usesWarpgroups()) {
+    assert(sums.empty() && "these products begin with zero");
+    return beginScores(left, right);
+  }
   if (sums.empty())
     sums = zeros(right.rows * numRowBlocks);
   if (usesMma())
@@ -176,6 +186,13 @@ Fragments AttentionTiles::multiply(const SharedTile &left, const LeftFragments &
 
 void AttentionTiles::accumulate(Fragments &sums, ArrayRef<Fragment> weights,
                                 const SharedTile &right, const SharedTile &scratch) {
+  if (usesWarpgroups()) {
+    LeftFragments steps;
+    for (size_t step = 0; 2 * step < weights.size(); ++step)
+      steps.push_back(wordsOf(weights, step).front());
+    sums = beginSums(sums, steps, right);
+    return;
+  }
   if (usesMma())
     return this->element().isF32() ? accumulateByTf32(sums, weights, right)
                                    : accumulateByMma(sums, weights, right);

@@ -14,8 +14,8 @@ namespace tessera::codegen {
 AttentionTiles::AttentionTiles(GpuLaunchBuilder &launch, const ext::AttentionParts &parts,
                                ArrayRef<Value> roots, GpuLaunchInfo &info,
                                const GpuLaunchLimits &limits)
-    : TileWriter(launch, info), parts(parts), sharedLimit(limits.sharedBytes), roots(roots),
-      fixed(parts.domain.extents.size()) {
+    : TileWriter(launch, info), parts(parts), sharedLimit(limits.sharedBytes),
+      hasWarpgroups(limits.warpgroups), roots(roots), fixed(parts.domain.extents.size()) {
   for (unsigned loop : parts.domain.query)
     if (!query || extent(loop) > extent(query))
       query = loop;
@@ -102,6 +102,20 @@ SharedTile AttentionTiles::makeTile(Type element, int64_t rows, int64_t depth, i
   return tile;
 }
 
+SharedTile AttentionTiles::makeOperand(int64_t rows, int64_t depth, int64_t count) {
+  if (!usesWarpgroups())
+    return makeTile(element(), rows, depth, count);
+  SharedTile tile{{}, element(), rows, static_cast<int64_t>(llvm::alignTo(depth, kDepth))};
+  int64_t bytes = tile.depth * bytesOf(element());
+  tile.pitch = tile.depth;
+  for (tile.swizzle = 128; bytes % tile.swizzle != 0;)
+    tile.swizzle /= 2;
+  // Results of a single tile of rows are stored through it, with rows that are padded.
+  int64_t padded = count == 1 ? tile.depth + kAccessBytes / bytesOf(element()) : tile.depth;
+  tile.memory = launch.shared(element(), count * rows * padded, kSwizzleAlignment);
+  return tile;
+}
+
 SharedTile AttentionTiles::rowsOf(SharedTile tile, int64_t first, int64_t count) {
   tile.start = first == 0 ? tile.start : add(tile.start, constant(first * tile.pitch));
   tile.rows = count;
@@ -118,9 +132,9 @@ void AttentionTiles::makeWalked(ArrayRef<Walked> walked, std::optional<unsigned>
     copiesAhead &= width * bytesOf(element()) >= kLeastCopy;
     bytes += 2 * rows * (each.depth + kAccessBytes) * bytesOf(element());
   }
-  copiesAhead &= bytes <= kMostShared;
+  copiesAhead &= usesWarpgroups() || bytes <= kMostShared;
   for (const Walked &each : walked)
-    each.tile = makeTile(element(), rows, each.depth, copiesAhead ? 2 : 1);
+    each.tile = makeOperand(rows, each.depth, copiesAhead ? 2 : 1);
 }
 
 SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<unsigned> loop,
@@ -181,6 +195,7 @@ SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<u
       TileWriter::loop(begin, end, rows, all, [&](Value at, ValueRange inner) {
         Value half = inner.back(), other = arith::SubIOp::create(b, loc, constant(1), half);
         waitForCopies();
+        publish();
         barrier(); // the copies of all threads are complete, and the other half has been read
         copyAll(add(at, rows), other);
         if (staging.stage) {
@@ -199,10 +214,10 @@ SmallVector<Value> AttentionTiles::walk(ArrayRef<Walked> walked, std::optional<u
   return done;
 }
 
-int64_t AttentionTiles::widthOf(AffineMap map, Value root, std::optional<unsigned> loop,
-                                bool store) {
+/// The widest access to rows of a tensor in elements.
+static int64_t widestAccess(AffineMap map, Value root) {
   auto type = cast<MemRefType>(root.getType());
-  int64_t bytes = bytesOf(type.getElementType()), width = kAccessBytes / bytes;
+  int64_t width = kAccessBytes / bytesOf(type.getElementType());
   auto fits = [&](int64_t each) { return each % width == 0; };
   // Features are contiguous, as matchAttention requires. The row and all other strides must be
   // multiples of the width.
@@ -211,6 +226,17 @@ int64_t AttentionTiles::widthOf(AffineMap map, Value root, std::optional<unsigne
                           return fits(strideOf(map, root, cast<AffineDimExpr>(expr).getPosition()));
                         })))
     width /= 2;
+  return width;
+}
+
+bool AttentionTiles::canCopy(unsigned operand) const {
+  return widestAccess(parts.maps[operand], roots[operand]) > 1;
+}
+
+int64_t AttentionTiles::widthOf(AffineMap map, Value root, std::optional<unsigned> loop,
+                                bool store) {
+  auto type = cast<MemRefType>(root.getType());
+  int64_t bytes = bytesOf(type.getElementType()), width = widestAccess(map, root);
   if (width * bytes < kAccessBytes)
     note(root, store, width * bytes,
          "rows of " + std::to_string(type.getShape().back()) + " elements");
@@ -300,11 +326,14 @@ void AttentionTiles::forChunks(const SharedTile &tile, int64_t width, size_t cou
       b.setInsertionPointToStart(branch.thenBlock());
     }
     Value place;
-    if (round > 0 && threads % chunks == 0)
-      place = add(firstPlace, first / chunks * tile.pitch);
+    // Rows of a swizzled layout repeat its pattern after eight.
+    constexpr int64_t kPattern = 8;
+    bool repeats = tile.swizzle == 0 || first / chunks % kPattern == 0;
+    int64_t pitch = tile.swizzle == 0 ? tile.pitch : tile.swizzle / bytesOf(tile.element);
+    if (round > 0 && threads % chunks == 0 && repeats)
+      place = add(firstPlace, first / chunks * pitch);
     else
-      place = add(tile.start, add(multiply(divide(number, chunks), tile.pitch),
-                                  multiply(remainder(number, chunks), width)));
+      place = placeOf(tile, divide(number, chunks), multiply(remainder(number, chunks), width));
     if (round == 0)
       firstPlace = place;
     body(round, place);
@@ -349,6 +378,10 @@ void AttentionTiles::store(SharedTile tile, ArrayRef<Fragment> fragments, Value 
   count(root, /*store=*/true);
   if (element.isF32() && !tile.element.isF32() && widthOf(map, root, loop, /*store=*/true) > 1)
     return storePairs(tile, fragments, root, map, loop, begin);
+  if (tile.swizzle != 0) { // no products read it any more
+    tile.pitch = tile.depth + kAccessBytes / bytesOf(tile.element);
+    tile.swizzle = 0;
+  }
   if (tile.element != element || tile.depth < columns)
     tile = makeTile(element, tile.rows, columns);
   barrier(); // the tile has been read

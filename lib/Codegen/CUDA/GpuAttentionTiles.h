@@ -59,6 +59,8 @@ public:
 
   // Tiles.
   SharedTile makeTile(mlir::Type element, int64_t rows, int64_t depth, int64_t count = 1);
+  /// The same in the layout of warpgroups' products, if those are used.
+  SharedTile makeOperand(int64_t rows, int64_t depth, int64_t count = 1);
   /// Some rows of a tile.
   SharedTile rowsOf(SharedTile tile, int64_t first, int64_t count);
   /// `fetch` loads the rows of an operand from index `begin` of `loop` on into registers; `put`
@@ -78,6 +80,8 @@ public:
   /// otherwise, so that copies fill one while the other is multiplied.
   void makeWalked(llvm::ArrayRef<Walked> walked, std::optional<unsigned> loop, int64_t rows);
   bool copiesTiles() const { return copiesAhead; }
+  /// Whether rows of an operand of 16-bit floats can be copied by 4 bytes or more.
+  bool canCopy(unsigned operand) const;
   /// Which half of the buffers has the current tiles.
   mlir::Value half() const { return currentHalf; }
   /// Other shared memory for the tiles at a row: `stage` fills it, or `copy` begins to copy to one
@@ -100,6 +104,19 @@ public:
              mlir::AffineMap map, std::optional<unsigned> loop, mlir::Value begin);
 
   // Products.
+  /// Products are those of warpgroups from here on: `multiply` and `accumulate` only begin them,
+  /// `finish` waits for all but the last `groups`. Without them they are complete at once.
+  void useWarpgroups() { byWarpgroups = true; }
+  bool usesWarpgroups() const { return byWarpgroups; }
+  Fragments finish(Fragments products, int64_t groups = 0) {
+    return byWarpgroups ? waitForProducts(products, groups) : products;
+  }
+  /// Precedes a barrier behind which products read what the thread has written.
+  void publish() {
+    if (byWarpgroups)
+      fenceProxy();
+  }
+  static constexpr int64_t kSwizzleAlignment = 1024; ///< of tiles
   bool usesMma() const { return info.tf32 || !element().isF32(); }
   /// The depth of one multiplication by tensor cores.
   int64_t stepDepth() const { return element().isF32() ? kWideDepth : kDepth; }
@@ -166,6 +183,7 @@ public:
 
   const ext::AttentionParts &parts;
   const int64_t sharedLimit; ///< bytes of a block
+  const bool hasWarpgroups;
   llvm::SmallVector<mlir::Value> roots;
 
 private:
@@ -191,6 +209,8 @@ private:
   llvm::SmallVector<mlir::Value> operandsOf(const SharedTile &tile, mlir::Value row,
                                             mlir::Value column);
   void accumulateByMma(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right);
+  /// The weights of a step, two fragments for each block of rows, as left operands.
+  LeftFragments wordsOf(llvm::ArrayRef<Fragment> weights, size_t step);
   void accumulateByTf32(Fragments &sums, llvm::ArrayRef<Fragment> weights, const SharedTile &right);
 
   /// Stores fragments of f32 from the registers.
@@ -213,6 +233,7 @@ private:
   bool isDecided = false, isInnerTile = false;
   int64_t numWarps = 0, numRowBlocks = 1;
   mlir::Value currentHalf;
+  bool byWarpgroups = false;
   bool copiesAhead = false; ///< walked tiles are filled by copies
 };
 

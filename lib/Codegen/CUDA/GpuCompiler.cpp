@@ -157,9 +157,11 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
   std::string salt = !options.schemes ? "gpu|s|" : options.wideIndices ? "gpu|w|" : "gpu|v|";
   if (options.byDigits)
     salt += "d|";
+  if (options.warpgroups)
+    salt += "g|";
   if (options.reportAccesses)
     salt += "a|";
-  if (std::string why = checkArchitectures(options.archs); !why.empty())
+  if (std::string why = checkArchitectures(options.archs, options.warpgroups); !why.empty())
     return kernels.emitError(why), failure();
   for (const std::string &arch : options.archs) {
     if (!isStub(arch) && !isPtx(arch) && assembler.path.empty()) {

@@ -123,8 +123,9 @@ FailureOr<Value> GpuLaunchBuilder::capture(Value value) {
   return mapping.lookup(value);
 }
 
-Value GpuLaunchBuilder::shared(Type element, int64_t elements) {
-  sharedBytes = llvm::alignTo(sharedBytes, 16);
+Value GpuLaunchBuilder::shared(Type element, int64_t elements, int64_t alignment) {
+  sharedBytes = llvm::alignTo(sharedBytes, alignment);
+  sharedAlignment = std::max(sharedAlignment, alignment);
   OpBuilder e = entry();
   auto type = MemRefType::get({elements}, element, MemRefLayoutAttrInterface(),
                               e.getI64IntegerAttr(kSharedSpace));
@@ -139,6 +140,7 @@ void GpuLaunchBuilder::finish(int64_t threads, int64_t resident) {
     function->setAttr(kResidentAttr, b.getI64IntegerAttr(resident));
   function->setAttr(kBlockAttr, b.getI64IntegerAttr(threads));
   function->setAttr(kSharedAttr, b.getI64IntegerAttr(sharedBytes));
+  function->setAttr(kSharedAlignmentAttr, b.getI64IntegerAttr(sharedAlignment));
 }
 
 } // namespace tessera::codegen

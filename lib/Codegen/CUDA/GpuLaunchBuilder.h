@@ -20,6 +20,7 @@ inline constexpr int64_t kSharedSpace = 3;
 /// Attributes of a launch: threads per block, bytes of shared memory.
 inline constexpr llvm::StringLiteral kBlockAttr = "gpu.block_size";
 inline constexpr llvm::StringLiteral kSharedAttr = "gpu.shared_bytes";
+inline constexpr llvm::StringLiteral kSharedAlignmentAttr = "gpu.shared_alignment";
 /// Of an exponential: its result is only added to others, of which one is 1 and none is greater.
 inline constexpr llvm::StringLiteral kTermAttr = "gpu.term";
 inline constexpr llvm::StringLiteral kResidentAttr = "gpu.resident_blocks";
@@ -44,7 +45,7 @@ public:
   /// `reason` has the explanation.
   mlir::FailureOr<mlir::Value> capture(mlir::Value value);
   /// Allocates `elements` of a type in shared memory, disjoint from all other allocations.
-  mlir::Value shared(mlir::Type element, int64_t elements);
+  mlir::Value shared(mlir::Type element, int64_t elements, int64_t alignment = 16);
   /// The index of the block, and of the thread within it.
   mlir::Value blockIndex() const { return block; }
   mlir::Value threadIndex() const { return thread; }
@@ -66,7 +67,7 @@ public:
   std::string reason;
   /// Whether the contents of a buffer may have changed since an op of the kernel read them.
   llvm::function_ref<bool(mlir::Operation *, mlir::Value)> changed = nullptr;
-  int64_t sharedBytes = 0;
+  int64_t sharedBytes = 0, sharedAlignment = 16;
   /// Buffers with elements that are read as scalars.
   llvm::SmallVector<mlir::Value> scalarReads;
 

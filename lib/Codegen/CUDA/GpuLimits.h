@@ -38,6 +38,7 @@ inline constexpr int64_t kManySerialIterations = 1'000'000, kMaxSerialIterations
 struct GpuLaunchLimits {
   int64_t sharedBytes = kMostShared; ///< per block
   int64_t narrowIterations = kNarrowIterations;
+  bool warpgroups = false; ///< products of warpgroups exist (sm_90a)
 };
 
 /// Fewer teams of threads (rows, or parts of sums), or fewer elements in total, leave most of a GPU

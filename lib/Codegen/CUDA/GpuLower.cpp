@@ -213,12 +213,12 @@ static LogicalResult checkMath(ModuleOp module) {
 }
 
 /// Shared memory is one dynamic array, whose size is given at the launch.
-static void useDynamicShared(ModuleOp module) {
+static void useDynamicShared(ModuleOp module, int64_t alignment) {
   OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
   auto type = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
-  auto global = LLVM::GlobalOp::create(b, module.getLoc(), type, /*isConstant=*/false,
-                                       LLVM::Linkage::External, "tessera_shared", Attribute(),
-                                       /*alignment=*/16, static_cast<unsigned>(kSharedSpace));
+  auto global = LLVM::GlobalOp::create(
+      b, module.getLoc(), type, /*isConstant=*/false, LLVM::Linkage::External, "tessera_shared",
+      Attribute(), static_cast<uint64_t>(alignment), static_cast<unsigned>(kSharedSpace));
   bool used = false;
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     unsigned last = function.getNumArguments() - 1;
@@ -244,6 +244,7 @@ LogicalResult lowerLaunches(ModuleOp module) {
   if (failed(checkMath(module)) || failed(flattenKernel(module)))
     return failure();
   std::map<std::string, int64_t> threads, resident;
+  int64_t alignment = 16; // of shared memory
   for (auto function : module.getOps<func::FuncOp>()) {
     threads[function.getName().str()] = function->getAttrOfType<IntegerAttr>(kBlockAttr).getInt();
     auto blocks = function->getAttrOfType<IntegerAttr>(kResidentAttr);
@@ -251,6 +252,9 @@ LogicalResult lowerLaunches(ModuleOp module) {
     function->removeAttr(kResidentAttr);
     function->removeAttr(kBlockAttr);
     function->removeAttr(kSharedAttr);
+    if (auto most = function->getAttrOfType<IntegerAttr>(kSharedAlignmentAttr))
+      alignment = std::max(alignment, most.getInt());
+    function->removeAttr(kSharedAlignmentAttr);
   }
   LowerToLLVMOptions options(context);
   options.useBarePtrCallConv = true;
@@ -274,7 +278,7 @@ LogicalResult lowerLaunches(ModuleOp module) {
   target.addLegalDialect<NVVM::NVVMDialect>();
   if (failed(applyFullConversion(module, target, std::move(patterns))))
     return failure();
-  useDynamicShared(module);
+  useDynamicShared(module, alignment);
   Builder b(context);
   for (auto function : module.getOps<LLVM::LLVMFuncOp>()) {
     useMemoryTypes(function);

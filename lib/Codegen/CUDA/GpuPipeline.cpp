@@ -43,7 +43,7 @@ static int64_t sharedBytesOf(StringRef arch) {
   if (isStub(arch))
     return kMostShared;
   unsigned number = numberOf(arch);
-  if (isPtx(arch))
+  if (isPtx(arch) && !arch.ends_with("a"))
     return 99 << 10;
   if (number == 80 || number == 87)
     return 163 << 10;
@@ -58,6 +58,7 @@ static LogicalResult addLaunches(ModuleOp module, ModuleOp launches, StringRef s
   GpuLaunchLimits limits;
   for (const std::string &arch : options.archs)
     limits.sharedBytes = std::min(limits.sharedBytes, sharedBytesOf(arch));
+  limits.warpgroups = options.warpgroups;
   if (std::optional<AttentionKernel> attention = matchAttention(kernel); attention && schemes) {
     emitAttention(kernel, *attention, launches, symbol, mayAlias, limits, unit.kernel, unit.info);
     return success();
@@ -160,12 +161,13 @@ static LogicalResult emitCode(ModuleOp launches, const GpuOptions &options,
     return failure();
   };
   // No code here is specific to an architecture, so the PTX for the oldest one serves all. This
-  // includes those with a suffix (sm_90a): PTX for these would run on them only.
+  // includes those with a suffix (sm_90a): PTX for these would run on them only. Products of
+  // warpgroups are the exception, for which all architectures are sm_90a.
   unsigned number = 0;
   for (const std::string &arch : options.archs)
     if (!isStub(arch) && (number == 0 || numberOf(arch) < number))
       number = numberOf(arch);
-  std::string oldest = "compute_" + std::to_string(number);
+  std::string oldest = "compute_" + std::to_string(number) + (options.warpgroups ? "a" : "");
   std::map<std::string, std::string> ptxOf;
   for (const std::string &arch : options.archs) {
     if (isStub(arch)) {

@@ -142,7 +142,7 @@ static std::string knownChips() {
   return result;
 }
 
-std::string checkArchitectures(ArrayRef<std::string> archs) {
+std::string checkArchitectures(ArrayRef<std::string> archs, bool warpgroups) {
   for (const std::string &arch : archs) {
     std::string unknown = "unknown architecture '" + arch + "'; ", error;
     if (!isArchitecture(arch))
@@ -151,6 +151,9 @@ std::string checkArchitectures(ArrayRef<std::string> archs) {
       return unknown + "LLVM has code for " + knownChips() + ", and PTX for them as compute_NN";
     if (llvm::count(archs, arch) > 1)
       return "duplicate architecture '" + arch + "'; give each architecture once";
+    if (warpgroups && !isStub(arch) && arch != "sm_90a" && arch != "compute_90a")
+      return "architecture '" + arch + "' lacks products of warpgroups; use --warpgroups with " +
+             "--arch sm_90a (or compute_90a) alone";
   }
   return "";
 }

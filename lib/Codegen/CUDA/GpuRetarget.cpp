@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuRetarget.h"
+#include "GpuWarpgroups.h"
 #include "tessera/Runtime/Gpu/StubKernel.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -41,6 +42,8 @@ public:
         checkAccess(load, load.getAddr(), load.getType(), load.getAlignment());
       else if (auto store = dyn_cast<LLVM::StoreOp>(op))
         checkAccess(store, store.getAddr(), store.getValue().getType(), store.getAlignment());
+      else if (auto code = dyn_cast<LLVM::InlineAsmOp>(op); code && onProducts(code))
+        continue;
       else if (Value value = replacement(op))
         replace(op, value);
       else if (isa<NVVM::Barrier0Op>(op)) {
@@ -257,6 +260,74 @@ private:
     op->erase();
   }
 
+  /// Replaces code of products of warpgroups; false if it is other code.
+  bool onProducts(LLVM::InlineAsmOp op) {
+    StringRef code = op.getAsmString();
+    std::optional<WarpgroupProduct> product = WarpgroupProduct::read(code);
+    unsigned groups = 0;
+    StringRef waited = code;
+    bool waits = waited.consume_front(kWaitProducts) && !waited.consumeInteger(10, groups);
+    if (product) {
+      multiplyByWarpgroup(op, *product);
+    } else if (waits || code == kFenceProducts) {
+      // The values that pass.
+      for (auto [i, value] : llvm::enumerate(op.getOperands()))
+        LLVM::StoreOp::create(b, loc, value, sumWord(static_cast<int64_t>(i)), /*alignment=*/4);
+      auto count = static_cast<int64_t>(op.getNumOperands());
+      if (waits)
+        call(offsetof(tessera_stub_api, wait_products), Type(),
+             {thread, constantWord(groups), constantWord(count), sumWord(0)});
+      else
+        call(offsetof(tessera_stub_api, fence_products), Type(), {thread});
+      if (count > 0)
+        op->getResult(0).replaceAllUsesWith(resultOf(op, [&](int64_t i) { return sumWord(i); }));
+    } else if (code == kCommitProducts) {
+      call(offsetof(tessera_stub_api, commit_products), Type(), {thread});
+    } else if (code == kFenceProxy) {
+      call(offsetof(tessera_stub_api, fence_proxy), Type(), {thread});
+    } else {
+      return false;
+    }
+    op->erase();
+    return true;
+  }
+
+  void multiplyByWarpgroup(LLVM::InlineAsmOp op, const WarpgroupProduct &product) {
+    OperandRange operands = op.getOperands();
+    int64_t numSums = product.columns / 2;
+    if (product.accumulates)
+      for (int64_t i = 0; i < numSums; ++i)
+        LLVM::StoreOp::create(b, loc, operands[i], sumWord(i), /*alignment=*/4);
+    operands = operands.drop_front(product.accumulates ? numSums : 0);
+    Value left = LLVM::ZeroOp::create(b, loc, pointer);
+    Value descriptor = constantOf(b.getI64Type(), 0);
+    if (product.leftInRegisters) {
+      for (int64_t i = 0; i < 4; ++i)
+        LLVM::StoreOp::create(b, loc, operands[i], word(i), /*alignment=*/4);
+      left = word(0);
+    } else {
+      descriptor = operands.front();
+    }
+    int64_t form = (product.isBf16 ? TESSERA_STUB_PRODUCT_BF16 : 0) |
+                   (product.accumulates ? TESSERA_STUB_PRODUCT_ACCUMULATES : 0) |
+                   (product.transposesRight ? TESSERA_STUB_PRODUCT_TRANSPOSED_B : 0);
+    call(offsetof(tessera_stub_api, multiply_warpgroup), Type(),
+         {thread, constantWord(product.columns), constantWord(form), left, descriptor,
+          operands.back(), sumWord(0)});
+    op->getResult(0).replaceAllUsesWith(resultOf(op, [&](int64_t i) { return sumWord(i); }));
+  }
+
+  /// Words for the values of a product, or of a wait.
+  Value sumWord(int64_t number) {
+    if (!sums) {
+      OpBuilder entry = OpBuilder::atBlockBegin(&body.getBody().front());
+      Value count = LLVM::ConstantOp::create(entry, loc, entry.getI32Type(),
+                                             entry.getI32IntegerAttr(kSumWords));
+      sums = LLVM::AllocaOp::create(entry, loc, pointer, entry.getI32Type(), count);
+    }
+    return at(sums, 4 * number);
+  }
+
   /// Allocates words that the emulator reads and writes on the thread's stack.
   Value words() {
     if (!stack) {
@@ -274,15 +345,19 @@ private:
     return LLVM::ConstantOp::create(b, loc, b.getI32Type(), b.getI32IntegerAttr(value));
   }
 
-  /// Converts `words` to the result of `op`: a struct, or its single element.
   Value resultOf(Operation *op, int64_t first) {
+    return resultOf(op, [&](int64_t i) { return word(first + i); });
+  }
+
+  /// Converts words to the result of `op`: a struct, or its single element.
+  Value resultOf(Operation *op, function_ref<Value(int64_t)> wordOf) {
     Type type = op->getResult(0).getType();
     auto all = dyn_cast<LLVM::LLVMStructType>(type);
     if (!all)
-      return LLVM::LoadOp::create(b, loc, type, word(first));
+      return LLVM::LoadOp::create(b, loc, type, wordOf(0));
     Value result = LLVM::PoisonOp::create(b, loc, type);
     for (auto [i, each] : llvm::enumerate(all.getBody())) {
-      Value element = LLVM::LoadOp::create(b, loc, each, word(first + static_cast<int64_t>(i)));
+      Value element = LLVM::LoadOp::create(b, loc, each, wordOf(static_cast<int64_t>(i)));
       result = LLVM::InsertValueOp::create(b, loc, result, element, static_cast<int64_t>(i));
     }
     return result;
@@ -484,8 +559,8 @@ private:
   bool reportsAccesses;
   int64_t resolution = 1;
   Type pointer;
-  Value thread, stack;
-  static constexpr int32_t kStackWords = 14;
+  Value thread, stack, sums;
+  static constexpr int32_t kStackWords = 14, kSumWords = 256;
 };
 
 } // namespace

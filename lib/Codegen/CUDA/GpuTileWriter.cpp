@@ -7,6 +7,7 @@
 
 #include "GpuTileWriter.h"
 #include "GpuRetarget.h"
+#include "GpuWarpgroups.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
@@ -243,6 +244,21 @@ Value TileWriter::columnOf(size_t fragment, unsigned which) {
   return add(multiply(quad, 2), static_cast<int64_t>(fragment) * kColumns + which);
 }
 
+Value TileWriter::placeOf(const SharedTile &tile, Value row, Value column) {
+  if (tile.swizzle == 0)
+    return add(tile.start, add(multiply(row, tile.pitch), column));
+  int64_t across = tile.swizzle / bytesOf(tile.element); // elements of a row
+  int64_t width = kAccessBytes / bytesOf(tile.element);  // of a word that moves
+  int64_t words = tile.swizzle / kAccessBytes, rows = 128 / tile.swizzle;
+  Value within = remainder(column, across);
+  Value word =
+      arith::XOrIOp::create(b, loc, divide(within, width), remainder(divide(row, rows), words));
+  Value place = add(multiply(row, across), add(multiply(word, width), remainder(within, width)));
+  if (tile.depth > across)
+    place = add(place, multiply(divide(column, across), tile.rows * across));
+  return add(tile.start, place);
+}
+
 Value TileWriter::loadVector(const SharedTile &tile, Value row, Value column, int64_t width) {
   return vector::LoadOp::create(b, loc, VectorType::get(width, tile.element), tile.memory,
                                 ValueRange{add(tile.start, add(multiply(row, tile.pitch), column))},
@@ -264,13 +280,88 @@ SmallVector<Value> TileWriter::matrices(const SharedTile &tile, Value row, Value
                                         bool transposed) {
   constexpr int64_t kCount = 4, kWordBytes = 4;
   int64_t perWord = kWordBytes / bytesOf(tile.element);
-  Value offset = add(tile.start, add(multiply(row, tile.pitch), column));
+  Value offset = placeOf(tile, row, column);
   Value loaded = nvgpu::LdMatrixOp::create(b, loc, VectorType::get({kCount, perWord}, tile.element),
                                            tile.memory, ValueRange{offset}, transposed, kCount);
   SmallVector<Value> words;
   for (int64_t i = 0; i < kCount; ++i)
     words.push_back(toWord(vector::ExtractOp::create(b, loc, loaded, i)));
   return words;
+}
+
+Value TileWriter::descriptor(const SharedTile &tile, Value row, bool transposed) {
+  int64_t element = bytesOf(tile.element);
+  // Where rows are summed, columns continue in the next tile of rows of `swizzle` bytes.
+  int64_t leading = transposed ? tile.rows * tile.swizzle : kAccessBytes;
+  uint64_t fields = descriptorOf(leading, 8 * tile.swizzle, tile.swizzle);
+  Type i64 = b.getI64Type();
+  auto word = [&](uint64_t bits) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(i64, static_cast<int64_t>(bits)));
+  };
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, loc, tile.memory);
+  if (tile.start)
+    address = add(address, multiply(tile.start, element));
+  address = add(address, multiply(row, tile.swizzle));
+  Value start = arith::AndIOp::create(b, loc, arith::IndexCastOp::create(b, loc, i64, address),
+                                      word(0x3ffff));
+  return arith::OrIOp::create(b, loc, arith::ShRUIOp::create(b, loc, start, word(4)), word(fields));
+}
+
+/// A descriptor of what begins `bytes` bytes later.
+static Value later(OpBuilder &b, Location loc, Value descriptor, int64_t bytes) {
+  if (bytes == 0)
+    return descriptor;
+  Value step = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(bytes / kAccessBytes));
+  return arith::AddIOp::create(b, loc, descriptor, step);
+}
+
+Fragments TileWriter::beginScores(const SharedTile &left, const SharedTile &right) {
+  WarpgroupProduct product{right.rows, left.element.isBF16()};
+  constexpr int64_t kGroupWarps = 4, kGroupRows = 64;
+  Value first = multiply(divide(warp, kGroupWarps), kGroupRows);
+  Value from = descriptor(left, first, /*transposed=*/false);
+  Value to = descriptor(right, constant(0), /*transposed=*/false);
+  SmallVector<Value> sums;
+  passCode(b, loc, kFenceProducts, {});
+  for (int64_t at = 0; at < left.depth * bytesOf(left.element); at += 2 * kAccessBytes) {
+    auto place = [&](const SharedTile &tile) {
+      return at / tile.swizzle * tile.rows * tile.swizzle + at % tile.swizzle;
+    };
+    product.accumulates = !sums.empty();
+    sums = beginProduct(b, loc, product, later(b, loc, from, place(left)),
+                        later(b, loc, to, place(right)), sums);
+  }
+  passCode(b, loc, kCommitProducts, {});
+  return unflatten(sums);
+}
+
+Fragments TileWriter::beginSums(ArrayRef<Fragment> sums, ArrayRef<SmallVector<Value>> weights,
+                                const SharedTile &right) {
+  WarpgroupProduct product{right.depth, right.element.isBF16()};
+  product.leftInRegisters = product.accumulates = product.transposesRight = true;
+  Value to = descriptor(right, constant(0), /*transposed=*/true);
+  // All registers pass the fence, so that no other code writes them between the products.
+  SmallVector<Value> values = flatten(sums);
+  size_t numSums = values.size();
+  for (ArrayRef<Value> words : weights)
+    llvm::append_range(values, words);
+  values = passCode(b, loc, kFenceProducts, values);
+  ArrayRef<Value> words = ArrayRef(values).drop_front(numSums);
+  SmallVector<Value> next(ArrayRef(values).take_front(numSums));
+  for (size_t step = 0; step < weights.size(); ++step)
+    next =
+        beginProduct(b, loc, product, words.slice(4 * step, 4),
+                     later(b, loc, to, static_cast<int64_t>(step) * kDepth * right.swizzle), next);
+  passCode(b, loc, kCommitProducts, {});
+  return unflatten(next);
+}
+
+Fragments TileWriter::waitForProducts(ArrayRef<Fragment> sums, int64_t groups) {
+  return unflatten(passCode(b, loc, (kWaitProducts + Twine(groups) + ";").str(), flatten(sums)));
+}
+
+void TileWriter::fenceProxy() {
+  passCode(b, loc, kFenceProxy, {});
 }
 
 Value TileWriter::toTf32(Value x) {

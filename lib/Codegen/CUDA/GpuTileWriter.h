@@ -31,6 +31,9 @@ struct SharedTile {
   mlir::Type element;
   int64_t rows = 0, depth = 0, pitch = 0;
   mlir::Value start = {}; ///< its first element in `memory`; none: 0
+  /// Bytes of a row in the swizzled layout of warpgroups' products, 128, 64 or 32; 0: another
+  /// layout. A tile of longer rows is a sequence of tiles of such rows. `pitch` is `depth`.
+  int64_t swizzle = 0;
 };
 
 /// A lane's part of 16 rows by 8 columns of a product.
@@ -98,6 +101,8 @@ public:
   /// Adds up the vectors at `first` of parts with `total` elements each, in order.
   mlir::Value sumOfParts(mlir::Value memory, mlir::Value first, int64_t total, int64_t parts,
                          mlir::Type element, int64_t width);
+  /// The place of an element of a tile in its memory.
+  mlir::Value placeOf(const SharedTile &tile, mlir::Value row, mlir::Value column);
   void barrier();
   /// Orders the accesses of the lanes of a warp to memory; all of them execute it.
   void warpBarrier();
@@ -119,6 +124,17 @@ public:
   /// `element`: f16, bf16, or f32 for words that are TF32.
   Fragment mma(mlir::ValueRange left, mlir::ValueRange right, const Fragment &sum,
                mlir::Type element);
+  // Products of warpgroups (GpuWarpgroups.h). Sums are valid after a wait.
+  /// Multiplies the warpgroup's rows of `left` with every row of `right`, both swizzled.
+  Fragments beginScores(const SharedTile &left, const SharedTile &right);
+  /// sums += weights * right, which is swizzled.
+  Fragments beginSums(llvm::ArrayRef<Fragment> sums,
+                      llvm::ArrayRef<llvm::SmallVector<mlir::Value>> weights,
+                      const SharedTile &right);
+  /// Waits for all products but the last `groups` groups.
+  Fragments waitForProducts(llvm::ArrayRef<Fragment> sums, int64_t groups);
+  /// Products read what the thread has written to shared memory before.
+  void fenceProxy();
   Fragments zeros(int64_t columns);
   /// The lane's rows and columns in a fragment: `row` from the warp's first, 0 or 1.
   mlir::Value rowOf(unsigned which);
@@ -133,6 +149,8 @@ public:
   void readThreadAgain();
 
 protected:
+  /// The descriptor of a swizzled tile from its row `row` on. `transposed`: its rows are summed.
+  mlir::Value descriptor(const SharedTile &tile, mlir::Value row, bool transposed);
   /// Computes the lane's place from the index of the thread.
   void useThread(mlir::Value thread);
 

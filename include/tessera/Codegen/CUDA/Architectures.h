@@ -16,8 +16,9 @@ namespace tessera::codegen {
 
 /// Empty if kernels can be compiled for all of `archs` (GpuOptions::archs); else an error message
 /// about the first architecture that is not of the form sm_NN, compute_NN or stub, that LLVM does
-/// not support, or that is a duplicate.
-std::string checkArchitectures(llvm::ArrayRef<std::string> archs);
+/// not support, or that is a duplicate, or that lacks what `warpgroups` needs
+/// (GpuOptions::warpgroups).
+std::string checkArchitectures(llvm::ArrayRef<std::string> archs, bool warpgroups = false);
 
 } // namespace tessera::codegen
 

@@ -31,6 +31,10 @@ struct GpuOptions {
   bool wideIndices = false;
   /// Sort lines of more than a tile by digits, however short (for tests).
   bool byDigits = false;
+  /// Multiply by warpgroups (wgmma) where a kernel gains from it. Every architecture must be sm_90a
+  /// or compute_90a, which alone have the instruction, or the stub. Off unless asked for: no
+  /// hardware has confirmed the kernels yet.
+  bool warpgroups = false;
   /// Code for the stub reports every access of memory, so that the emulator can find races.
   bool reportAccesses = false;
   /// NVIDIA's assembler, libnvJitLink.so or ptxas. If empty, it is searched in CUDA_HOME,
