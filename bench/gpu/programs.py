@@ -192,6 +192,29 @@ func.func @main(%t: tensor<{words}x64xbf16>, %ids: tensor<{ids}xi32> {{dist.rang
 }}"""
 
 
+def attentions(small=False):
+    """Name, flops and text of causal forward attention, bf16: with products of warpgroups and without."""
+    for name, b, h, r, s, e in (("GPT-2", 8, 12, 1, 1024, 64), ("Llama", 4, 4, 4, 2048, 128)):
+        b, s = (1, 150) if small else (b, s)
+        q, k = f"tensor<{b}x{h}x{r}x{s}x{e}xbf16>", f"tensor<{b}x{h}x{s}x{e}xbf16>"
+        yield f"causal attention of {name} bf16", 2 * b * h * r * s * s * e, f"""#q = affine_map<(b, h, r, m, n, f, g) -> (b, h, r, m, f)>
+#k = affine_map<(b, h, r, m, n, f, g) -> (b, h, n, f)>
+#v = affine_map<(b, h, r, m, n, f, g) -> (b, h, n, g)>
+#o = affine_map<(b, h, r, m, n, f, g) -> (b, h, r, m, g)>
+func.func @main(%q: {q}, %k: {k}, %v: {k}) -> {q} {{
+  %scale = arith.constant {e ** -0.5} : f32
+  %none = arith.constant 0xFF800000 : f32
+  %y = ext.attention indexing_maps = [#q, #k, #v, #o] ins(%q, %k, %v : {q}, {k}, {k}) {{
+  ^bb0(%score: f32, %b: index, %h: index, %r: index, %m: index, %n: index, %f: index, %g: index):
+    %s = arith.mulf %score, %scale : f32
+    %sees = arith.cmpi sge, %m, %n : index
+    %masked = arith.select %sees, %s, %none : f32
+    ext.yield %masked : f32
+  }} -> {q}
+  return %y : {q}
+}}"""
+
+
 def sanitized():
     """Names and texts of programs with every kind of kernel, small enough for compute-sanitizer."""
     yield "attention", """#q = affine_map<(b, m, n, f, g) -> (b, m, f)>

@@ -154,6 +154,9 @@ static void addCompileOptions(CLI::App *command, tessera::CompileOptions &option
           "Architectures of target cuda: sm_NN (requires ptxas) or compute_NN (PTX); default: "
           "sm_80,sm_90a,compute_80")
       ->allow_extra_args(false);
+  command->add_flag("--warpgroups", options.warpgroups,
+                    "Multiply by warpgroups (wgmma) in attention, of target cuda with --arch "
+                    "sm_90a alone, or of stub; default: no, see docs/gpu.md");
   command
       ->add_option("--cpu", options.cpus,
                    "CPUs of target cpu, by LLVM's names: native, x86-64-v3, znver4, aarch64, ...; "
@@ -177,8 +180,8 @@ static bool readsAll(const tessera::SearchRequest &search) {
 
 static int commandMain(int argc, char **argv) {
   CLI::App app("Tessera: tensor programs for one device, run on many");
-  app.set_version_flag(
-      "--version", [] { return tessera::versionText(); }, "Print the version and what kernels use");
+  app.set_version_flag("--version", [] { return tessera::versionText(); },
+                       "Print the version and what kernels use");
   bool inProcess = false; // `supervise` reads it; declared here for --help
   app.add_flag("--in-process", inProcess, "Do not fork a supervised child process (for debuggers)");
   app.require_subcommand(1);
