@@ -109,7 +109,35 @@ static int64_t gradientBytes(const AttentionTiles &tiles, const TileSizes &sizes
   return (2 * sizes.rows() + 4 * sizes.columns) * (depth * bytesOf(tiles.element()) + 16);
 }
 
+/// The same for the derivatives.
+static std::optional<TileSizes> warpgroupGradients(const AttentionTiles &tiles, int64_t rows,
+                                                   bool byKey) {
+  constexpr int64_t kFewestRows = 33, kColumns = 64, kFewColumns = 32;
+  constexpr unsigned kQuery = 0, kKey = 1, kValue = 2, kGradient = 3;
+  bool copies = byKey ? tiles.canCopy(kQuery) && tiles.canCopy(kGradient)
+                      : tiles.canCopy(kKey) && tiles.canCopy(kValue);
+  if (!tiles.hasWarpgroups || tiles.element().isF32() || rows < kFewestRows || !copies)
+    return std::nullopt;
+  const ext::AttentionDomain &domain = tiles.parts.domain;
+  int64_t depth = llvm::alignTo(domain.sizeOf(domain.features), AttentionTiles::kDepth);
+  int64_t width = llvm::alignTo(domain.sizeOf(domain.outputFeatures), AttentionTiles::kDepth);
+  TileSizes sizes{hasManyRows(tiles, rows) ? 8 : 4, kColumns};
+  // Two sums of long rows take half of the registers.
+  if (byKey && std::max(depth, width) > kMostKept)
+    sizes.columns = kFewColumns;
+  sizes.warpgroups = true;
+  int64_t bytes = bytesOf(tiles.element()) * (sizes.rows() * (depth + width + 2 * kAccessBytes) +
+                                              2 * sizes.columns * (depth + width));
+  int64_t perColumn = 4 * bytesOf(Float32Type::get(tiles.parts.op->getContext()));
+  bytes += byKey ? sizes.columns * perColumn : 0;
+  if (bytes + 4 * AttentionTiles::kSwizzleAlignment > tiles.sharedLimit)
+    return std::nullopt;
+  return sizes;
+}
+
 TileSizes backwardTiles(const AttentionTiles &tiles, int64_t rows, int64_t depth, bool byKey) {
+  if (std::optional<TileSizes> sizes = warpgroupGradients(tiles, rows, byKey))
+    return *sizes;
   TileSizes sizes{4, 32};
   // Long rows of f32: four tiles of 64 need more shared memory than some GPUs have, and scores of
   // 32 columns need too many registers.

@@ -153,9 +153,11 @@ public:
     int64_t numQueries = t.extent(query), numKeys = t.extent(domain.key);
     TileSizes sizes = backwardTiles(t, numQueries, std::max(depth, width), /*byKey=*/false);
     t.setWarps(sizes.warps, sizes.rowBlocks);
+    if (sizes.warpgroups)
+      t.useWarpgroups();
     int64_t rows = t.rows();
-    queries = t.makeTile(t.element(), rows, depth);
-    gradients = t.makeTile(t.element(), rows, width);
+    queries = t.makeOperand(rows, depth);
+    gradients = t.makeOperand(rows, width);
     const AttentionTiles::Walked walked[] = {{keys, kKey, depth}, {values, kValue, width}};
     t.makeWalked(walked, domain.key, sizes.columns);
     if (!t.usesMma())
@@ -179,6 +181,7 @@ public:
     auto beginTiles = [&] {
       t.put(queries, fetchedQueries);
       t.put(gradients, fetchedGradients);
+      t.publish();
       t.barrier();
       if (sizes.keepsLeft) {
         left = t.leftOf(queries);
@@ -199,15 +202,23 @@ public:
     if (range)
       std::tie(begin, end) = keysOf(t, *range, firstQuery, rows, keys.rows);
     auto step = [&](Value at, ValueRange carried, const AttentionTiles::TilePlace &place) {
-      Fragments products = t.multiply(queries, left, keys);
-      size_t count = products.size();
+      Fragments started = t.multiply(queries, left, keys);
+      size_t count = started.size();
       auto rowOf = [&](size_t fragment, unsigned i) { return t.laneRowOf(fragment, i, count); };
       Fragments first = t.zeros(keys.rows * t.rowBlocks());
       if (!parts.weights())
         for (auto [number, fragment] : llvm::enumerate(first))
           for (unsigned i = 0; i < 4; ++i)
             fragment[i] = delta[rowOf(number, i)];
-      auto multiplyGradients = [&] { return t.multiply(gradients, leftGradients, values, first); };
+      // Products of warpgroups begin at once, since exponentials wait for those of the scores.
+      Fragments byShares;
+      if (t.usesWarpgroups())
+        byShares = t.multiply(gradients, leftGradients, values, first);
+      auto multiplyGradients = [&] {
+        return t.usesWarpgroups() ? t.finish(byShares)
+                                  : t.multiply(gradients, leftGradients, values, first);
+      };
+      Fragments products = t.finish(started, /*groups=*/1);
       auto elementOf = [&](size_t fragment, unsigned i) {
         unsigned row = rowOf(fragment, i);
         return Element{t.position(firstQuery, t.rowOf(row)),
@@ -218,7 +229,7 @@ public:
                                            /*useWeights=*/[](ArrayRef<Fragment>) {});
       Fragments sums = unflatten(carried);
       t.accumulate(sums, byProducts, keys, weights);
-      return sums;
+      return t.finish(sums);
     };
     auto stepOf = [&](Value at, ValueRange carried) {
       firstKey = at;
@@ -264,9 +275,11 @@ public:
     int64_t numKeys = t.extent(domain.key);
     TileSizes sizes = backwardTiles(t, numKeys, std::max(depth, width), /*byKey=*/true);
     t.setWarps(sizes.warps, sizes.rowBlocks);
+    if (sizes.warpgroups)
+      t.useWarpgroups();
     int64_t rows = t.rows();
-    keys = t.makeTile(t.element(), rows, depth);
-    values = t.makeTile(t.element(), rows, width);
+    keys = t.makeOperand(rows, depth);
+    values = t.makeOperand(rows, width);
     columns = sizes.columns;
     keepsLeft = sizes.keepsLeft;
     walkedRows = sizes.columns * sizes.steps;
@@ -317,6 +330,7 @@ private:
   void overTile(int64_t rows, Value byKey, Value byValue, function_ref<void()> placeAgain) {
     t.put(keys, t.fetch(keys, kKey, domain.key, firstKey));
     t.put(values, t.fetch(values, kValue, domain.key, firstKey));
+    t.publish();
     t.barrier();
     if (keepsLeft) {
       leftKeys = t.leftOf(keys);
@@ -519,8 +533,10 @@ private:
 
   /// `first`: the first query in the staged rows.
   SmallVector<Value> step(ValueRange carried, int64_t first) {
-    Fragments products = t.multiply(keys, leftKeys, queries);
-    size_t count = products.size();
+    size_t count = queries.rows / AttentionTiles::kColumns * t.rowBlocks();
+    Fragments started;
+    if (!t.usesWarpgroups())
+      started = t.multiply(keys, leftKeys, queries);
     auto columnOf = [&](size_t fragment, unsigned i) {
       return t.columnOf(t.acrossOf(fragment, count), i % 2);
     };
@@ -543,10 +559,22 @@ private:
       for (auto [number, fragment] : llvm::enumerate(start))
         for (unsigned i = 0; i < 4; ++i)
           fragment[i] = delta(number, i);
+    if (t.usesWarpgroups()) {
+      // Rows share a delta: their registers must differ before products are under way.
+      start = t.fenceSums(start);
+      started = t.multiply(keys, leftKeys, queries);
+    }
     AttentionTiles::TilePlace place{firstQuery, firstKey, queries.rows, keys.rows};
     place.checksQueries = t.extent(query) % walkedRows != 0;
     place.checksKeys = partial && t.extent(domain.key) % keys.rows != 0;
-    auto multiplyGradients = [&] { return t.multiply(values, leftValues, gradients, start); };
+    Fragments byShares;
+    if (t.usesWarpgroups())
+      byShares = t.multiply(values, leftValues, gradients, start);
+    auto multiplyGradients = [&] {
+      return t.usesWarpgroups() ? t.finish(byShares)
+                                : t.multiply(values, leftValues, gradients, start);
+    };
+    Fragments products = t.finish(started, /*groups=*/1);
     auto elementOf = [&](size_t fragment, unsigned i) {
       return Element{t.position(firstQuery, columnOf(fragment, i)),
                      t.position(firstKey, t.rowOf(t.laneRowOf(fragment, i, count))),
@@ -560,6 +588,8 @@ private:
           t.accumulate(valueSums, weightsOfKeys, gradients, weights);
         });
     t.accumulate(sums, byProducts, queries, weights);
+    valueSums = t.finish(valueSums, /*groups=*/1);
+    sums = t.finish(sums);
     if (partial)
       addByQuery();
     llvm::append_range(sums, valueSums);

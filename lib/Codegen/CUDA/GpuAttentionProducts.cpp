@@ -153,10 +153,8 @@ void AttentionTiles::accumulateByTf32(Fragments &sums, ArrayRef<Fragment> weight
 
 Fragments AttentionTiles::multiply(const SharedTile &left, const LeftFragments &kept,
                                    const SharedTile &right, Fragments sums) {
-  if (usesWarpgroups()) {
-    assert(sums.empty() && "these products begin with zero");
-    return beginScores(left, right);
-  }
+  if (usesWarpgroups())
+    return beginScores(left, right, sums);
   if (sums.empty())
     sums = zeros(right.rows * numRowBlocks);
   if (usesMma())

@@ -315,14 +315,14 @@ static Value later(OpBuilder &b, Location loc, Value descriptor, int64_t bytes) 
   return arith::AddIOp::create(b, loc, descriptor, step);
 }
 
-Fragments TileWriter::beginScores(const SharedTile &left, const SharedTile &right) {
+Fragments TileWriter::beginScores(const SharedTile &left, const SharedTile &right,
+                                  ArrayRef<Fragment> before) {
   WarpgroupProduct product{right.rows, left.element.isBF16()};
   constexpr int64_t kGroupWarps = 4, kGroupRows = 64;
   Value first = multiply(divide(warp, kGroupWarps), kGroupRows);
   Value from = descriptor(left, first, /*transposed=*/false);
   Value to = descriptor(right, constant(0), /*transposed=*/false);
-  SmallVector<Value> sums;
-  passCode(b, loc, kFenceProducts, {});
+  SmallVector<Value> sums = passCode(b, loc, kFenceProducts, flatten(before));
   for (int64_t at = 0; at < left.depth * bytesOf(left.element); at += 2 * kAccessBytes) {
     auto place = [&](const SharedTile &tile) {
       return at / tile.swizzle * tile.rows * tile.swizzle + at % tile.swizzle;
@@ -358,6 +358,10 @@ Fragments TileWriter::beginSums(ArrayRef<Fragment> sums, ArrayRef<SmallVector<Va
 
 Fragments TileWriter::waitForProducts(ArrayRef<Fragment> sums, int64_t groups) {
   return unflatten(passCode(b, loc, (kWaitProducts + Twine(groups) + ";").str(), flatten(sums)));
+}
+
+Fragments TileWriter::fenceSums(ArrayRef<Fragment> sums) {
+  return unflatten(passCode(b, loc, kFenceProducts, flatten(sums)));
 }
 
 void TileWriter::fenceProxy() {

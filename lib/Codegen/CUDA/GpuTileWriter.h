@@ -125,14 +125,18 @@ public:
   Fragment mma(mlir::ValueRange left, mlir::ValueRange right, const Fragment &sum,
                mlir::Type element);
   // Products of warpgroups (GpuWarpgroups.h). Sums are valid after a wait.
-  /// Multiplies the warpgroup's rows of `left` with every row of `right`, both swizzled.
-  Fragments beginScores(const SharedTile &left, const SharedTile &right);
+  /// Multiplies the warpgroup's rows of `left` with every row of `right`, both swizzled, and adds
+  /// `sums`, if any.
+  Fragments beginScores(const SharedTile &left, const SharedTile &right,
+                        llvm::ArrayRef<Fragment> sums = {});
   /// sums += weights * right, which is swizzled.
   Fragments beginSums(llvm::ArrayRef<Fragment> sums,
                       llvm::ArrayRef<llvm::SmallVector<mlir::Value>> weights,
                       const SharedTile &right);
   /// Waits for all products but the last `groups` groups.
   Fragments waitForProducts(llvm::ArrayRef<Fragment> sums, int64_t groups);
+  /// Products that follow read these registers.
+  Fragments fenceSums(llvm::ArrayRef<Fragment> sums);
   /// Products read what the thread has written to shared memory before.
   void fenceProxy();
   Fragments zeros(int64_t columns);
