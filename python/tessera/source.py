@@ -79,6 +79,11 @@ def is_of_package(file: str) -> bool:
     return file.startswith(_PACKAGE)
 
 
+def is_of_library(file: str) -> bool:
+    """Whether it is a file of Python's library or of an installed package."""
+    return file.startswith((*_LIBRARIES, "<frozen")) or any(f"{os.sep}{folder}{os.sep}" in file for folder in ("site-packages", "dist-packages"))
+
+
 def of_function(function) -> Location | None:
     """The location of a function's definition; None for a function without Python code."""
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
@@ -149,7 +154,7 @@ def _frames(error):
     while trace is not None:
         code = trace.tb_frame.f_code
         file = code.co_filename
-        if file.startswith(_PACKAGE) or not (file.startswith(_LIBRARIES) or file.startswith("<frozen")):
+        if is_of_package(file) or not is_of_library(file):
             found.append((file, trace.tb_lineno, code, trace.tb_lasti))
         trace = trace.tb_next
     return found

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import jax
@@ -11,27 +12,43 @@ import numpy as np
 from jax.extend import core as jex_core
 
 try:  # not public, but JAX has no public way to tell its own frames from the user's
-    from jax._src.source_info_util import user_frame
+    from jax._src.source_info_util import user_frames
 except ImportError:
-    user_frame = None
+    user_frames = None
 
 from .. import ir
-from ..source import is_of_package, standing_at
+from ..source import is_of_library, is_of_package, standing_at
 from . import elements
 from .errors import ImportFailure
 from .registry import RULES
 from .shardings import ShardingReader
 
 
-def user_location(eqn) -> ir.Location | None:
-    """The line of the user's program that an equation comes from; None if there is none."""
+def user_location(eqn, around: ir.Location | None = None) -> ir.Location | None:
+    """The line of the user's program that an equation comes from.
+
+    JAX knows the lines of a `jit` inside only from there on: if they are of libraries it is `around`, the line of the call.
+    A line of a library, if there is no other; None if there is none.
+    """
     try:
-        frame = user_frame(eqn.source_info.traceback)
+        found = _innermost(eqn.source_info.traceback)
     except (AttributeError, TypeError):
-        frame = None
-    if frame is None or is_of_package(frame.file_name):  # traced by a rule
-        return None
-    return ir.Location(frame.file_name, frame.start_line, frame.start_column + 1)
+        found = None
+    return around if around is not None and (found is None or is_of_library(found.file) and not is_of_library(around.file)) else found
+
+
+@functools.lru_cache(maxsize=64)
+def _innermost(traceback) -> ir.Location | None:
+    """The innermost frame outside of JAX and, if possible, of other installed packages, down to the call of the importer."""
+    found = None
+    for frame in user_frames(traceback):
+        if is_of_package(frame.file_name):
+            break
+        if found is None or not is_of_library(frame.file_name):
+            found = frame
+        if not is_of_library(frame.file_name):
+            break
+    return ir.Location(found.file_name, found.start_line, found.start_column + 1) if found else None
 
 
 def subprograms(eqn):
@@ -50,10 +67,10 @@ def check_primitives(jaxpr) -> None:
 
     def visit(jaxpr, around):
         for eqn in jaxpr.eqns:
-            name, location = eqn.primitive.name, user_location(eqn) or around
+            name, location = eqn.primitive.name, user_location(eqn, around)
             if name not in RULES:
                 unknown.setdefault(name, location)
-            elif name not in _NO_PROGRAM_INSIDE:
+            elif name not in NO_PROGRAM_INSIDE:
                 for inner in subprograms(eqn):
                     visit(inner, location)
 
@@ -65,7 +82,7 @@ def check_primitives(jaxpr) -> None:
 
 
 # Primitives whose jaxpr only combines two numbers, which the rule derives from the name.
-_NO_PROGRAM_INSIDE = {"scatter-add", "scatter_add", "scatter-sub", "scatter_sub", "scatter-mul", "scatter_mul", "scatter_min", "scatter_max"}
+NO_PROGRAM_INSIDE = {"scatter-add", "scatter_add", "scatter-sub", "scatter_sub", "scatter-mul", "scatter_mul", "scatter_min", "scatter_max"}
 
 
 class Importer:
@@ -79,7 +96,7 @@ class Importer:
 
     def error(self, eqn, message: str) -> ImportFailure:
         """An ImportFailure at the line of an equation."""
-        return ImportFailure(message, user_location(eqn) or self.location)
+        return ImportFailure(message, user_location(eqn, self.location))
 
     def type(self, aval, what: str, location=None) -> ir.TensorType:
         """The tensor type of an abstract value; random keys are arrays of their words.
@@ -131,7 +148,7 @@ class Importer:
     def _constant(self, value, variable, jaxpr) -> ir.Value:
         """An array that the program closes over; `variable` is its name in the jaxpr."""
         reader = next((eqn for eqn in jaxpr.eqns if variable in [v for v in eqn.invars if not isinstance(v, jex_core.Literal)]), None)
-        location = reader and user_location(reader)
+        location = user_location(reader, self.location) if reader else self.location
         if isinstance(value, jax.core.Tracer):
             raise ImportFailure(f"the function uses {_describe(value)}, a tracer of another transformation; pass it as an argument",
                                 location or self.location)
@@ -154,13 +171,12 @@ class Importer:
         return environment[variable]
 
     def _equation(self, eqn, environment):
-        location = user_location(eqn)
-        old, self.location = self.location, location or self.location
+        old, self.location = self.location, user_location(eqn, self.location)
         for variable in eqn.outvars:  # reject unsupported types before the rule runs
             self.type(variable.aval, f"result of '{eqn.primitive}'")
         if eqn.primitive.name not in RULES:  # in a jaxpr traced by a rule
             raise self.error(eqn, f"primitive '{eqn.primitive.name}' is not supported")
-        with self.b.at(location), standing_at(self.location):
+        with self.b.at(self.location), standing_at(self.location):
             values = [self._value(v, environment) for v in eqn.invars]
             if eqn.primitive.name in _MOVES and is_key(eqn.outvars[0].aval.dtype):
                 results = self.inline(_of_words(eqn), values)

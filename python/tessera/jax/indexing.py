@@ -117,7 +117,7 @@ def _(ctx, eqn, operand, indices):
     else:
         columns = [_clamped(b, c, last) for c, last in zip(columns, lasts)]
     places, matches, loops = [], [], rank
-    windows = iter(numbers.offset_dims)
+    windows = iter(map(int, numbers.offset_dims))  # rules of JAX make them NumPy's integers
     for d, n in enumerate(shape):
         if d in numbers.operand_batching_dims:
             at = numbers.start_indices_batching_dims[numbers.operand_batching_dims.index(d)]

@@ -21,6 +21,7 @@ from . import arguments as trees
 from .associative import recognised
 from .complexes import is_complex, part_of, without_complex
 from .errors import ImportFailure
+from .expansion import expanded
 from .importer import Importer, check_primitives, is_key
 from .manual import without_shard_maps
 from .shardings import ShardingReader
@@ -43,8 +44,9 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
         feeds = trees.matching_feeds(args, shape)
     feeds = trees.checked_feeds(dict(feeds or {}), len(jax.tree.leaves(shape)), len(inputs))
     outputs = trees.results(shape, out_shardings, feeds, inputs)
+    where = _function_location(fn)
     with of_library("jax"):
-        closed = without_complex(without_shard_maps(closed))
+        closed = without_complex(expanded(without_shard_maps(closed), where))
     inputs, at = _real_leaves(inputs)
     outputs, to = _real_leaves(outputs)
     feeds = {out: into for i, k in feeds.items() for out, into in zip(to[i], at[k])}
@@ -53,7 +55,6 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
 
     reader = ShardingReader(mesh)
     importer = Importer(reader)
-    where = _function_location(fn)
 
     def port(leaf, role, **more):
         what = f"{role} '{leaf.name}'"
