@@ -31,7 +31,7 @@ from ..source import warn
 from .complexes import COMPLEX
 from .importer import NO_PROGRAM_INSIDE, subprograms, user_location
 from .registry import RULES
-from .rewriting import CALLS
+from .rewriting import CALLS, mentions
 
 _DEEPEST = 8  # how often a primitive may occur in its own expansion
 _RETURNS = ("RETURN_VALUE", "RETURN_CONST", "RETURN_GENERATOR", "YIELD_VALUE")
@@ -90,6 +90,8 @@ class _Expander:
             self._around.append(eqn)
             program = self._closed(program, location)
             self._around.pop()
+            if _is_unknown(eqn) and mentions(program.jaxpr, (eqn.primitive.name,)):  # evaluated by itself
+                return eqn
             return eqn.replace(primitive=closed_call_p, params={"call_jaxpr": program})
         if not any(map(_has_unknown, _inside(eqn))):
             return eqn
