@@ -35,6 +35,7 @@ from .custom_derivatives import noticed
 from .exportable import exportable
 from .random import RANDOM, draws
 from .registry import INSTEAD, RULES, dtype_of
+from .transforms import differentiating, without_transforms
 
 register_parts()
 
@@ -323,9 +324,9 @@ def _location(node) -> Location | None:
 
 
 def _of_user(found) -> Location | None:
-    """The innermost (file, line) outside PyTorch, else the innermost of all."""
+    """The innermost (file, line) outside PyTorch and the code that it generates, else the innermost of all."""
     folder = os.path.dirname(torch.__file__) + os.sep
-    found = [f for f in found if not f[0].startswith(folder)] or found
+    found = [f for f in found if not f[0].startswith((folder, "<"))] or [f for f in found if not f[0].startswith(folder)] or found
     return Location(found[-1][0], int(found[-1][1])) if found else None
 
 
@@ -390,8 +391,16 @@ def _quiet():
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
     try:
-        with noticed() as derivatives, exportable(), _quiet():
-            exported = torch.export.export(module, args, kwargs)
+        with noticed() as derivatives, exportable(), _quiet(), differentiating() as transforms:
+            try:
+                exported = torch.export.export(module, args, kwargs)
+            except Exception:
+                if not transforms:
+                    raise
+            if transforms:  # if the export does not fail, its graph may have wrapped tensors as constants
+                exported = torch.export.export(without_transforms(module, args, kwargs), args, kwargs)
+    except Error:
+        raise
     except Exception as error:  # PyTorch raises many kinds
         other = re.search(r"Found <class '([^']+)'> in output", str(error))
         if other:
