@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import difflib
 import dis
 import functools
+import itertools
+import linecache
 import os
 import re
 import sys
@@ -84,6 +87,29 @@ def is_of_library(file: str) -> bool:
     return file.startswith((*_LIBRARIES, "<frozen")) or any(f"{os.sep}{folder}{os.sep}" in file for folder in ("site-packages", "dist-packages"))
 
 
+def running_call() -> tuple[str | None, Location | None]:
+    """What the innermost line outside of this and other packages calls, such as `np.sin`, and where; None for what is not known."""
+    frame = sys._getframe(1)
+    while frame is not None and (is_of_package(frame.f_code.co_filename) or is_of_library(frame.f_code.co_filename)):
+        frame = frame.f_back
+    if frame is None:
+        return None, None
+    file, none = frame.f_code.co_filename, (None, None, None, None)
+    positions = frame.f_code.co_positions() if hasattr(frame.f_code, "co_positions") else ()  # Python 3.11 on
+    first, last, start, end = next(itertools.islice(positions, frame.f_lasti // 2, None), none)
+    if None in (first, last, start, end):
+        return None, Location(file, frame.f_lineno)
+    lines = [linecache.getline(file, n).encode() for n in range(first, last + 1)]  # positions count bytes
+    lines[-1] = lines[-1][:end]
+    lines[0] = lines[0][start:]
+    try:
+        call = ast.parse(b"".join(lines).decode(), mode="eval").body
+    except (SyntaxError, ValueError):
+        call = None
+    named = isinstance(call, ast.Call) and isinstance(call.func, (ast.Attribute, ast.Name))
+    return ast.unparse(call.func) if named else None, Location(file, first, start + 1)
+
+
 def of_function(function) -> Location | None:
     """The location of a function's definition; None for a function without Python code."""
     code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
@@ -97,6 +123,19 @@ def refuse(kind: type[errors.Error], message: str, at: Location | None = None) -
     """
     at = at or location()
     return kind(f"{at.file}:{at.line}:{at.column}: error: {message}" if at else f"error: {message}")
+
+
+def did_you_mean(name: str, known) -> str:
+    """The end of a message about an unknown name; empty if none of `known` is similar."""
+    found = difflib.get_close_matches(name, sorted(known), 1)
+    return f"; did you mean '{found[0]}'?" if found else ""
+
+
+def misspelt(module: str, known):
+    """The `__getattr__` of a module with the public names `known`, whose errors name the most similar one."""
+    def missing(name):
+        raise AttributeError(f"module '{module}' has no attribute '{name}'" + ("" if name.startswith("_") else did_you_mean(name, known)))
+    return missing
 
 
 def nearest(name: str, known: list[str], otherwise: str) -> str:

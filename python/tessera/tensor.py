@@ -8,6 +8,7 @@ Operators and methods that compute come from `tessera.ops`, which attaches them 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,7 +20,7 @@ from .foreign import on_gpu
 from .layout import SubAxisSharding, check, layout, listed, local_value
 from .mesh import ProcessMesh
 from .sharding import Sharding
-from .source import refuse
+from .source import refuse, running_call
 
 
 try:
@@ -28,6 +29,7 @@ except ImportError:
     _Base = object
 
 
+_BY_VALUE = "compute on the tensor or return it; choose by its value with ts.where"
 _HOST, _CUDA = (1, 0), 2  # as a device of DLPack, and as a kind of them
 
 
@@ -142,10 +144,10 @@ class Tensor(_Base):
         """Whether this is a description: neither a value nor traced. Does not fetch a value."""
         return self._data is None and self._source is None and self._scope is None
 
-    def _concrete(self, what: str, instead: str = "compute on tensors, or return it") -> np.ndarray:
+    def _concrete(self, what: str, instead: str = "compute on tensors, or return it", at=None) -> np.ndarray:
         if self._array is None:
             why = f"it is traced: tensors have no values inside jit; {instead}" if self._scope else "it is a description"
-            raise refuse(TraceError, f"'{what}' needs the value of a tensor of shape {self.shape}, but {why}")
+            raise refuse(TraceError, f"'{what}' needs the value of a tensor of shape {self.shape}, but {why}", at)
         return self._array
 
     def numpy(self) -> np.ndarray:
@@ -160,6 +162,8 @@ class Tensor(_Base):
         return array
 
     def __array__(self, dtype=None, copy=None):
+        if self._array is None:
+            self._concrete(*_called_by_numpy())
         array = self.numpy()
         return array.astype(dtype) if dtype is not None and dtype != array.dtype else array.copy() if copy else array
 
@@ -193,6 +197,8 @@ class Tensor(_Base):
 
     def item(self):
         """The element of a tensor of one element as a Python number. Raises TraceError for other sizes."""
+        self._used()
+        self._concrete("item", _BY_VALUE)
         array = self.numpy()
         if array.size != 1:
             raise refuse(TraceError, f"'item' takes a tensor of one element, got shape {self.shape}")
@@ -200,6 +206,8 @@ class Tensor(_Base):
 
     def tolist(self):
         """The global value as nested lists of Python numbers."""
+        self._used()
+        self._concrete("tolist")
         return self.numpy().tolist()
 
     def _number(self, what: str, instead: str):
@@ -209,10 +217,10 @@ class Tensor(_Base):
         return self.item()
 
     def __float__(self):
-        return float(self._number("float", "compute on the tensor or return it; choose by its value with ts.where"))
+        return float(self._number("float", _BY_VALUE))
 
     def __int__(self):
-        return int(self._number("int", "compute on the tensor or return it; choose by its value with ts.where"))
+        return int(self._number("int", _BY_VALUE))
 
     def __index__(self):
         if self.dtype.kind != "integer":
@@ -251,6 +259,14 @@ class Tensor(_Base):
             return f"Tensor({', '.join(parts)}, {'traced' if self._scope else 'described'})"
         self._used()
         return f"Tensor({', '.join(parts)})\n{np.array2string(self.numpy(), threshold=100)}"
+
+
+def _called_by_numpy():
+    """The call that needs an array, what to use in its place, and its location."""
+    called, at = running_call()
+    name = (called or "").split(".")[-1]
+    ops = importlib.import_module(".ops", __package__)
+    return called or "numpy", f"use ts.{name}" if name in ops.__all__ else "compute on tensors with functions of tessera, or return it", at
 
 
 def _placements(sharding) -> str:

@@ -224,6 +224,29 @@ class Shapes(Refusals):
                      "between values with ts.where(condition, a, b)", lambda: ts.jit(lambda x: 1 if x[0] > 0 else 2)(ones))
         self.refused(ts.TraceError, "'float' needs the value of a tensor", lambda: ts.jit(lambda x: float(x.sum()))(ones))
         self.refused(ts.TraceError, "choose by its value with ts.where", lambda: ts.jit(lambda x: int(x.sum()))(ones))
+        self.refused(ts.TraceError, "'item' needs the value of a tensor of shape (), but it is traced", lambda: ts.jit(lambda x: x.sum().item())(ones))
+
+    def test_functions_of_numpy(self):
+        """The message names the function that is called and the one to use, at the user's line."""
+        def norm(x):
+            return np.linalg.norm(
+                x)
+        ones, named = np.ones(3, np.float32), hasattr(norm.__code__, "co_positions")  # Python 3.11 on
+        self.refused(ts.TraceError, "'np.sin' needs the value of a tensor of shape (3,), but it is traced: tensors have no values inside jit; use ts.sin"
+                     if named else "'numpy' needs the value", lambda: ts.jit(lambda x: np.sin(x))(ones))
+        with self.assertRaises(ts.TraceError) as caught:
+            ts.jit(norm)(ones)
+        self.assertIn(f"{__file__}:{norm.__code__.co_firstlineno + 1}:", str(caught.exception))
+        self.assertIn("; compute on tensors with functions of tessera", str(caught.exception))
+        np.testing.assert_array_equal(np.sin(ts.asarray(ones)), np.sin(ones))
+
+    def test_misspelt_names(self):
+        for module, name, meant in ((ts, "from_torhc", "from_torch"), (ts, "matmull", "matmul"), (ts.nn, "Lineer", "Linear"), (ts.ops, "einsun", "einsum"),
+                                    (ts.distributed, "all_gathr", "all_gather")):
+            with self.assertRaisesRegex(AttributeError, rf"^module '{module.__name__}' has no attribute '{name}'; did you mean '{meant}'\?$"):
+                getattr(module, name)
+        with self.assertRaisesRegex(AttributeError, "^module 'tessera' has no attribute 'qqqqqq'$"):
+            ts.qqqqqq
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ DLPack or the CUDA array interface. All ranks of a group make the same calls in 
 between ranks fails on all of them.
 """
 
+from ..source import misspelt
 from .collectives import (ReduceOp, all_gather, all_gather_into_tensor, all_reduce, all_to_all, all_to_all_single, barrier, broadcast,
                           gather, reduce, reduce_scatter, reduce_scatter_tensor, scatter, sent_bytes, which_algorithm)
 from .group import (NON_GROUP_MEMBER, DistributedError, ProcessGroup, backends, destroy_process_group, get_backend, get_host,
@@ -23,3 +24,4 @@ __all__ = ["NON_GROUP_MEMBER", "DistributedError", "P2POp", "ProcessGroup", "Red
            "get_backend", "get_global_rank", "get_group_rank", "get_host", "get_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "init_process_group", "irecv",
            "is_available", "is_initialized", "isend", "load_backend", "new_group", "recv", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list",
            "send", "sent_bytes", "spawn", "which_algorithm"]
+__getattr__ = misspelt(__name__, __all__)

@@ -4,6 +4,7 @@
 
 import sys as _sys
 
+from ..source import misspelt
 from . import creation, distributed, elementwise, getitem, indexing, linear, operators, reductions, shapes, sorting, windows
 from .creation import arange, eye, full, full_like, iota, linspace, ones, ones_like, zeros, zeros_like
 from .distributed import reshard, stop_gradient, unshard
@@ -34,4 +35,4 @@ def __getattr__(name):
     if name == "shard":  # imported late: it depends on the operations
         from ..strategy import shard
         return shard
-    raise AttributeError(f"module 'tessera.ops' has no attribute '{name}'")
+    return misspelt(__name__, __all__)(name)
