@@ -92,7 +92,6 @@ class Importer:
         self.b = ir.Builder()
         self.shardings = shardings
         self.location: ir.Location | None = None
-        self.dropped_checkpoints: list[ir.Location | None] = []  # of jax.checkpoint, which is not honored
 
     def error(self, eqn, message: str) -> ImportFailure:
         """An ImportFailure at the line of an equation."""

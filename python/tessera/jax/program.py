@@ -19,6 +19,7 @@ from ..sharding import quoted
 from ..source import entry, of_library, warn
 from . import arguments as trees
 from .associative import recognised
+from .checkpoints import merged_checkpoints
 from .complexes import is_complex, part_of, without_complex
 from .errors import ImportFailure
 from .expansion import expanded
@@ -78,7 +79,7 @@ def to_module(fn: Callable, args: Sequence[Any], in_shardings=None, out_sharding
             ports = [port(leaf, "result", **({"feeds": str(feeds[i])} if i in feeds else {})) for i, leaf in enumerate(outputs)]
             importer.b.ret(function, values, ports)
     ir.simplify(function)
-    _warn_of_checkpoints(importer.dropped_checkpoints, where)
+    _warn_of_checkpoints(merged_checkpoints(jaxpr), where)
     if reader.mesh is not None:
         importer.b.module.meshes[reader.mesh.name] = reader.mesh.definition
         for p in (*function.arguments, *function.results):
@@ -203,7 +204,7 @@ def _abstract(value):
 
 
 def _warn_of_checkpoints(places, where):
-    """Issues one warning for all uses of jax.checkpoint: derivatives keep their intermediate values."""
+    """Issues one warning for all uses of jax.checkpoint whose derivatives keep their intermediate values."""
     if places:
         first, *others = dict.fromkeys(place or where for place in places)
         more = "".join(f"; also at {place.file}:{place.line}" for place in others if place)

@@ -17,8 +17,6 @@ from .registry import rule
 @rule("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint", "custom_jvp_call", "custom_vjp_call",
       "custom_vjp_call_jaxpr", "custom_lin")
 def _(ctx, eqn, *values):
-    if eqn.params.get("differentiated"):
-        ctx.dropped_checkpoints.append(ctx.location)
     inner = next(eqn.params[name] for name in ("jaxpr", "call_jaxpr", "fun_jaxpr") if name in eqn.params)
     if eqn.params.get("name") == "floor_divide" and _same(inner, _jax_floor_divide(*[v.aval for v in eqn.invars])) \
             and (quotient := floor_divide(ctx, eqn, values)) is not None:
