@@ -124,6 +124,11 @@ bool isByBoxes(CollectiveKind kind) {
          kind == CollectiveKind::transfer;
 }
 
+/// `bytes` * `count` / `n`, rounded down. The product with a count of devices may exceed 64 bits.
+static int64_t shareOf(int64_t bytes, int64_t count, int64_t n) {
+  return bytes / n * count + bytes % n * count / n;
+}
+
 static Traffic sentBy(CollectiveKind kind, int64_t groupSize, const Buffers &buffers) {
   int64_t n = groupSize;
   int64_t operand = buffers.operand * buffers.bytesPerElement;
@@ -132,15 +137,15 @@ static Traffic sentBy(CollectiveKind kind, int64_t groupSize, const Buffers &buf
     return {operand, 0, 0, 0}; // a group of one does not communicate
   switch (kind) {
   case CollectiveKind::all_reduce:
-    return {operand, 2 * operand * (n - 1) / n, 1, 2 * (n - 1)};
+    return {operand, shareOf(2 * operand, n - 1, n), 1, 2 * (n - 1)};
   case CollectiveKind::all_gather:
     return {result, buffers.gathered * buffers.bytesPerElement, 1, n - 1};
   case CollectiveKind::reduce_scatter:
   case CollectiveKind::all_to_all:
   case CollectiveKind::scatter:
-    return {operand, operand * (n - 1) / n, 1, n - 1};
+    return {operand, shareOf(operand, n - 1, n), 1, n - 1};
   case CollectiveKind::gather:
-    return {result, result * (n - 1) / n, 1, n - 1};
+    return {result, shareOf(result, n - 1, n), 1, n - 1};
   case CollectiveKind::permute:
   case CollectiveKind::broadcast:
   case CollectiveKind::reduce:

@@ -273,19 +273,34 @@ std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const La
 }
 
 ExchangeSize exchangeSizeOf(const Mesh &mesh, const std::vector<Overlap> &overlaps, int64_t held) {
+  // One device may send all elements to all others. Far above any plan, counts stop growing before
+  // the bytes of an element, or several tensors, exceed 64 bits.
+  constexpr double kMost = static_cast<double>(int64_t(1) << 56);
   ExchangeSize size;
-  int64_t sent = 0, holders = 0, messages = 0;
+  int64_t holders = 0, messages = 0;
   held = std::max<int64_t>(1, held);
+  for (const Overlap &overlap : overlaps)
+    holders += overlap.held > 0 ? overlap.devices : 0;
+  double most = 0;                   // what a holder sends, about
+  int64_t shares = 0, remaining = 0; // the same, exactly, and the sum of the remainders
   for (const Overlap &overlap : overlaps) {
     int64_t lacking = overlap.wanted - overlap.both;
     int64_t others = overlap.parts - (overlap.both > 0 ? 1 : 0);
     size.received = std::max(size.received, lacking);
-    sent += lacking * overlap.devices;
-    holders += overlap.held > 0 ? overlap.devices : 0;
+    if (holders > 0) {
+      most += static_cast<double>(lacking) / static_cast<double>(holders) *
+              static_cast<double>(overlap.devices);
+      if (most < kMost) {
+        shares += lacking / holders * overlap.devices;
+        remaining += lacking % holders * overlap.devices;
+      }
+    }
     if (lacking > 0)
       messages += overlap.devices * std::max(ceilDiv(lacking, held), others);
   }
-  size.elements = std::max(size.received, holders > 0 ? ceilDiv(sent, holders) : 0);
+  if (holders > 0)
+    size.elements = most < kMost ? shares + ceilDiv(remaining, holders) : int64_t(kMost);
+  size.elements = std::max(size.received, size.elements);
   size.messages = ceilDiv(messages, mesh.numDevices());
   return size;
 }

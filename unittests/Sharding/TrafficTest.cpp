@@ -7,6 +7,8 @@
 
 #include "Fixtures.h"
 
+#include "tessera/Sharding/Buffers.h"
+
 #include <gtest/gtest.h>
 
 using namespace tessera::sharding;
@@ -118,4 +120,36 @@ TEST(Traffic, Accumulates) {
   Traffic sum{1, 2, 3, 4};
   sum += Traffic{10, 20, 30, 40};
   expectTraffic(sum, 11, 22, 33, 44);
+}
+
+TEST(Traffic, GrowsWithTheTensorOnManyDevices) {
+  using Kind = CollectiveKind;
+  for (int64_t devices : {int64_t(8192), int64_t(1) << 20})
+    for (Kind kind :
+         {Kind::all_reduce, Kind::reduce_scatter, Kind::all_to_all, Kind::scatter, Kind::gather})
+      for (int64_t elements = int64_t(1) << 30; elements <= int64_t(1) << 48; elements *= 2) {
+        Buffers buffers;
+        buffers.bytesPerElement = 8;
+        buffers.operand = buffers.result = elements;
+        auto wire = static_cast<double>(trafficOf(kind, devices, buffers).wireBytes);
+        double share = 8.0 * static_cast<double>(elements) * static_cast<double>(devices - 1) /
+                       static_cast<double>(devices);
+        EXPECT_NEAR(wire, kind == Kind::all_reduce ? 2 * share : share, wire * 1e-12)
+            << toString(kind) << " of " << elements;
+      }
+}
+
+TEST(Traffic, OfExchangesGrowsWithTheTensorOnManyDevices) {
+  Mesh mesh = makeMesh({8192});
+  AxisRef a = whole(mesh, 0);
+  int64_t before = 0;
+  for (int64_t extent = int64_t(1) << 20; extent <= int64_t(1) << 47; extent *= 2) {
+    // The first of two devices has all but one of the elements, which all others need.
+    Layout few = layoutOf({extent}, {{a}}), full = layoutOf({extent}, {{}});
+    few.dims[0].step = few.dims[0].length = extent - 1;
+    Traffic traffic = trafficOf(CollectiveKind::exchange, 8192, 4, mesh, few, mesh, full);
+    EXPECT_GE(traffic.wireBytes, before);
+    EXPECT_GE(traffic.wireBytes, extent * 4 - 4);
+    before = traffic.wireBytes;
+  }
 }
