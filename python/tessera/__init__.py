@@ -64,5 +64,5 @@ def __getattr__(name):
         if name in ops.__all__:
             globals()[name] = getattr(ops, name)
             return globals()[name]
-    from .source import misspelt
-    return misspelt(__name__, [*__all__, *_PLACES, *importlib.import_module(".ops", __name__).__all__] if not name.startswith("_") else [])(name)
+    known = [] if name.startswith("_") else [*__all__, *_PLACES, *importlib.import_module(".ops", __name__).__all__]
+    return importlib.import_module(".source", __name__).misspelt(__name__, known)(name)
