@@ -113,7 +113,7 @@ class Checkpoints(JaxCase):
         layer = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
         total = lambda xs: lax.scan(lambda c, x: (c + jax.grad(lambda x: layer(layer(x)).sum())(x), None), jnp.zeros(6), xs)[0]
         _, (warning,) = self.warned(total, array(4, 6))
-        self.assertRegex(str(warning.message), "^jax.checkpoint is not honoured")
+        self.assertRegex(str(warning.message), "^jax.checkpoint is not honored")
 
     def test_none_without_a_derivative(self):
         _, found = self.warned(jax.checkpoint(lambda x: jnp.sin(x)), array(6))

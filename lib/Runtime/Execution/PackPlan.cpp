@@ -106,9 +106,12 @@ private:
   }
 
   /// Products whose blocks of rows share an operand pack it once for all of them: packing
-  /// transposed columns for each block takes a tenth of the time of 256 rows.
+  /// transposed columns for each block takes a tenth of the time of 256 rows. It saves little, so
+  /// it may take little of the arena.
   void shareBlocks(PackPlan &plan, int64_t most) const {
     constexpr int64_t kLeastShared = 1 << 18, kMostShared = 1 << 24; // bytes
+    constexpr int64_t kPartOfArena = 64;
+    most = std::min(most, plan.bytes + (part.arenaBytes - part.packedBytes) / kPartOfArena);
     int64_t shared = 0;
     for (const Candidate &one : candidates)
       for (const GemmStep *product : one.products) {

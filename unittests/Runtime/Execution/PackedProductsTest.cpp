@@ -203,6 +203,8 @@ TEST(PackedProducts, BlocksOfRowsShareTransposedColumns) {
   Trial t;
   int64_t x = t.matrix(m, k), w = t.matrix(n, k), y = t.matrix(m, n);
   t.add(t.p, product(m, n, k, true, x, w, y));
+  EXPECT_TRUE(t.reserve().operands.empty()); // too much of the arena
+  t.matrix(100 * n, k);
   PackPlan plan = t.reserve();
   ASSERT_EQ(plan.operands.size(), 1u);
   EXPECT_EQ(plan.operands[0].when, When::product);
