@@ -62,6 +62,11 @@ OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::stri
     errors << path << ": error: cannot be read: " << code.message() << "\n";
     return {};
   }
+  if ((*buffer)->getBuffer().starts_with("TESSERA\n")) {
+    errors << path << ": error: a compiled artifact, expected a program in MLIR; run it with "
+           << "tessera-exec " << path << "\n";
+    return {};
+  }
   noteProgram((*buffer)->getBufferIdentifier().str(), (*buffer)->getBuffer());
   if (std::optional<std::string> error = checkNesting(**buffer)) {
     errors << *error << "\n";
