@@ -95,6 +95,16 @@ class Scans(unittest.TestCase):
             return jnp.mean(y ** 2) + aux.sum() * 1e-3
         self.check(jax.grad(loss, (0, 1)), (weights(), draw(1, LENGTH, WIDTH)))
 
+    def test_merged_heads(self):
+        """Batch and heads are one dimension of the scores, and two of what is kept."""
+        def run(x, w):
+            split = lambda name: (x @ w[name]).reshape(2, LENGTH, HEADS, -1).transpose(0, 2, 1, 3).reshape(2 * HEADS, LENGTH, -1)
+            q, k, v = map(split, "qkv")
+            p = jax.nn.softmax(causal(q @ k.transpose(0, 2, 1)).reshape(2, HEADS, LENGTH, LENGTH))
+            y = p.reshape(2 * HEADS, LENGTH, LENGTH) @ v
+            return x + jnp.tanh(y.reshape(2, HEADS, LENGTH, -1).transpose(0, 2, 1, 3).reshape(x.shape) @ w["o"]), None
+        self.check(gradients(run), (weights(), draw(2, LENGTH, WIDTH)))
+
     def test_dropped_shares(self):
         def drop(p, w):
             return jnp.where(jax.random.bernoulli(w["key"], 0.8, p.shape), p / 0.8, 0)

@@ -48,9 +48,9 @@ class KeptValues {
 public:
   explicit KeptValues(scf::ForOp loop);
 
-  /// Recomputes what depends on the scores of these attentions. Returns the loop in the place of
-  /// this one, or null if nothing changes.
-  scf::ForOp recompute(ArrayRef<AttentionMatch> attentions);
+  /// Recomputes what depends on the scores of these attentions. Another loop may take this one's
+  /// place.
+  void recompute(ArrayRef<AttentionMatch> attentions);
 
 private:
   struct Slice {
@@ -214,17 +214,13 @@ Value KeptValues::readAt(OpBuilder &b, Value leaf, OpFoldResult index, ArrayRef<
       write.getMixedSizes(), write.getMixedStrides());
   // One value for all readers of the element, so that they are seen to have the same operand.
   for (Operation *user : llvm::make_early_inc_range(whole.getUsers())) {
-    auto other = dyn_cast<tensor::ExtractSliceOp>(user);
-    if (!other || other == element || other->getBlock() != element->getBlock() || !isPlain(other) ||
-        other.getType() != element.getType() ||
-        other.getMixedOffsets() != element.getMixedOffsets() ||
-        other.getMixedSizes() != element.getMixedSizes() ||
-        other.getMixedStrides() != element.getMixedStrides())
+    if (user == element || user->getBlock() != element->getBlock() ||
+        !OperationEquivalence::isEquivalentTo(user, element, OperationEquivalence::IgnoreLocations))
       continue;
-    if (other->isBeforeInBlock(element))
-      element->moveBefore(other);
-    other.replaceAllUsesWith(element.getResult());
-    other.erase();
+    if (user->isBeforeInBlock(element))
+      element->moveBefore(user);
+    user->replaceAllUsesWith(element);
+    user->erase();
   }
   if (write.getSource() == leaf)
     return element;
@@ -247,53 +243,50 @@ static int64_t bytesOf(Value value) {
 /// Replaces a read of a stack by the element. Elements have a dimension of extent 1 more than the
 /// values that they were made of; readers take the latter where they can.
 static void replaceRead(tensor::ExtractSliceOp read, Value element) {
-  auto expand = element.getDefiningOp<tensor::ExpandShapeOp>();
-  SmallVector<ReassociationIndices> groups;
-  if (expand)
-    groups = expand.getReassociationIndices();
-  for (OpOperand &use : llvm::make_early_inc_range(read.getResult().getUses())) {
-    if (!expand)
-      break;
-    if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(use.getOwner());
-        collapse && collapse.getReassociationIndices() == groups) {
-      collapse.replaceAllUsesWith(expand.getSrc());
-      collapse.erase();
-      continue;
+  if (auto expand = element.getDefiningOp<tensor::ExpandShapeOp>()) {
+    SmallVector<ReassociationIndices> groups = expand.getReassociationIndices();
+    auto isWide = [&](int64_t dim) { return expand.getType().getDimSize(dim) != 1; };
+    bool addsUnits = llvm::all_of(
+        groups, [&](ArrayRef<int64_t> group) { return llvm::count_if(group, isWide) <= 1; });
+    for (OpOperand &use : llvm::make_early_inc_range(read->getUses())) {
+      if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(use.getOwner());
+          collapse && collapse.getReassociationIndices() == groups) {
+        collapse.replaceAllUsesWith(expand.getSrc());
+        collapse.erase();
+        continue;
+      }
+      auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+      if (!addsUnits || !generic || !generic.isDpsInput(&use))
+        continue;
+      // Of each group the index of the dimension that is not 1.
+      AffineMap map = generic.getMatchingIndexingMap(&use);
+      SmallVector<AffineExpr> indices;
+      for (ArrayRef<int64_t> group : groups) {
+        const int64_t *kept = llvm::find_if(group, isWide);
+        indices.push_back(map.getResult(kept == group.end() ? group.front() : *kept));
+      }
+      SmallVector<AffineMap> maps = generic.getIndexingMapsArray();
+      maps[use.getOperandNumber()] =
+          AffineMap::get(map.getNumDims(), 0, indices, generic.getContext());
+      generic.setIndexingMapsAttr(Builder(generic.getContext()).getAffineMapArrayAttr(maps));
+      use.set(expand.getSrc());
     }
-    auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
-    if (!generic || !generic.isDpsInput(&use))
-      continue;
-    // Of each group the index of the dimension that is not 1.
-    AffineMap map = generic.getMatchingIndexingMap(&use);
-    SmallVector<AffineExpr> indices;
-    for (ArrayRef<int64_t> group : groups) {
-      int64_t kept = group.front();
-      for (int64_t dim : group)
-        if (expand.getType().getDimSize(dim) != 1)
-          kept = dim;
-      indices.push_back(map.getResult(kept));
-    }
-    SmallVector<AffineMap> maps = generic.getIndexingMapsArray();
-    maps[use.getOperandNumber()] =
-        AffineMap::get(map.getNumDims(), 0, indices, generic.getContext());
-    generic.setIndexingMapsAttr(Builder(generic.getContext()).getAffineMapArrayAttr(maps));
-    use.set(expand.getSrc());
   }
   read.replaceAllUsesWith(element);
   read.erase();
 }
 
-/// The loop with further stacks for `leaves`, and without the results `dropped`.
+/// The loop with further stacks for `leaves`, and without the results `dropped`, which are
+/// ascending and stacks without readers.
 static scf::ForOp rebuild(scf::ForOp loop, int64_t trips, ArrayRef<Value> leaves,
                           ArrayRef<unsigned> dropped) {
   OpBuilder b(loop);
   Location loc = loop.getLoc();
-  SmallVector<Value> inits;
-  SmallVector<unsigned> kept;
-  for (auto [number, init] : llvm::enumerate(loop.getInitArgs()))
+  SmallVector<Value> inits, kept;
+  for (auto [number, init, result] : llvm::enumerate(loop.getInitArgs(), loop.getResults()))
     if (!llvm::is_contained(dropped, number)) {
-      kept.push_back(number);
       inits.push_back(init);
+      kept.push_back(result);
     }
   for (Value leaf : leaves) {
     auto type = cast<RankedTensorType>(leaf.getType());
@@ -304,61 +297,34 @@ static scf::ForOp rebuild(scf::ForOp loop, int64_t trips, ArrayRef<Value> leaves
   auto made =
       scf::ForOp::create(b, loc, loop.getLowerBound(), loop.getUpperBound(), loop.getStep(), inits);
   made->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  made.getRegion().takeBody(loop.getRegion());
   Block *body = made.getBody();
-  if (!body->empty())
-    body->back().erase();
-  SmallVector<Value> yielded;
-  for (unsigned number : kept)
-    yielded.push_back(loop.getYieldedValues()[number]);
-  Operation *end = loop.getBody()->getTerminator();
-  SmallVector<Operation *> writes;
-  for (unsigned number : dropped)
-    writes.push_back(loop.getYieldedValues()[number].getDefiningOp());
-  end->erase();
-  for (Operation *write : writes)
+  Operation *yield = body->getTerminator();
+  for (unsigned number : llvm::reverse(dropped)) {
+    Operation *write = yield->getOperand(number).getDefiningOp();
+    yield->eraseOperand(number);
     write->erase();
-  loop.getInductionVar().replaceAllUsesWith(made.getInductionVar());
-  for (auto [position, number] : llvm::enumerate(kept)) {
-    loop.getRegionIterArg(number).replaceAllUsesWith(made.getRegionIterArg(position));
-    loop.getResult(number).replaceAllUsesWith(made.getResult(position));
+    body->eraseArgument(made.getNumInductionVars() + number);
   }
-  // `leaves` may be arguments of the old body.
-  SmallVector<Value> moved;
-  for (Value leaf : leaves) {
-    auto argument = dyn_cast<BlockArgument>(leaf);
-    if (!argument || argument.getOwner() != loop.getBody()) {
-      moved.push_back(leaf);
-      continue;
-    }
-    unsigned number = argument.getArgNumber() - 1;
-    moved.push_back(made.getRegionIterArg(llvm::find(kept, number) - kept.begin()));
-  }
-  body->getOperations().splice(body->end(), loop.getBody()->getOperations());
-  b.setInsertionPointToEnd(body);
-  for (auto [number, leaf] : llvm::enumerate(moved)) {
-    Value stack = made.getRegionIterArg(kept.size() + number);
-    auto type = cast<RankedTensorType>(leaf.getType());
-    SmallVector<OpFoldResult> offsets(type.getRank() + 1, b.getIndexAttr(0)),
-        sizes{b.getIndexAttr(1)}, strides(type.getRank() + 1, b.getIndexAttr(1));
+  b.setInsertionPoint(yield);
+  for (auto [leaf, init] : llvm::zip_equal(leaves, ArrayRef(inits).take_back(leaves.size()))) {
+    auto shape = cast<RankedTensorType>(init.getType()).getShape();
+    SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0)),
+        sizes = getAsIndexOpFoldResult(b.getContext(), shape),
+        strides(shape.size(), b.getIndexAttr(1));
     offsets[0] = made.getInductionVar();
-    for (int64_t extent : type.getShape())
-      sizes.push_back(b.getIndexAttr(extent));
-    // One dimension more than the value has, of extent 1.
-    SmallVector<ReassociationIndices> groups;
-    for (int64_t dim = 0; dim < type.getRank(); ++dim)
-      groups.push_back(dim == 0 ? ReassociationIndices{0, 1} : ReassociationIndices{dim + 1});
-    SmallVector<int64_t> shape{1};
-    llvm::append_range(shape, type.getShape());
-    Value element = tensor::ExpandShapeOp::create(b, loc, type.clone(shape), leaf, groups);
-    yielded.push_back(
-        tensor::InsertSliceOp::create(b, loc, element, stack, offsets, sizes, strides));
+    sizes[0] = b.getIndexAttr(1);
+    Value stack = body->addArgument(init.getType(), loc);
+    Value written = tensor::InsertSliceOp::create(b, loc, leaf, stack, offsets, sizes, strides);
+    yield->insertOperands(yield->getNumOperands(), written);
   }
-  scf::YieldOp::create(b, loc, yielded);
+  for (auto [result, replacement] : llvm::zip(kept, made.getResults()))
+    result.replaceAllUsesWith(replacement);
   loop.erase();
   return made;
 }
 
-scf::ForOp KeptValues::recompute(ArrayRef<AttentionMatch> attentions) {
+void KeptValues::recompute(ArrayRef<AttentionMatch> attentions) {
   llvm::DenseSet<Operation *> scores;
   for (const AttentionMatch &match : attentions)
     scores.insert(match.scores);
@@ -375,7 +341,7 @@ scf::ForOp KeptValues::recompute(ArrayRef<AttentionMatch> attentions) {
       saved += bytesOf(stack.element());
     }
   if (dropped.empty())
-    return {};
+    return;
   Slice slice = sliceOf(elements, dropped, scores);
   SmallVector<Value> added;
   int64_t cost = 0;
@@ -384,12 +350,12 @@ scf::ForOp KeptValues::recompute(ArrayRef<AttentionMatch> attentions) {
       continue;
     auto type = dyn_cast<RankedTensorType>(leaf.getType());
     if (!type || type.getRank() == 0 || !type.hasStaticShape())
-      return {};
+      return;
     added.push_back(leaf);
     cost += bytesOf(leaf);
   }
   if (2 * cost > saved)
-    return {};
+    return;
   // The readers of one iteration's elements in one block share the copies.
   struct Reads {
     OpFoldResult iteration;
@@ -409,8 +375,10 @@ scf::ForOp KeptValues::recompute(ArrayRef<AttentionMatch> attentions) {
       group->ops.push_back({read, element});
     }
   // New stacks first, since copies read them; the results to drop keep their readers until then.
-  *this = KeptValues(rebuild(loop, trips, added, {}));
-  slice = sliceOf(elements, dropped, scores);
+  if (!added.empty()) {
+    *this = KeptValues(rebuild(loop, trips, added, {}));
+    slice = sliceOf(elements, dropped, scores);
+  }
   for (Reads &group : groups) {
     Operation *first = group.ops.front().first;
     for (auto &[read, element] : group.ops)
@@ -431,7 +399,7 @@ scf::ForOp KeptValues::recompute(ArrayRef<AttentionMatch> attentions) {
       if (isOpTriviallyDead(op))
         op->erase();
   }
-  return rebuild(loop, trips, {}, dropped);
+  rebuild(loop, trips, {}, dropped);
 }
 
 int64_t dist::iterationsOf(Block &block) {
