@@ -9,6 +9,7 @@
 #include "tessera/Driver/Supervisor.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Runtime/Artifact/Artifact.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileUtilities.h"
@@ -62,7 +63,7 @@ OwningOpRef<ModuleOp> tessera::loadProgram(MLIRContext *context, const std::stri
     errors << path << ": error: cannot be read: " << code.message() << "\n";
     return {};
   }
-  if ((*buffer)->getBuffer().starts_with("TESSERA\n")) {
+  if (runtime::isArtifact((*buffer)->getBuffer())) {
     errors << path << ": error: a compiled artifact, expected a program in MLIR; run it with "
            << "tessera-exec " << path << "\n";
     return {};

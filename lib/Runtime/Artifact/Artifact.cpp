@@ -62,7 +62,7 @@ Status readSections(const std::byte *data, size_t size, Contents &contents) {
     return Status::error("truncated: " + std::to_string(size) +
                          " bytes are fewer than an artifact's header");
   std::memcpy(&header, data, sizeof(header));
-  if (header.magic != kMagic)
+  if (!isArtifact({reinterpret_cast<const char *>(data), size}))
     return Status::error("not a Tessera artifact (it does not start with TESSERA)");
   if (header.version != kVersion)
     return Status::error("artifact version " + std::to_string(header.version) +
@@ -178,6 +178,10 @@ Bytes serialize(const Artifact &artifact) {
   for (size_t i = 0; i < parts.size(); ++i)
     std::memcpy(file.data() + table[i].offset, parts[i].second.data(), parts[i].second.size());
   return file;
+}
+
+bool isArtifact(std::string_view bytes) {
+  return bytes.starts_with(std::string_view(kMagic.data(), kMagic.size()));
 }
 
 Expected<Artifact> parseArtifact(const std::byte *data, size_t size, const std::string &origin) {

@@ -33,6 +33,9 @@ struct Artifact {
 /// The bytes of the file.
 Bytes serialize(const Artifact &artifact);
 
+/// Whether bytes begin like an artifact, which may still be damaged.
+bool isArtifact(std::string_view bytes);
+
 /// Reads an artifact from memory after checking magic, version, size, checksums and every
 /// reference. `origin` names it in messages.
 Expected<Artifact> parseArtifact(const std::byte *data, size_t size, const std::string &origin);
