@@ -137,7 +137,7 @@ MODELS = {
     "gpt2": text("gpt2", 4, 256, 50257), "bert": text("bert", 4, 256, 30522), "llama": text("llama", 4, 256, 32000),
     "lstm": lstm, "dlrm": dlrm, "unet": unet,
 }
-LARGE = {"gpt2_124m": text("gpt2", 12, 768, 50257, batch=1)}  # for first steps
+LARGE = {"gpt2_12": text("gpt2", 12, 256, 50257, batch=1), "gpt2_124m": text("gpt2", 12, 768, 50257, batch=1)}  # for first steps
 
 
 def make(name, small):

@@ -30,10 +30,18 @@ int64_t CollectiveStats::totalBytes() const {
 Status Executor::readHeld(int64_t part, int64_t position, int64_t slot, std::byte *data,
                           int64_t size) {
   if (const std::byte *held = slotData(part, position, slot)) {
-    std::copy_n(held, size, data);
+    parallelFor((size + kPartBytes - 1) / kPartBytes, [&](int64_t part) {
+      int64_t begin = part * kPartBytes;
+      std::copy_n(held + begin, std::min(kPartBytes, size - begin), data + begin);
+    });
     return {};
   }
   return readSlot(part, position, slot, data, size);
+}
+
+void Executor::parallelFor(int64_t count, const std::function<void(int64_t)> &body) {
+  for (int64_t i = 0; i < count; ++i)
+    body(i);
 }
 
 Expected<std::shared_ptr<DeviceBuffer>> Executor::keepSlot(int64_t, int64_t, int64_t, int64_t) {

@@ -164,10 +164,7 @@ tessera_status tessera_session_set_argument(tessera_session *session, int64_t in
     const Argument &argument = arguments[index];
     if (checkBytes(argument.name, argument.dtype, argument.globalShape, bytes) != TESSERA_OK)
       return TESSERA_INVALID_ARGUMENT;
-    HostTensor value = HostTensor::zeros(argument.dtype, argument.globalShape);
-    if (bytes > 0)
-      std::memcpy(value.data.data(), data, bytes);
-    Status status = session->session->setArgument(index, std::move(value));
+    Status status = session->session->setArgument(index, static_cast<const std::byte *>(data));
     return status.ok() ? TESSERA_OK : fail(TESSERA_INVALID_ARGUMENT, status.message());
   });
 }
@@ -195,12 +192,8 @@ tessera_status tessera_session_read_result(tessera_session *session, int64_t ind
     const Result &result = results[index];
     if (checkBytes(result.name, result.dtype, result.globalShape, bytes) != TESSERA_OK)
       return TESSERA_INVALID_ARGUMENT;
-    auto value = session->session->result(index);
-    if (!value)
-      return fail(TESSERA_FAILED, value.message());
-    if (bytes > 0)
-      std::memcpy(data, value->data.data(), bytes);
-    return TESSERA_OK;
+    Status status = session->session->readResult(index, static_cast<std::byte *>(data));
+    return status.ok() ? TESSERA_OK : fail(TESSERA_FAILED, status.message());
   });
 }
 

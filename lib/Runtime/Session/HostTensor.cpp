@@ -10,6 +10,7 @@
 #include "../Execution/Move.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <map>
 #include <set>
@@ -93,7 +94,7 @@ struct HostMove::State {
   /// Fills the buffers that this process holds.
   using Fill = std::function<void(const MovePiece &piece, std::byte *const *buffers)>;
   Status write(Executor &executor, const Fill &fill) const;
-  Status read(Executor &executor, HostTensor &value, Executor::Readers readers) const;
+  Status read(Executor &executor, std::byte *value, Executor::Readers readers) const;
 };
 
 static Move makeMove(const sharding::Mesh &mesh, const Home &home, DType dtype, bool toDevices) {
@@ -120,14 +121,22 @@ HostMove::HostMove(HostMove &&) noexcept = default;
 HostMove &HostMove::operator=(HostMove &&) noexcept = default;
 HostMove::~HostMove() = default;
 
-Status HostMove::run(Executor &executor, HostTensor &value, Executor::Readers readers) {
-  if (!state->toDevices)
-    return state->read(executor, value, readers);
-  const std::byte *host = value.data.data();
+Status HostMove::write(Executor &executor, const std::byte *value) const {
+  assert(state->toDevices && "the move is from the devices");
   const Move &move = state->move;
   return state->write(executor, [&](const MovePiece &piece, std::byte *const *buffers) {
-    move.run(piece, 0, piece.strides.elements, &host, buffers, nullptr);
+    int64_t elements = piece.strides.elements;
+    int64_t each = std::max<int64_t>(Executor::kPartBytes / move.elementBytes(), 1);
+    executor.parallelFor((elements + each - 1) / each, [&](int64_t part) {
+      int64_t begin = part * each;
+      move.run(piece, begin, std::min(begin + each, elements), &value, buffers, nullptr);
+    });
   });
+}
+
+Status HostMove::read(Executor &executor, std::byte *value, Executor::Readers readers) const {
+  assert(!state->toDevices && "the move is to the devices");
+  return state->read(executor, value, readers);
 }
 
 bool HostMove::isHere(const Executor &executor) const {
@@ -333,19 +342,19 @@ std::vector<bool> HostMove::State::needed() const {
 
 /// Reads replicated data from one device; data that all devices hold from one of this process,
 /// without the others.
-Status HostMove::State::read(Executor &executor, HostTensor &value,
+Status HostMove::State::read(Executor &executor, std::byte *value,
                              Executor::Readers readers) const {
   if (everywhere) {
     if (readers == Executor::Readers::reporter && !executor.reportsResults())
       return {};
     for (int64_t position : positions)
       if (executor.holds(home.part, position))
-        return executor.readHeld(home.part, position, home.slot, value.data.data(), bytes);
+        return executor.readHeld(home.part, position, home.slot, value, bytes);
   }
   if (ownIsWhole) {
     if (readers == Executor::Readers::reporter && !executor.reportsResults())
       return {};
-    return readOwn(executor, value.data.data());
+    return readOwn(executor, value);
   }
   std::vector<bool> isNeeded = needed();
   std::vector<int64_t> asked;
@@ -364,8 +373,7 @@ Status HostMove::State::read(Executor &executor, HostTensor &value,
   std::vector<const std::byte *> buffers(positions.size());
   for (size_t i = 0; i < places.size(); ++i)
     buffers[places[i]] = (*found)[i];
-  std::byte *host = value.data.data();
-  move.runAll(buffers.data(), &host, nullptr);
+  move.runAll(buffers.data(), &value, nullptr);
   return {};
 }
 
@@ -402,10 +410,10 @@ Expected<HostMove::Buffers> HostMove::keep(Executor &executor) const {
   return buffers;
 }
 
-Status HostMove::read(const Buffers &buffers, HostTensor &value) const {
+Status HostMove::read(const Buffers &buffers, std::byte *value) const {
   const State &all = *state;
   if (DeviceBuffer *whole = wholeOf(buffers))
-    return whole->read(value.data.data());
+    return whole->read(value);
   std::vector<bool> isNeeded = all.needed();
   std::vector<Bytes> staging(buffers.size());
   std::vector<const std::byte *> sources(buffers.size());
@@ -415,8 +423,7 @@ Status HostMove::read(const Buffers &buffers, HostTensor &value) const {
       TESSERA_RETURN_IF_ERROR(buffers[i]->read(staging[i].data()));
       sources[i] = staging[i].data();
     }
-  std::byte *host = value.data.data();
-  all.move.runAll(sources.data(), &host, nullptr);
+  all.move.runAll(sources.data(), &value, nullptr);
   return {};
 }
 
@@ -470,14 +477,15 @@ DeviceBuffer *HostMove::wholeOf(const Buffers &buffers) const {
 Status scatter(Executor &executor, const Program &program, const Argument &argument,
                const HostTensor &value) {
   for (const Home &home : argument.homes)
-    TESSERA_RETURN_IF_ERROR(HostMove(program, home, argument.dtype, true)
-                                .run(executor, const_cast<HostTensor &>(value)));
+    TESSERA_RETURN_IF_ERROR(
+        HostMove(program, home, argument.dtype, true).write(executor, value.data.data()));
   return {};
 }
 
 Expected<HostTensor> gather(Executor &executor, const Program &program, const Result &result) {
   HostTensor value = HostTensor::zeros(result.dtype, result.globalShape);
-  TESSERA_RETURN_IF_ERROR(HostMove(program, result.home, result.dtype, false).run(executor, value));
+  TESSERA_RETURN_IF_ERROR(
+      HostMove(program, result.home, result.dtype, false).read(executor, value.data.data()));
   return value;
 }
 

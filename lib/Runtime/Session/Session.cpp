@@ -26,10 +26,10 @@ static std::set<int64_t> writtenBy(const StepList &steps) {
   return written;
 }
 
-/// Whether the steps of a part write into the memory of a slot.
-static bool isOverwritten(const Part &part, const std::set<int64_t> &written, int64_t slot) {
+/// Whether some of the slots `others` are in the memory of a slot.
+static bool sharesMemory(const Part &part, int64_t slot, const std::set<int64_t> &others) {
   const Slot &mine = part.slots[slot];
-  return std::any_of(written.begin(), written.end(), [&](int64_t other) {
+  return std::any_of(others.begin(), others.end(), [&](int64_t other) {
     const Slot &theirs = part.slots[other];
     return theirs.space == Slot::Space::arena && mine.offset < theirs.offset + theirs.bytes &&
            theirs.offset < mine.offset + mine.bytes;
@@ -72,14 +72,17 @@ Session::Session(std::shared_ptr<const Artifact> loaded, std::unique_ptr<Executo
     : artifact(std::move(loaded)), backend(std::move(executor)), seed(seed),
       arguments(artifact->program.arguments.size()) {
   const Program &program = artifact->program;
-  std::vector<std::set<int64_t>> written;
+  std::vector<std::set<int64_t>> written, results(program.parts.size());
   for (const Part &part : program.parts)
     written.push_back(writtenBy(part.steps));
+  for (const Result &result : program.results)
+    results[result.home.part].insert(result.home.slot);
   for (size_t i = 0; i < arguments.size(); ++i)
     for (const Home &home : program.arguments[i].homes) {
       arguments[i].moves.emplace_back(program, home, program.arguments[i].dtype, true);
-      arguments[i].overwritten |=
-          isOverwritten(program.parts[home.part], written[home.part], home.slot);
+      const Part &part = program.parts[home.part];
+      arguments[i].overwritten |= sharesMemory(part, home.slot, written[home.part]);
+      arguments[i].sharesResults |= sharesMemory(part, home.slot, results[home.part]);
     }
   std::set<int64_t> here;
   for (size_t part = 0; part < program.parts.size(); ++part) {
@@ -104,7 +107,7 @@ Session::~Session() = default;
 
 Expected<HostTensor> KeptValue::read() const {
   HostTensor value = HostTensor::zeros(type, extents);
-  TESSERA_RETURN_IF_ERROR(move->read(buffers, value));
+  TESSERA_RETURN_IF_ERROR(move->read(buffers, value.data.data()));
   return value;
 }
 
@@ -171,6 +174,23 @@ Status Session::setArgument(int64_t index, HostTensor value) {
   return steps == 0 ? placeArgument(index) : Status();
 }
 
+Status Session::setArgument(int64_t index, const std::byte *value) {
+  const Argument &argument = artifact->program.arguments[index];
+  ArgumentState &state = arguments[index];
+  bool everyStep = !state.fed && state.overwritten; // it has to be kept
+  if (!everyStep && (steps == 0 || !state.sharesResults)) {
+    state.clear();
+    for (const HostMove &move : state.moves)
+      TESSERA_RETURN_IF_ERROR(move.write(*backend, value));
+    state.changed = false;
+    return {};
+  }
+  HostTensor copy = state.value ? std::move(*state.value)
+                                : HostTensor::zeros(argument.dtype, argument.globalShape);
+  std::copy_n(value, copy.data.size(), copy.data.data());
+  return setArgument(index, std::move(copy));
+}
+
 static Session::Held atMostOne(Session::Held held) {
   return held && held->size() <= 1 ? held : Session::Held();
 }
@@ -230,8 +250,8 @@ Status Session::placeArgument(int64_t index) {
   }
   if (!state.value)
     state.value = randomInput(argument, index, seed);
-  for (HostMove &move : state.moves)
-    TESSERA_RETURN_IF_ERROR(move.run(*backend, *state.value));
+  for (const HostMove &move : state.moves)
+    TESSERA_RETURN_IF_ERROR(move.write(*backend, state.value->data.data()));
   state.changed = false;
   if (state.fed || !state.overwritten)
     state.value.reset(); // the devices have it
@@ -256,8 +276,12 @@ Expected<HostTensor> Session::result(int64_t index, Executor::Readers readers) {
   bool reads = readers == Executor::Readers::all || backend->reportsResults();
   HostTensor value = reads ? HostTensor::zeros(result.dtype, result.globalShape)
                            : HostTensor{result.dtype, {}, {}};
-  TESSERA_RETURN_IF_ERROR(resultMoves[index]->run(*backend, value, readers));
+  TESSERA_RETURN_IF_ERROR(readResult(index, value.data.data(), readers));
   return value;
+}
+
+Status Session::readResult(int64_t index, std::byte *value, Executor::Readers readers) {
+  return resultMoves[index]->read(*backend, value, readers);
 }
 
 } // namespace tessera::runtime

@@ -73,6 +73,10 @@ public:
     return memory.slot(part, position, slot);
   }
 
+  void parallelFor(int64_t count, const std::function<void(int64_t)> &body) override {
+    pool.parallelFor(count, body);
+  }
+
   std::vector<CollectiveStats> stats() const override {
     std::vector<CollectiveStats> all;
     for (auto &part : parts)

@@ -14,6 +14,7 @@
 
 #include "tessera/Runtime/Artifact/Artifact.h"
 
+#include <functional>
 #include <memory>
 
 namespace tessera::runtime {
@@ -99,6 +100,11 @@ public:
                           int64_t size);
   /// The slot's memory if the host can access it, else null.
   virtual std::byte *slotData(int64_t part, int64_t position, int64_t slot) { return nullptr; }
+  /// Values of more bytes are copied in parts by all workers: clearing the pages of fresh memory,
+  /// at the first access, is most of the time of a first step.
+  static constexpr int64_t kPartBytes = int64_t(4) << 20;
+  /// Runs body(0) … body(count-1), on idle workers too if there are any; returns when all are done.
+  virtual void parallelFor(int64_t count, const std::function<void(int64_t)> &body);
   /// Whether the host can read slots only by a copy: then results are worth keeping on devices.
   virtual bool keepsOnDevices() const { return false; }
   /// A copy of the first `size` bytes of a slot, unaffected by later steps. Made asynchronously on

@@ -49,10 +49,12 @@ public:
   HostMove(HostMove &&) noexcept;
   HostMove &operator=(HostMove &&) noexcept;
   ~HostMove();
-  /// Moves to or from the devices, depending on the constructor; `value` has the home's global
-  /// shape. A process that is not a reader gets nothing.
-  Status run(Executor &executor, HostTensor &value,
-             Executor::Readers readers = Executor::Readers::all);
+  /// Moves a dense, row-major value of the home's global shape to the devices of this process, or
+  /// from the devices; the constructor's `toDevices` says which of the two is possible. A process
+  /// that is not a reader gets nothing.
+  Status write(Executor &executor, const std::byte *value) const;
+  Status read(Executor &executor, std::byte *value,
+              Executor::Readers readers = Executor::Readers::all) const;
 
   /// Writes elements [begin, begin + count) of the global value, in row-major order.
   using MakeElements = std::function<void(int64_t begin, int64_t count, std::byte *at)>;
@@ -80,7 +82,7 @@ public:
   using Buffers = std::vector<std::shared_ptr<DeviceBuffer>>;
   Expected<Buffers> keep(Executor &executor) const;
   /// The value of such copies.
-  Status read(const Buffers &buffers, HostTensor &value) const;
+  Status read(const Buffers &buffers, std::byte *value) const;
   /// Whether the home has the layout of `from` and its devices accept the copies; then copies them.
   bool takes(const Executor &executor, const HostMove &from, const Buffers &buffers) const;
   Status fill(Executor &executor, const Buffers &buffers) const;

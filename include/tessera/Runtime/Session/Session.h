@@ -54,11 +54,17 @@ public:
   /// that are never set are random at the first step (RandomInput.h). Setting a fed argument again
   /// discards the result of the last step.
   Status setArgument(int64_t argument, HostTensor value);
+  /// The same for a dense, row-major value, which is copied before this returns.
+  Status setArgument(int64_t argument, const std::byte *value);
   /// Runs the program once.
   Status step();
   /// The global value of a result after the last step. With several processes, all of them call
   /// this in the same order; one that is not a reader gets an empty tensor.
   Expected<HostTensor> result(int64_t result, Executor::Readers readers = Executor::Readers::all);
+  /// The same, written to `value`, dense and row-major; with Readers::reporter it may be null in the
+  /// other processes.
+  Status readResult(int64_t result, std::byte *value,
+                    Executor::Readers readers = Executor::Readers::all);
 
   /// Whether this process can read a result without the others.
   bool isReadHere(int64_t result) const { return resultMoves[result]->isReadHere(*backend); }
@@ -97,6 +103,7 @@ private:
     bool changed = true;                ///< must be written before the next step
     bool fed = false;                   ///< a result of the last step is its value
     bool overwritten = false;           ///< the steps reuse its memory: write it before every step
+    bool sharesResults = false;         ///< memory; a new value waits for the next step
     std::vector<HostMove> moves;
 
     /// Drops the value before a new one is set.
