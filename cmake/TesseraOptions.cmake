@@ -22,6 +22,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 
 find_program(TESSERA_LLD NAMES ld.lld-22 ld.lld)
+# The cache of artifacts is keyed by the build ids of the compiler's objects.
+add_link_options(LINKER:--build-id=sha1)
 if(TESSERA_LLD AND CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   add_link_options(--ld-path=${TESSERA_LLD})
 endif()

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ArtifactCache.h"
+
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/InterpreterCheck.h"
@@ -169,6 +171,24 @@ compileWith(Compilation &compilation, const CompileOptions &options, bool single
 std::shared_ptr<const runtime::Artifact> tessera::compileProgram(const CompileOptions &options) {
   Compilation compilation(options);
   return compileWith(compilation, options, /*singleDevice=*/false);
+}
+
+std::shared_ptr<const runtime::Artifact> tessera::compileOnce(const CompileOptions &options) {
+  ArtifactCache cache(options);
+  std::string messages;
+  std::shared_ptr<const runtime::Artifact> artifact = cache.load(messages);
+  if (!artifact) {
+    CompileOptions capturing = options;
+    capturing.messages = &messages;
+    artifact = compileProgram(capturing);
+    if (artifact)
+      cache.store(*artifact, messages);
+  }
+  if (options.messages)
+    *options.messages += messages;
+  else
+    llvm::errs() << messages;
+  return artifact;
 }
 
 int tessera::compile(const CompileOptions &options) {

@@ -176,7 +176,7 @@ NB_MODULE(_core, m) {
               program.target = target;
               if (!arch.empty())
                 program.archs = {arch};
-              auto artifact = compileProgram(program);
+              auto artifact = compileOnce(program);
               if (!artifact)
                 return std::nullopt;
               return runtime::serialize(*artifact);

@@ -85,7 +85,7 @@ struct CompileOptions : ProgramOptions {
   std::vector<std::string> archs; ///< of cuda: sm_NN, compute_NN; empty: the compiler's choice
   bool warpgroups = false;        ///< of cuda for sm_90a alone, and stub: use wgmma
   std::vector<std::string> cpus;  ///< LLVM's names of CPUs, empty: this machine's
-  std::string cacheDirectory;     ///< of compiled kernels, empty: the user's
+  std::string cacheDirectory;     ///< of kernels and artifacts, empty: the user's
   bool noCache = false;
   bool kernels = false; ///< print how each kernel was compiled
 };
@@ -94,6 +94,9 @@ struct CompileOptions : ProgramOptions {
 int compile(const CompileOptions &options);
 /// The artifact itself; null after an error.
 std::shared_ptr<const runtime::Artifact> compileProgram(const CompileOptions &options);
+/// The same, taken from the cache if this compiler has compiled the program before; messages come
+/// at the end.
+std::shared_ptr<const runtime::Artifact> compileOnce(const CompileOptions &options);
 
 /// The reference of `--check`: `both` is the compiled program without its meshes, plus the
 /// interpreter if the program is small (InterpreterCheck.h).

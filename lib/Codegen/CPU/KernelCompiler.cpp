@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Codegen/CPU/KernelCompiler.h"
+#include "tessera/Codegen/Kernels/DiskCache.h"
 
-#include "../Kernels/KernelCache.h"
 #include "../Kernels/KernelLink.h"
 #include "../Kernels/KernelUnits.h"
 #include "CpuStages.h"
@@ -43,7 +43,7 @@ static void readInfo(const llvm::json::Object &about, KernelInfo &info) {
 }
 
 static void compileUnits(std::vector<Unit> &units, const KernelTarget &target,
-                         const CpuOptions &options, const KernelCache *cache) {
+                         const CpuOptions &options, const DiskCache *cache) {
   DialectRegistry registry;
   registerKernelDialects(registry);
   auto compile = [&](size_t i, llvm::function_ref<MLIRContext &()> context) {
@@ -79,7 +79,7 @@ FailureOr<runtime::CpuKernels> compileKernels(ModuleOp kernels, const CpuOptions
     units.push_back({std::move(unit)});
 
   bool useCache = options.useCache && !options.keepLLVMIR && !options.keepLoopIR;
-  KernelCache cache(options.cacheDirectory, options.cacheLimitBytes);
+  DiskCache cache(options.cacheDirectory, ".kernel", options.cacheLimitBytes);
   compileUnits(units, *target, options, useCache ? &cache : nullptr);
   if (useCache)
     cache.trim();

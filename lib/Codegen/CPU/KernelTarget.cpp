@@ -129,6 +129,12 @@ mlir::FailureOr<KernelTarget> KernelTarget::get(const CpuOptions &options, std::
   return mlir::failure();
 }
 
+std::string targetKey(const CpuOptions &options) {
+  std::string error;
+  mlir::FailureOr<KernelTarget> target = KernelTarget::get(options, error);
+  return failed(target) ? std::string() : target->key();
+}
+
 std::string checkCpu(const std::string &name) {
   CpuOptions options;
   options.cpu = name;

@@ -7,8 +7,8 @@
 
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
 #include "tessera/Codegen/CUDA/Architectures.h"
+#include "tessera/Codegen/Kernels/DiskCache.h"
 
-#include "../Kernels/KernelCache.h"
 #include "../Kernels/KernelLink.h"
 #include "../Kernels/KernelUnits.h"
 #include "GpuCacheEntry.h"
@@ -67,7 +67,7 @@ double threadMilliseconds() {
 }
 
 void compileUnits(std::vector<Unit> &units, const GpuOptions &options, const Assembler &assembler,
-                  const KernelCache *cache) {
+                  const DiskCache *cache) {
   DialectRegistry registry;
   registerKernelDialects(registry);
   registry.insert<gpu::GPUDialect, nvgpu::NVGPUDialect, NVVM::NVVMDialect>();
@@ -181,7 +181,7 @@ FailureOr<runtime::GpuModule> compileGpuKernels(ModuleOp kernels, const GpuOptio
     units.push_back({std::move(unit)});
 
   bool useCache = options.useCache && !options.keepPtx && !options.keepLoopIR;
-  KernelCache cache(options.cacheDirectory, options.cacheLimitBytes);
+  DiskCache cache(options.cacheDirectory, ".kernel", options.cacheLimitBytes);
   compileUnits(units, options, assembler, useCache ? &cache : nullptr);
   if (useCache)
     cache.trim();

@@ -7,9 +7,11 @@
 
 #include "KernelUnits.h"
 
+#include "KernelRevision.h"
 #include "KernelStages.h"
 #include "tessera/Support/Processors.h"
 
+#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/SHA256.h"
 
 #include <atomic>
@@ -18,6 +20,10 @@
 using namespace mlir;
 
 namespace tessera::codegen {
+
+std::string kernelCompilerRevision() {
+  return LLVM_VERSION_STRING " " TESSERA_KERNEL_REVISION;
+}
 
 FailureOr<KernelUnits> collectUnits(ModuleOp kernels, StringRef salt) {
   KernelUnits result;

@@ -25,6 +25,10 @@ struct KernelUnits {
   std::vector<std::pair<std::string, size_t>> functions; ///< name and unit, in order
 };
 
+/// Identifies the compiler that made an object: LLVM's version and the sources of the kernel
+/// compilers.
+std::string kernelCompilerRevision();
+
 /// Checks every function and finds those with equal text. `salt`: the options that affect the code.
 /// Fails with a located diagnostic.
 mlir::FailureOr<KernelUnits> collectUnits(mlir::ModuleOp kernels, llvm::StringRef salt);

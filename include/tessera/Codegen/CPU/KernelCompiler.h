@@ -52,6 +52,9 @@ struct CpuOptions {
   bool keepLoopIR = false;
 };
 
+/// Identifies all of the options' target that code depends on: equal texts mean equal code. Empty if
+/// the CPU is unknown.
+std::string targetKey(const CpuOptions &options);
 /// Empty if kernels can be compiled for CPU `name` (CpuOptions::cpu); else an error message.
 std::string checkCpu(const std::string &name);
 

@@ -1,16 +1,13 @@
-//===- KernelCache.cpp - Cache of compiled objects ------------------------===//
+//===- DiskCache.cpp - Compiled objects on disk ---------------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelCache.h"
-
-#include "KernelRevision.h"
+#include "tessera/Codegen/Kernels/DiskCache.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -25,12 +22,8 @@ using namespace llvm;
 
 namespace tessera::codegen {
 
-std::string kernelCompilerRevision() {
-  return LLVM_VERSION_STRING " " TESSERA_KERNEL_REVISION;
-}
-
-KernelCache::KernelCache(std::string asked, uint64_t limitBytes)
-    : directory(std::move(asked)), limitBytes(limitBytes) {
+DiskCache::DiskCache(std::string asked, std::string extension, uint64_t limitBytes)
+    : directory(std::move(asked)), extension(std::move(extension)), limitBytes(limitBytes) {
   if (!directory.empty())
     return;
   SmallString<128> path;
@@ -46,27 +39,27 @@ KernelCache::KernelCache(std::string asked, uint64_t limitBytes)
   directory = std::string(path);
 }
 
-/// An entry: the digest of the rest in hexadecimal, a line of JSON about the kernel, the object.
-static std::string entryPath(StringRef directory, StringRef key) {
-  SmallString<128> path(directory);
-  sys::path::append(path, key + ".kernel");
-  return std::string(path);
+/// An entry: the digest of the rest in hexadecimal, a line of JSON about the object, the object.
+std::string DiskCache::path(StringRef key) const {
+  SmallString<128> result(directory);
+  sys::path::append(result, key + extension);
+  return std::string(result);
 }
 
 static std::string digest(StringRef content) {
   return toHex(SHA256::hash(arrayRefFromStringRef(content)), /*LowerCase=*/true);
 }
 
-bool KernelCache::load(StringRef key, std::string &object, json::Object &about) const {
+bool DiskCache::load(StringRef key, std::string &object, json::Object &about) const {
   if (directory.empty())
     return false;
-  std::string path = entryPath(directory, key);
-  auto file = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  std::string place = path(key);
+  auto file = MemoryBuffer::getFile(place, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!file)
     return false;
   auto [sum, rest] = (*file)->getBuffer().split('\n');
   if (digest(rest) != sum) {
-    sys::fs::remove(path);
+    sys::fs::remove(place);
     return false;
   }
   auto [header, content] = rest.split('\n');
@@ -82,14 +75,14 @@ bool KernelCache::load(StringRef key, std::string &object, json::Object &about) 
   object = content.str();
   // The time of last use decides what is removed first.
   int descriptor;
-  if (!sys::fs::openFileForWrite(path, descriptor, sys::fs::CD_OpenExisting, sys::fs::OF_Append)) {
+  if (!sys::fs::openFileForWrite(place, descriptor, sys::fs::CD_OpenExisting, sys::fs::OF_Append)) {
     sys::fs::setLastAccessAndModificationTime(descriptor, std::chrono::system_clock::now());
     sys::Process::SafelyCloseFileDescriptor(descriptor);
   }
   return true;
 }
 
-void KernelCache::store(StringRef key, StringRef object, json::Object about) const {
+void DiskCache::store(StringRef key, StringRef object, json::Object about) const {
   if (directory.empty() || sys::fs::create_directories(directory))
     return;
   std::string content;
@@ -110,11 +103,11 @@ void KernelCache::store(StringRef key, StringRef object, json::Object about) con
       return;
     }
   }
-  if (sys::fs::rename(temporary, entryPath(directory, key)))
+  if (sys::fs::rename(temporary, path(key)))
     sys::fs::remove(temporary);
 }
 
-void KernelCache::trim() const {
+void DiskCache::trim() const {
   struct Entry {
     sys::TimePoint<> used;
     std::string path;
@@ -127,12 +120,12 @@ void KernelCache::trim() const {
     return;
   for (sys::fs::directory_iterator it(directory, code), end; it != end && !code;
        it.increment(code)) {
-    StringRef extension = sys::path::extension(it->path());
+    StringRef found = sys::path::extension(it->path());
     ErrorOr<sys::fs::basic_file_status> status = it->status();
-    if ((extension != ".kernel" && extension != ".tmp") || !status)
+    if ((found != extension && found != ".tmp") || !status)
       continue;
     // Left by a dead process: no write takes an hour.
-    if (extension == ".tmp") {
+    if (found == ".tmp") {
       if (std::chrono::system_clock::now() - status->getLastModificationTime() >
           std::chrono::hours(1))
         sys::fs::remove(it->path());

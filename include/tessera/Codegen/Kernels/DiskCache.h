@@ -1,12 +1,12 @@
-//===- KernelCache.h - Cache of compiled objects ----------------*- C++ -*-===//
+//===- DiskCache.h - Compiled objects on disk -------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_CODEGEN_KERNELS_KERNELCACHE_H
-#define TESSERA_LIB_CODEGEN_KERNELS_KERNELCACHE_H
+#ifndef TESSERA_CODEGEN_KERNELS_DISKCACHE_H
+#define TESSERA_CODEGEN_KERNELS_DISKCACHE_H
 
 #include "llvm/Support/JSON.h"
 
@@ -14,15 +14,13 @@
 
 namespace tessera::codegen {
 
-/// Identifies the compiler that made an object: LLVM's version and the sources of this library.
-std::string kernelCompilerRevision();
-
 /// Objects on disk, one file per key. Failures are misses or lost entries, never errors: the cache
 /// may be read-only, full, shared between processes or damaged.
-class KernelCache {
+class DiskCache {
 public:
-  /// `directory` empty: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera, else no cache.
-  KernelCache(std::string directory, uint64_t limitBytes);
+  /// `directory` empty: $XDG_CACHE_HOME/tessera, else ~/.cache/tessera, else no cache. `extension`
+  /// of its files, ".kernel": caches with different ones share a directory, each with its limit.
+  DiskCache(std::string directory, std::string extension, uint64_t limitBytes);
 
   /// Loads the object of `key` and its information. False if there is no intact entry.
   bool load(llvm::StringRef key, std::string &object, llvm::json::Object &about) const;
@@ -32,10 +30,12 @@ public:
   void trim() const;
 
 private:
-  std::string directory;
+  std::string path(llvm::StringRef key) const;
+
+  std::string directory, extension;
   uint64_t limitBytes;
 };
 
 } // namespace tessera::codegen
 
-#endif // TESSERA_LIB_CODEGEN_KERNELS_KERNELCACHE_H
+#endif // TESSERA_CODEGEN_KERNELS_DISKCACHE_H
