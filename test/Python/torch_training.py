@@ -100,7 +100,8 @@ class Frozen(Training):
 class Constants(Training):
     """Constants by detach() and no_grad() stay constants."""
 
-    def check(self, function):
+    def check(self, function, keeps=True):
+        """keeps: torch.export itself keeps what is constant."""
         class Net(nn.Module):
             def __init__(self):
                 super().__init__()
@@ -112,7 +113,7 @@ class Constants(Training):
         exported = torch.export.export(module, (x,))
         before = str(exported.graph)
         (module(x) ** 2).sum().backward()
-        for source in (ts.from_torch(module, (x,)), ts.from_torch(exported)):
+        for source in (ts.from_torch(module, (x,)), ts.from_torch(exported))[:1 + keeps]:
             found = ts.grad(lambda m, x: (m(x) ** 2).sum())(source, x.numpy())
             for name, p in module.named_parameters():
                 wanted = p.grad if p.grad is not None else torch.zeros_like(p)
@@ -136,6 +137,34 @@ class Constants(Training):
                 y = m.a(x).detach()
             return m.b(y) + m.a(y)
         self.check(forward)
+
+    def test_in_autocast(self):
+        for enabled in (False, True):
+            def detached(m, x):
+                with torch.autocast("cpu", enabled=enabled, dtype=torch.bfloat16):
+                    y = m.a(x).detach() if enabled else m.a(x)
+                    with torch.autocast("cpu", enabled=False):
+                        y = y.float()
+                        return m.b(x) * (y + (y.round() - y).detach())
+            self.check(detached)
+
+        def hidden(m, x):
+            with torch.autocast("cpu", enabled=False):
+                y = m.a(x)
+                with torch.no_grad():
+                    rest = y.round() - y
+                    scale = rest.clone()
+                    scale.mul_(2)
+                    rest = rest + scale.T[0].sum()
+                return (y + rest) * m.b(x)
+        self.check(hidden, keeps=False)
+
+        def around(m, x):
+            y = m.a(x)
+            with torch.no_grad(), torch.autocast("cpu", enabled=False):
+                rest = y.round() - y
+            return (y + rest) * m.b(x)
+        self.check(around)
 
 
 class HiddenWrites(unittest.TestCase):

@@ -28,6 +28,42 @@ def _operation():
     return torch.ops.tessera.stop_gradient.default
 
 
+class _HiddenInAutocast(torch.overrides.TorchFunctionMode):
+    """Marks what an export computes under no_grad inside of autocast: torch.export forgets that it is under no_grad."""
+
+    depth = 0  # of autocast contexts
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if self.depth == 0 or torch.is_grad_enabled():
+            return result
+        given = {id(each) for each in torch.utils._pytree.tree_leaves((args, kwargs))}  # is returned by what writes in place
+        with torch._C.DisableTorchFunction():
+            return torch.utils._pytree.tree_map_only(
+                torch.Tensor, lambda x: x if id(x) in given or not x.is_floating_point() else _operation()(x), result)
+
+
+@contextlib.contextmanager
+def seen_in_autocast():
+    """Context manager: exports in it keep that values inside of autocast are constants to derivatives."""
+    autocast, mode = torch.amp.autocast_mode.autocast, _HiddenInAutocast()
+    enter, leave = autocast.__enter__, autocast.__exit__
+
+    def entered(context):
+        mode.depth += 1
+        return enter(context)
+
+    def left(context, *error):
+        mode.depth -= 1
+        return leave(context, *error)
+    autocast.__enter__, autocast.__exit__ = entered, left
+    try:
+        with mode:
+            yield
+    finally:
+        autocast.__enter__, autocast.__exit__ = enter, leave
+
+
 @contextlib.contextmanager
 def marked(program):
     """Context manager: the program with its constants marked; the marks are removed at the end."""
@@ -49,9 +85,9 @@ def _mark(module, undo, constant=False):
         if node.op == "call_function" and node.target is torch.ops.aten.detach.default and _is_float(node):
             node.target = _operation()
             undo.append(functools.partial(setattr, node, "target", torch.ops.aten.detach.default))
-        elif node.op == "call_function" and node.target is torch.ops.higher_order.wrap_with_set_grad_enabled:
-            enabled, inner = node.args[:2]
-            _mark(getattr(module, inner.target), undo, not enabled)
+        elif node.op == "call_function":
+            for inner, _ in _nested(module, node):
+                _mark(inner, undo, _hides(node))
         elif node.op == "output" and constant:
             before, marks = node.args, {}
             for result in node.all_input_nodes:
@@ -62,6 +98,28 @@ def _mark(module, undo, constant=False):
                     node.replace_input_with(result, marks[result])
             undo += [functools.partial(module.graph.erase_node, mark) for mark in marks.values()]
             undo.append(functools.partial(setattr, node, "args", before))
+
+
+def _nested(module, node):
+    """(graph module, values of its placeholders) of each graph that a node of `module` runs: under autocast or no_grad, a branch, a body."""
+    operands = list(torch.utils._pytree.tree_leaves((node.args, node.kwargs)))
+    for each in operands:
+        if isinstance(each, torch.fx.Node) and each.op == "get_attr" and isinstance(inner := _attribute(module, each.target), torch.fx.GraphModule):
+            count = sum(place.op == "placeholder" for place in inner.graph.nodes)
+            yield inner, operands[len(operands) - count:]
+
+
+def _attribute(module, path):
+    return functools.reduce(lambda owner, name: getattr(owner, name, None), path.split("."), module)
+
+
+def _sets_gradients(node) -> bool:
+    return node.target is torch.ops.higher_order.wrap_with_set_grad_enabled
+
+
+def _hides(node) -> bool:
+    """Whether the values of a node's graph are computed under no_grad."""
+    return _sets_gradients(node) and not node.args[0]
 
 
 def hidden_write(program):
@@ -78,14 +136,12 @@ def _hidden_write(module, differentiable, constant):
     for node in module.graph.nodes:
         if node.op != "call_function":
             continue
-        if node.target is torch.ops.higher_order.wrap_with_set_grad_enabled:
-            enabled, inner, *values = node.args
-            nested = getattr(module, inner.target)
-            places = [each for each in nested.graph.nodes if each.op == "placeholder"]
+        for inner, values in _nested(module, node):
+            places = [each for each in inner.graph.nodes if each.op == "placeholder"]
             alive = {place for place, value in zip(places, values) if roots.get(value, (value, False))[0] in differentiable}
-            if found := _hidden_write(nested, alive, not enabled):
+            if found := _hidden_write(inner, alive, _hides(node) or constant and not _sets_gradients(node)):
                 return found
-        elif schema := getattr(node.target, "_schema", None):
+        if schema := getattr(node.target, "_schema", None):
             for argument, value in zip(schema.arguments, node.args):
                 if argument.alias_info is None or not isinstance(value, torch.fx.Node):
                     continue

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import operator
@@ -28,11 +29,12 @@ from ..source import entry, refuse, warn
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
-from . import elementwise, grids, indexing, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
+from . import branches, elementwise, grids, indexing, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
-from .constants import hidden_write, marked
+from .constants import hidden_write, marked, seen_in_autocast
 from .custom_derivatives import noticed
 from .exportable import exportable
+from .foreach import of_lists
 from .random import RANDOM, draws
 from .registry import INSTEAD, RULES, dtype_of
 from .transforms import differentiating, without_transforms
@@ -240,6 +242,7 @@ class _Plan:
         # Shapes and types of the tensor inputs; other inputs are numbers.
         found = {node.name: node.meta.get("val") for node in graph.nodes if node.op == "placeholder"}
         self.draws = sum(draws(node, _name(node)) for node in graph.nodes)
+        self.branches = {target: functools.partial(_branch, _Plan(branch, None)) for target, branch in _branches(graph).items()}
         self.described = {name: value for name, value in found.items() if hasattr(value, "shape") and all(isinstance(n, int) for n in value.shape)}
 
     def run(self, values: dict[str, Any], keys) -> list:
@@ -256,6 +259,9 @@ class _Plan:
             if node.op == "placeholder":
                 if is_complex(node):
                     values[node.name] = of_last_axis(values[node.name])
+                continue
+            if node.op == "get_attr":
+                values[node.name] = self.branches[node.target]
                 continue
             args, kwargs = [read(a) for a in _arguments(node)], {k: read(v) for k, v in node.kwargs.items()}
             if _name(node) in ("as_strided.default", "as_strided_copy.default"):  # the only operations that depend on the strides of their operand
@@ -274,6 +280,18 @@ class _Plan:
                 if values[node.name] is None and node.users and hasattr(node.meta.get("val"), "shape") and not token:
                     raise refuse(Error, f"result {args[1]} of 'aten.{_name(node.args[0])}' is not supported")
         raise AssertionError("a graph ends with its output")
+
+
+def _branches(graph) -> dict:
+    """The graphs that operations of a graph run, by the name under which its module has them."""
+    found = {node.target: getattr(graph.owning_module, node.target, None) for node in graph.nodes if node.op == "get_attr"}
+    return {target: value.graph for target, value in found.items() if isinstance(value, torch.fx.GraphModule)}
+
+
+def _branch(plan: _Plan, *operands) -> list:
+    """The results of a graph in a graph."""
+    places = [node.name for node in plan.graph.nodes if node.op == "placeholder"]
+    return plan.run(dict(zip(places, operands)), iter(()))
 
 
 def _tensor(value) -> Tensor:
@@ -347,7 +365,15 @@ def check_operations(graph, name: str) -> None:
             raise refuse(Error, f"the result of operation 'aten.{_name(node)}' of '{name}' has a size or value known only at run time; programs have "
                                 f"fixed shapes{f': {instead}' if instead else ''}", _location(node))
     unknown: dict[str, Location | None] = {}
+    branches = _branches(graph)
+    for branch in branches.values():
+        check_operations(branch, name)
+        if drawing := next((node for node in branch.nodes if draws(node, _name(node))), None):
+            raise refuse(Error, f"operation 'aten.{_name(drawing)}' draws random numbers in a branch of torch.cond of '{name}'; draw before the branch",
+                         _location(drawing))
     for node in graph.nodes:
+        if node.op == "get_attr" and node.target in branches:
+            continue
         if node.op == "call_function" and node.target is not operator.getitem and _name(node) not in _rules(node):
             unknown.setdefault(_name(node) + (" of complex tensors" if is_complex(node) else ""), _location(node))
         elif node.op not in ("call_function", "placeholder", "output"):
@@ -391,7 +417,7 @@ def _quiet():
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
     try:
-        with noticed() as derivatives, exportable(), _quiet(), differentiating() as transforms:
+        with noticed() as derivatives, exportable(), _quiet(), seen_in_autocast(), differentiating() as transforms:
             try:
                 exported = torch.export.export(module, args, kwargs)
             except Exception:
@@ -430,6 +456,7 @@ def _form(program, name: str) -> _Form:
     table = torch.export.default_decompositions()
     for kept in _NOT_DECOMPOSED:
         table.pop(kept, None)
+    table.update(of_lists())
     if (writer := hidden_write(program)) is not None:
         raise refuse(Error, f"operation 'aten.{_name(writer)}' of '{name}' writes in place to a value that has a derivative, through detach() or "
                             "under torch.no_grad() (as max_norm of an embedding does), which hides the write from the derivative; compute a new "
