@@ -109,23 +109,33 @@ class ShardMap(unittest.TestCase):
 
     def test_ring_attention(self):
         """Keys and values go around the ring once; each device keeps the running maximum and sums of its queries."""
+        for causal in (False, True):
+            self.ring_attention(causal)
+
+    def ring_attention(self, causal):
         q, k, v = values(*[(2, 16, 8)] * 3)
 
         def attend(q, k, v):
-            def step(carry, _):
+            here, places = lax.axis_index("d"), jnp.arange(4)
+
+            def step(carry, turn):
                 k, v, most, total, out = carry
                 scores = jnp.einsum("hqd,hkd->hqk", q, k)
+                if causal:  # the keys are those of an earlier device
+                    source = (here - turn) % 4
+                    scores = jnp.where((here * 4 + places)[:, None] >= (source * 4 + places)[None], scores, -1e30)
                 new = jnp.maximum(most, scores.max(-1))
                 weights, old = jnp.exp(scores - new[..., None]), jnp.exp(most - new)
                 out = out * old[..., None] + jnp.einsum("hqk,hkd->hqd", weights, v)
                 k, v = [lax.ppermute(a, "d", around) for a in (k, v)]
                 return (k, v, new, total * old + weights.sum(-1), out), None
             start = [lax.pcast(a, "d", to="varying") for a in (jnp.full(q.shape[:2], -jnp.inf), jnp.zeros(q.shape[:2]), jnp.zeros(q.shape))]
-            (*_, total, out), _ = lax.scan(step, (k, v, *start), length=4)
+            (*_, total, out), _ = lax.scan(step, (k, v, *start), jnp.arange(4))
             return out / total[..., None]
         shard = P(None, "d")
         self.check(attend, (shard,) * 3, shard, (q, k, v), [("exchange", 256)] * 2)  # 2 x 4 x 8 floats of each a step
-        whole = jax.nn.softmax(jnp.einsum("hqd,hkd->hqk", q, k)) @ v
+        scores = jnp.einsum("hqd,hkd->hqk", q, k)
+        whole = jax.nn.softmax(jnp.where(jnp.tri(16) > 0, scores, -jnp.inf) if causal else scores) @ v
         np.testing.assert_allclose(tessera.from_jax(jax.shard_map(attend, mesh=line, in_specs=(shard,) * 3, out_specs=shard), (q, k, v))(q, k, v),
                                    whole, atol=1e-5)
 

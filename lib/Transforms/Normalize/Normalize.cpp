@@ -20,6 +20,7 @@
 #include "RefineReshapes.h"
 #include "SinkPads.h"
 #include "SinkUpdates.h"
+#include "SliceIndices.h"
 #include "SliceWindows.h"
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
@@ -125,6 +126,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     MeshTable meshes(getOperation());
     if (!meshes.empty() || devices > 0) {
       formLookups(function);
+      sliceIndices(function);
       readByMap(function);
       followLoops(function);
       if (cancelSorts(function)) {
