@@ -7,8 +7,9 @@
 import unittest
 from functools import partial
 
-from jax_case import JaxCase, jax, jnp, np
+from jax_case import JaxCase, jax, jnp, mesh_of, np
 from jax import lax
+from jax.sharding import PartitionSpec
 
 import tessera
 
@@ -46,6 +47,14 @@ class LinearAlgebra(JaxCase):
         np.testing.assert_allclose(lower @ lower.T, a, atol=1e-4)
         np.testing.assert_allclose((np.tril(packed, -1) + np.eye(150)) @ np.triu(packed), a[order], atol=1e-4)
         np.testing.assert_allclose(a @ x, b, atol=1e-3)
+
+    def test_blocks_of_cut_matrices(self):
+        """Blocks of rows beside blocks of columns, of a matrix whose rows are cut."""
+        x = matrices(128, 4)
+        mesh = mesh_of(d=4)
+        for function in (lambda x: lax.linalg.lu(x @ x.T + 4 * jnp.eye(128))[0], lambda x: jnp.linalg.solve(x @ x.T + jnp.eye(128), jnp.ones(128))):
+            program = tessera.from_jax(function, (x,), (PartitionSpec("d"),), mesh=mesh)
+            np.testing.assert_allclose(program(x), function(x), atol=1e-3)
 
     def test_triangular_solve(self):
         a, b = positive(4, 2), matrices(2, 4, 3)

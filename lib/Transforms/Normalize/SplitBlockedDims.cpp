@@ -151,7 +151,7 @@ public:
   }
 
   /// Rewrites the region; `split` has the operands split before, `whole` those that no device cuts.
-  void rewrite(llvm::DenseMap<Dim, Value> &split, const llvm::DenseSet<Dim> &whole) {
+  void rewrite(llvm::DenseMap<Dim, Value> &split, llvm::DenseSet<Dim> &whole) {
     kept = &whole;
     SmallVector<Operation *> ordered;
     Region *region = members.front().first.getParentRegion();
@@ -161,8 +161,15 @@ public:
     });
     for (Operation *op : ordered)
       rewriteOp(op, split);
-    for (Operation *op : llvm::reverse(ordered))
+    for (Operation *op : llvm::reverse(ordered)) {
+      // Other regions must not find what is known of these values for new ones in their memory.
+      for (Value result : op->getResults())
+        for (int64_t d = 0; d < std::ssize(shapeOf(result)); ++d) {
+          split.erase({result, d});
+          whole.erase({result, d});
+        }
       op->erase();
+    }
   }
 
 private:
@@ -542,7 +549,7 @@ void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
   struct Total {
     llvm::SetVector<Dim> read; ///< weights that are exchanged
     int64_t parts = 1;
-    double moved = 0, leaving = 0;
+    double moved = 0, leaving = 0, exchanged = 0; ///< elements; `exchanged`: of `read`
   };
   llvm::MapVector<size_t, Total> totals;
   llvm::DenseSet<Dim> whole; // looked up only
@@ -561,6 +568,10 @@ void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
     for (Dim piece : region->getPieces())
       total.parts = std::max(total.parts, connected->partsOf(piece));
   }
+  for (auto &[leader, total] : totals)
+    for (auto [value, dim] : total.read)
+      total.exchanged +=
+          static_cast<double>(cast<RankedTensorType>(value.getType()).getNumElements());
   // The parts of heads, say, are heads: of a reshaped dimension blocks are cut only if an
   // annotation does.
   auto hasCutPieces = [&](const BlockRegion &region) {
@@ -575,12 +586,9 @@ void dist::splitBlockedDims(func::FuncOp function, const MeshTable &meshes) {
     if (total.parts == 1 || region->elementsOfBlock() % total.parts != 0 ||
         (region->isReshaped() && !hasCutPieces(*region)))
       continue;
-    double exchanged = total.leaving;
-    for (auto [value, dim] : total.read)
-      exchanged += static_cast<double>(cast<RankedTensorType>(value.getType()).getNumElements());
     // Assumes that the devices that do not cut the blocks cut the batch.
     double others = devices / static_cast<double>(total.parts);
-    if (total.moved / others >= exchanged && region->claim(rewritten))
+    if (total.moved / others >= total.leaving + total.exchanged && region->claim(rewritten))
       region->rewrite(split, whole);
   }
 }
