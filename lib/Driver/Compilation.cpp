@@ -12,10 +12,8 @@
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
-#include "tessera/Dialect/Ext/IR/FusedAttention.h"
-#include "tessera/Driver/Pipeline.h"
+#include "tessera/Phases/Register.h"
 #include "tessera/Planning/CostOptions.h"
-#include "tessera/Transforms/Autodiff/Passes.h"
 #include "tessera/Transforms/Passes.h"
 #include "tessera/Transforms/Search.h"
 
@@ -66,12 +64,7 @@ LogicalResult Compilation::read() {
   program = loadProgram(&mlirContext, options.file, options.text, errors());
   if (!program || options.passes.empty())
     return success(static_cast<bool>(program));
-  static const bool registered = [] {
-    dist::registerTesseraAutodiffPasses();
-    dist::registerTesseraDistPasses();
-    return true;
-  }();
-  (void)registered;
+  registerPasses();
   PassManager manager(&mlirContext, ModuleOp::getOperationName());
   if (failed(parsePassPipeline(options.passes, manager, errors())))
     return failure();
@@ -144,7 +137,6 @@ LogicalResult Compilation::checkCanSearch() {
 }
 
 LogicalResult Compilation::runPhases(Phase to) {
-  PipelineOptions pipeline;
   std::optional<Phase> from = parsePhase(options.compileFrom);
   if (!from) {
     errors() << "error: unknown phase '" << options.compileFrom << "'; phases are " << phaseNames()
@@ -183,20 +175,14 @@ LogicalResult Compilation::runPhases(Phase to) {
       return failure();
     }
   }
-  pipeline.objective = options.objective;
-  pipeline.narrowReductions = options.narrowReductions;
   if (!isAttentionSequence(options.attentionSequence)) {
     errors() << "error: attention sequence '" << options.attentionSequence
              << "' is neither auto, gather nor ring\n";
     return failure();
   }
-  pipeline.attentionSequence = options.attentionSequence;
-  pipeline.schedule = options.schedule;
+  PipelineOptions pipeline(options);
   pipeline.overlaps = options.overlaps.value_or(false);
-  pipeline.topology = options.topology;
-  pipeline.fusion = options.fusion;
-  pipeline.remarks = options.remarks;
-  pipeline.search = options.search;
+  pipeline.keepsAttention = keepsAttention;
   if (options.attentionSequence == "auto" && to == Phase::scheduled && *from < Phase::propagated &&
       (pipeline.overlaps || search.memoryBudget || search.mode.empty() ||
        search.minimise == "memory"))
@@ -242,8 +228,6 @@ LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase
       (*program)->setAttr(dist::kParallelisms, Builder(&mlirContext).getStrArrayAttr(texts));
       pipeline::setRolledPipelines(*program, pipeline::findRolledPipelines(*program));
     }
-    if (keepsAttention && pipeline.from >= Phase::normalized)
-      ext::markFusedAttention(*program);
     PassManager manager(&mlirContext, ModuleOp::getOperationName());
     manager.enableVerifier(false); // below: after each pass, that is a quarter of the whole time
     if (failed(buildPipeline(manager, pipeline)))

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Driver/Pipeline.h"
 #include "tessera/Driver/Supervisor.h"
+#include "tessera/Phases/Register.h"
 #include "tessera/Support/Location.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"

@@ -10,9 +10,9 @@
 #include "Campaign.h"
 
 #include "tessera/Driver/Commands.h"
-#include "tessera/Driver/Pipeline.h"
 #include "tessera/Driver/Supervisor.h"
 #include "tessera/Fuzz/Mutation.h"
+#include "tessera/Phases/Register.h"
 #include "tessera/Runtime/CommandLine/Driver.h"
 #include "tessera/Runtime/CommandLine/Npy.h"
 #include "tessera/Sharding/Topology.h"

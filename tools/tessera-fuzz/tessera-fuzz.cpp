@@ -10,9 +10,7 @@
 #include "Mutants.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Driver/Load.h"
-#include "tessera/Driver/Pipeline.h"
-#include "tessera/Transforms/Autodiff/Passes.h"
-#include "tessera/Transforms/Passes.h"
+#include "tessera/Phases/Register.h"
 
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/CommandLine.h"
@@ -365,9 +363,8 @@ int main(int argc, char **argv) {
   auto faults = chosenFaults();
   if (!faults)
     return 1;
-  dist::registerTesseraDistPasses();
+  registerPasses();
   registerPlantFaultPass();
-  dist::registerTesseraAutodiffPasses();
   DialectRegistry registry;
   registerDialects(registry);
   // Children are forked, so the parent must not have threads.

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Driver/Pipeline.h"
+#include "tessera/Phases/Register.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 

@@ -5,20 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Codegen/CPU/KernelCompiler.h"
-#include "tessera/Codegen/CUDA/GpuCompiler.h"
-#include "tessera/Codegen/Passes.h"
 #include "tessera/Driver/Load.h"
-#include "tessera/Driver/Pipeline.h"
 #include "tessera/Driver/Supervisor.h"
-#include "tessera/Interpreter/Passes.h"
-#include "tessera/Transforms/Autodiff/Passes.h"
-#include "tessera/Transforms/Pipeline/Passes.h"
-#include "tessera/Transforms/Passes.h"
+#include "tessera/Phases/Register.h"
 
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Transforms/Passes.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 /// `supervise` reads it; declared here for --help.
@@ -29,22 +21,7 @@ static llvm::cl::opt<bool>
 static int optMain(int argc, char **argv) {
   mlir::DialectRegistry registry;
   tessera::registerDialects(registry);
-  tessera::dist::registerTesseraDistPasses();
-  tessera::dist::registerTesseraAutodiffPasses();
-  tessera::dist::registerTesseraPipelinePasses();
-  tessera::interpreter::registerTesseraInterpreterPasses();
-  tessera::registerPipeline();
-  tessera::codegen::registerCodegenPasses();
-  mlir::PassPipelineRegistration<tessera::codegen::CodegenPipelineOptions>(
-      "codegen", "From the local view to rt.program",
-      [](mlir::OpPassManager &manager, const tessera::codegen::CodegenPipelineOptions &options) {
-        tessera::codegen::buildCodegenPipeline(manager, options);
-      });
-  tessera::codegen::registerCompileKernelsPass();
-  tessera::codegen::registerCompileGpuKernelsPass();
-  tessera::codegen::registerCheckGpuKernelsPass();
-  mlir::registerCanonicalizerPass();
-  mlir::registerCSEPass();
+  tessera::registerPasses();
 
   // A diagnostic is one line; printing its op is optional.
   std::vector<char *> arguments(argv, argv + argc);

@@ -5,11 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Codegen/Passes.h"
-#include "tessera/Driver/Pipeline.h"
-#include "tessera/Transforms/Autodiff/Passes.h"
-#include "tessera/Transforms/Passes.h"
-#include "tessera/Transforms/Pipeline/Passes.h"
+#include "tessera/Phases/Register.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
@@ -18,11 +14,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   tessera::registerDialects(registry);
   // The passes after which a test may look for the failure.
-  tessera::dist::registerTesseraDistPasses();
-  tessera::dist::registerTesseraAutodiffPasses();
-  tessera::dist::registerTesseraPipelinePasses();
-  tessera::codegen::registerCodegenPasses();
-  tessera::registerPipeline();
+  tessera::registerPasses();
   mlir::MLIRContext context(registry);
   return mlir::failed(mlir::mlirReduceMain(argc, argv, context));
 }

@@ -15,6 +15,7 @@
 #ifndef TESSERA_DRIVER_COMMANDS_H
 #define TESSERA_DRIVER_COMMANDS_H
 
+#include "tessera/Phases/Options.h"
 #include "tessera/Runtime/CommandLine/Driver.h"
 
 #include <cstdint>
@@ -25,38 +26,17 @@
 
 namespace tessera {
 
-/// Whether and how shardings are searched.
-struct SearchRequest {
-  std::string mode;                   ///< name of a search mode; empty: no search
-  std::optional<double> memoryBudget; ///< GiB per device
-  std::string minimise = "time";      ///< or "memory": the least peak per device
-  bool fullyUseDevices = true;        ///< contractions use every device if their sizes allow
-  int64_t devices = 0;                ///< number of devices for a program without a mesh
-  bool offersDevices = false;         ///< a declared mesh may need fewer than `devices`
-  double timeLimit = 10;              ///< seconds
-  std::string solver;                 ///< path of HiGHS' library or of CBC; empty: searched for
-};
-
 /// Options common to all subcommands that read a program.
-struct ProgramOptions {
+struct ProgramOptions : PlanOptions {
   std::string file;                  ///< the program, "-" for standard input
   std::optional<std::string> text;   ///< the program itself; `file` then only names it
   std::string *messages = nullptr;   ///< gets errors, warnings, remarks; null: standard error
   std::string function;              ///< empty: @main, else the only public one
   std::string passes;                ///< run on the input program, e.g. dist-autodiff{wrt=w}
   std::string compileFrom = "input"; ///< phase that the file is in
-  std::string objective = "time";    ///< of reshard plans
-  bool narrowReductions = false;     ///< reduce 16-bit floats in 16 bits
-  std::string attentionSequence =
-      "auto";           ///< keys of a cut sequence: gather, ring; auto: the better
-  std::string schedule; ///< of a pipeline's micro-batches; empty: the program's
   /// Overlap computation with collectives; by default only for target cuda.
   std::optional<bool> overlaps;
-  std::string topology;                    ///< file of the machine, empty for the default
-  std::string fusion;                      ///< options of dist-fuse-collectives
-  bool remarks = false;                    ///< print the compiler's choices and their reasons
   std::vector<std::string> dialectPlugins; ///< shared objects with dialects of the program
-  SearchRequest search;
 };
 
 /// Options of `tessera explain`.

@@ -10,8 +10,8 @@
 
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Load.h"
-#include "tessera/Driver/Pipeline.h"
 #include "tessera/Driver/Report.h"
+#include "tessera/Phases/Pipeline.h"
 
 #include "mlir/IR/MLIRContext.h"
 

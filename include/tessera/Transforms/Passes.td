@@ -111,6 +111,15 @@ def DistBalanceRings : Dist_Pass<"dist-balance-rings"> {
   let dependentDialects = ["::tessera::dist::DistDialect", "::tessera::ext::ExtDialect"];
 }
 
+def DistMarkFusedAttention : Dist_Pass<"dist-mark-fused-attention"> {
+  let summary = "Keep attention as one op for GPUs";
+  let description = [{
+    Marks every `ext.attention` and `ext.attention_backward` that GPU kernels support with `ext.fused`: `dist-partition`
+    then leaves the part of a device whole where keys are not cut. Not for CPUs, which have no kernel for the whole op.
+  }];
+  let dependentDialects = ["::tessera::ext::ExtDialect"];
+}
+
 def DistPropagate : Dist_Pass<"dist-propagate"> {
   let summary = "Propagate shardings to every value";
   let description = [{
