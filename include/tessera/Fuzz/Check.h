@@ -36,13 +36,10 @@ struct Coverage {
 
 /// How the sharded program is made and run.
 struct CheckOptions {
-  /// Pass pipelines from the program to the annotated one, and from there to the local view: those
-  /// of the driver.
-  std::string propagate = "builtin.module(dist-guard,dist-normalize,dist-propagate,"
-                          "dist-sink-partials,dist-insert-reshards,dist-widen-partials,"
-                          "dist-plan-reshards)";
-  std::string partition =
-      "builtin.module(dist-partition,dist-canonicalize-collectives,dist-fuse-collectives)";
+  /// Pass pipelines from the program to the annotated one, and from there to the local view. The
+  /// caller registers the passes (Phases/Register.h).
+  std::string propagate = "builtin.module(tessera-pipeline{compile-to=planned})";
+  std::string partition = "builtin.module(tessera-pipeline{compile-from=planned compile-to=fused})";
   interpreter::Poison poison = interpreter::Poison::nan;
   /// Runs the local view of `main` `steps` times, starting with global inputs; empty: the
   /// interpreter. Returns the results of the last step. Fails after an error at the context.
