@@ -10,7 +10,7 @@
 
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Load.h"
-#include "tessera/Driver/Report.h"
+#include "tessera/Report/Report.h"
 #include "tessera/Phases/Pipeline.h"
 
 #include "mlir/IR/MLIRContext.h"

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineReport.h"
-#include "tessera/Driver/Report.h"
+#include "tessera/Report/Report.h"
 #include "tessera/Support/SaturatingCounts.h"
 
 #include "llvm/ADT/STLExtras.h"

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_DRIVER_PIPELINEREPORT_H
-#define TESSERA_LIB_DRIVER_PIPELINEREPORT_H
+#ifndef TESSERA_LIB_REPORT_PIPELINEREPORT_H
+#define TESSERA_LIB_REPORT_PIPELINEREPORT_H
 
 #include "tessera/Transforms/Pipeline/RolledPipelines.h"
 #include "tessera/Transforms/Pipeline/Timeline.h"
@@ -22,4 +22,4 @@ llvm::json::Array toJson(const std::vector<pipeline::RolledPipeline> &pipelines)
 
 } // namespace tessera
 
-#endif // TESSERA_LIB_DRIVER_PIPELINEREPORT_H
+#endif // TESSERA_LIB_REPORT_PIPELINEREPORT_H

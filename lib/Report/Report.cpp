@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Driver/Report.h"
+#include "tessera/Report/Report.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
-#include "tessera/Driver/Load.h"
+#include "tessera/Support/Location.h"
 #include "tessera/Transforms/Pipeline/SimulateStep.h"
 #include "tessera/Transforms/Search.h"
 

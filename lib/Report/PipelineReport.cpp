@@ -7,7 +7,7 @@
 
 #include "PipelineReport.h"
 
-#include "tessera/Driver/Report.h"
+#include "tessera/Report/Report.h"
 
 #include "llvm/Support/Format.h"
 

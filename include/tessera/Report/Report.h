@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_DRIVER_REPORT_H
-#define TESSERA_DRIVER_REPORT_H
+#ifndef TESSERA_REPORT_REPORT_H
+#define TESSERA_REPORT_REPORT_H
 
-#include "tessera/Driver/OriginRecorder.h"
+#include "tessera/Report/OriginRecorder.h"
 #include "tessera/Sharding/Topology.h"
 #include "tessera/Transforms/Pipeline/RolledPipelines.h"
 #include "tessera/Transforms/Pipeline/Timeline.h"
@@ -94,4 +94,4 @@ mlir::FailureOr<Report> makeReport(mlir::ModuleOp localView, const OriginRecorde
 
 } // namespace tessera
 
-#endif // TESSERA_DRIVER_REPORT_H
+#endif // TESSERA_REPORT_REPORT_H

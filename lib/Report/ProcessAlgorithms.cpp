@@ -7,7 +7,7 @@
 
 #include "../Runtime/Ranks/Routes.h"
 #include "tessera/Codegen/Compile.h"
-#include "tessera/Driver/Report.h"
+#include "tessera/Report/Report.h"
 
 using namespace tessera;
 

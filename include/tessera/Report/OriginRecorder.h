@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_DRIVER_ORIGINRECORDER_H
-#define TESSERA_DRIVER_ORIGINRECORDER_H
+#ifndef TESSERA_REPORT_ORIGINRECORDER_H
+#define TESSERA_REPORT_ORIGINRECORDER_H
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -44,4 +44,4 @@ private:
 
 } // namespace tessera
 
-#endif // TESSERA_DRIVER_ORIGINRECORDER_H
+#endif // TESSERA_REPORT_ORIGINRECORDER_H

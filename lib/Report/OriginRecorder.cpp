@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Driver/OriginRecorder.h"
+#include "tessera/Report/OriginRecorder.h"
 
 #include "tessera/Support/Location.h"
 #include "tessera/Transforms/ShardingActions.h"
