@@ -43,7 +43,8 @@ Compilation::Compilation(const ProgramOptions &options)
             return registry;
           }(),
           kNoThreads),
-      diagnostics(&mlirContext, options.remarks, *errorStream), origins(&mlirContext) {
+      diagnostics(&mlirContext, options.remarks, *errorStream),
+      program(&mlirContext, options.topology) {
   mlirContext.printOpOnDiagnostic(false);
 }
 
@@ -61,20 +62,20 @@ LogicalResult Compilation::read() {
   }
   mlirContext.appendDialectRegistry(plugins);
   mlirContext.loadDialect<dist::DistDialect>(); // meshes are made before passes load it
-  program = loadProgram(&mlirContext, options.file, options.text, errors());
-  if (!program || options.passes.empty())
-    return success(static_cast<bool>(program));
+  program.module = loadProgram(&mlirContext, options.file, options.text, errors());
+  if (!program.module || options.passes.empty())
+    return success(static_cast<bool>(program.module));
   registerPasses();
   PassManager manager(&mlirContext, ModuleOp::getOperationName());
   if (failed(parsePassPipeline(options.passes, manager, errors())))
     return failure();
-  return manager.run(*program);
+  return manager.run(*program.module);
 }
 
 LogicalResult Compilation::load() {
   if (failed(read()))
     return failure();
-  func::FuncOp function = selectFunction(*program, options.function, options.file, errors());
+  func::FuncOp function = selectFunction(*program.module, options.function, options.file, errors());
   if (!function)
     return failure();
   std::optional<Phase> from = parsePhase(options.compileFrom);
@@ -90,9 +91,9 @@ LogicalResult Compilation::load() {
 LogicalResult Compilation::checkNormalized() {
   PassManager manager(&mlirContext, ModuleOp::getOperationName());
   manager.addPass(dist::createDistGuard());
-  if (failed(manager.run(*program)))
+  if (failed(manager.run(*program.module)))
     return failure();
-  WalkResult walk = program->walk([&](func::CallOp call) {
+  WalkResult walk = program.module->walk([&](func::CallOp call) {
     call.emitError() << "'" << call->getName() << "' is not allowed in phase '"
                      << options.compileFrom
                      << "', where calls are inlined; compile from phase 'input'";
@@ -136,6 +137,29 @@ LogicalResult Compilation::checkCanSearch() {
   return failure();
 }
 
+LogicalResult Compilation::checkSearch(Phase from) {
+  const SearchRequest &search = options.search;
+  if (search.mode.empty())
+    return success();
+  if (failed(checkCanSearch()))
+    return failure();
+  bool hasMesh = !program.module->getOps<dist::ProcessMeshOp>().empty();
+  if (search.devices == 0 && !hasMesh && from < Phase::scheduled) {
+    errors() << "error: " << options.file
+             << ": the program declares no mesh; give the number of devices to search for with "
+                "--devices, in Python with devices= or jit's mesh=\n";
+    return failure();
+  }
+  if (from < Phase::propagated && failed(checkDevices(*program.module, search)))
+    return failure();
+  auto mode = dist::parseMode(search.mode);
+  if (auto *error = std::get_if<solver::Error>(&mode)) {
+    errors() << "error: search " << error->message << "\n";
+    return failure();
+  }
+  return success();
+}
+
 LogicalResult Compilation::runPhases(Phase to) {
   std::optional<Phase> from = parsePhase(options.compileFrom);
   if (!from) {
@@ -143,19 +167,9 @@ LogicalResult Compilation::runPhases(Phase to) {
              << "\n";
     return failure();
   }
-  const SearchRequest &search = options.search;
-  if (!search.mode.empty() && failed(checkCanSearch()))
+  if (failed(checkSearch(*from)))
     return failure();
-  bool hasMesh = !program->getOps<dist::ProcessMeshOp>().empty();
-  if (!search.mode.empty() && search.devices == 0 && !hasMesh && *from < Phase::scheduled) {
-    errors() << "error: " << options.file
-             << ": the program declares no mesh; give the number of devices to search for with "
-                "--devices, in Python with devices= or jit's mesh=\n";
-    return failure();
-  }
-  if (!search.mode.empty() && *from < Phase::propagated && failed(checkDevices(*program, search)))
-    return failure();
-  WalkResult marked = program->walk([](Operation *op) {
+  WalkResult marked = program.module->walk([](Operation *op) {
     return op->hasAttr(dist::kMicroBatch) ? WalkResult::interrupt() : WalkResult::advance();
   });
   if (!options.schedule.empty() && !marked.wasInterrupted()) {
@@ -168,13 +182,6 @@ LogicalResult Compilation::runPhases(Phase to) {
     errors() << "error: objective '" << options.objective << "' is not one of time, bytes\n";
     return failure();
   }
-  if (!search.mode.empty()) {
-    auto mode = dist::parseMode(search.mode);
-    if (auto *error = std::get_if<solver::Error>(&mode)) {
-      errors() << "error: search " << error->message << "\n";
-      return failure();
-    }
-  }
   if (!isAttentionSequence(options.attentionSequence)) {
     errors() << "error: attention sequence '" << options.attentionSequence
              << "' is neither auto, gather nor ring\n";
@@ -183,79 +190,20 @@ LogicalResult Compilation::runPhases(Phase to) {
   PipelineOptions pipeline(options);
   pipeline.overlaps = options.overlaps.value_or(false);
   pipeline.keepsAttention = keepsAttention;
-  if (options.attentionSequence == "auto" && to == Phase::scheduled && *from < Phase::propagated &&
-      (pipeline.overlaps || search.memoryBudget || search.mode.empty() ||
-       search.minimise == "memory"))
-    return chooseAttention(pipeline, *from);
-  return compile(pipeline, *from, to);
-}
-
-LogicalResult Compilation::compile(const PipelineOptions &pipeline, Phase from, Phase to) {
-  const SearchRequest &search = pipeline.search;
-  bool minimises = !search.mode.empty() && search.minimise == "memory";
-  bool isLimited = search.memoryBudget.has_value() != minimises; // the search rejects both
-  if (!search.mode.empty() && search.minimise == "time" && to == Phase::scheduled &&
-      from < Phase::propagated)
-    return compileCheapest(pipeline, from);
-  if (isLimited && to == Phase::scheduled && from < Phase::scheduled) {
-    Phase start = std::max(from, Phase::normalized);
-    if (failed(runPhases(pipeline, from, start)))
-      return failure();
-    return fitMemory(pipeline, start, false);
-  }
-  // Whoever asks for rings wants no plan without them.
-  if (search.mode.empty() && to == Phase::scheduled && from < Phase::propagated &&
-      pipeline.attentionSequence != "ring")
-    return searchWithin(pipeline, from);
-  return runPhases(pipeline, from, to);
-}
-
-LogicalResult Compilation::runPhases(PipelineOptions pipeline, Phase from, Phase to) {
-  // Phase by phase, so that each is timed.
-  for (int phase = static_cast<int>(from); phase < static_cast<int>(to); ++phase) {
-    pipeline.from = static_cast<Phase>(phase);
-    pipeline.to = static_cast<Phase>(phase + 1);
-    if (pipeline.from == Phase::partitioned && to == Phase::scheduled && pipeline.overlaps &&
-        pipeline.fusion.empty())
-      return overlapBest(pipeline);
-    if (pipeline.from == Phase::propagated && to == Phase::scheduled && pipeline.overlaps &&
-        pipeline.fusion.empty() && pipeline.dividesUpdates)
-      return divideUpdatesBest(pipeline);
-    if (pipeline.from == Phase::propagated) {
-      // Later the ops have local shapes without the cuts of their loops.
-      std::vector<std::string> names = dist::parallelismsOf(*program);
-      SmallVector<StringRef> texts(names.begin(), names.end());
-      (*program)->setAttr(dist::kParallelisms, Builder(&mlirContext).getStrArrayAttr(texts));
-      pipeline::setRolledPipelines(*program, pipeline::findRolledPipelines(*program));
-    }
-    PassManager manager(&mlirContext, ModuleOp::getOperationName());
-    manager.enableVerifier(false); // below: after each pass, that is a quarter of the whole time
-    if (failed(buildPipeline(manager, pipeline)))
-      return failure();
-    auto begin = std::chrono::steady_clock::now();
-    if (failed(manager.run(*program)))
-      return failure();
-    std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-    seconds.push_back({toString(pipeline.to).str(), elapsed.count()});
-  }
-  return mlir::verify(*program);
+  return compileBest(program, pipeline, *from, to);
 }
 
 LogicalResult Compilation::toSteps(bool forGpu) {
   auto begin = std::chrono::steady_clock::now();
-  if (failed(codegen::lowerToRt(*program, forGpu)))
+  if (failed(codegen::lowerToRt(*program.module, forGpu)))
     return failure();
   constexpr double kGiB = 1024.0 * 1024 * 1024, kAny = std::numeric_limits<double>::infinity();
   const std::optional<double> &budget = options.search.memoryBudget;
-  if (!forGpu && failed(codegen::packProducts(*program, budget ? *budget * kGiB : kAny)))
+  if (!forGpu && failed(codegen::packProducts(*program.module, budget ? *budget * kGiB : kAny)))
     return failure();
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  seconds.push_back({"steps", elapsed.count()});
+  program.seconds.push_back({"steps", elapsed.count()});
   return success();
-}
-
-LogicalResult Compilation::toLocalView() {
-  return toPhase(Phase::scheduled);
 }
 
 LogicalResult Compilation::toPhase(Phase phase) {
@@ -298,30 +246,23 @@ static void dropMeshes(ModuleOp module) {
 LogicalResult Compilation::toSingleDevice() {
   if (failed(load()))
     return failure();
-  dropMeshes(*program);
+  dropMeshes(*program.module);
   options.search = {}; // one device has no choice, and the budget is that of many devices
-  return runPhases();
+  return runPhases(Phase::scheduled);
 }
 
 func::FuncOp Compilation::toReference() {
-  func::FuncOp function = succeeded(read())
-                              ? selectFunction(*program, options.function, options.file, errors())
-                              : func::FuncOp();
+  func::FuncOp function =
+      succeeded(read()) ? selectFunction(*program.module, options.function, options.file, errors())
+                        : func::FuncOp();
   if (function)
-    dropMeshes(*program);
+    dropMeshes(*program.module);
   return function;
-}
-
-FailureOr<Report> Compilation::report(ModuleOp module) {
-  FailureOr<dist::CostOptions> cost = dist::readCostOptions(module, "time", options.topology);
-  if (failed(cost))
-    return failure();
-  return makeReport(module, origins, cost->topology);
 }
 
 llvm::json::Value Compilation::timing() const {
   llvm::json::Object object;
-  for (auto &[phase, time] : seconds)
+  for (auto &[phase, time] : program.seconds)
     object[phase] = time;
   return object;
 }

@@ -7,8 +7,8 @@
 
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
-#include "tessera/Driver/Memory.h"
 #include "tessera/Support/Bytes.h"
+#include "tessera/Variants/Arena.h"
 
 #include "llvm/Support/raw_ostream.h"
 

@@ -10,11 +10,11 @@
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Compilation.h"
 #include "tessera/Driver/InterpreterCheck.h"
-#include "tessera/Driver/Memory.h"
 
 #include "tessera/Codegen/CUDA/Architectures.h"
 #include "tessera/Codegen/Compile.h"
 #include "tessera/Runtime/Session/Backend.h"
+#include "tessera/Variants/Arena.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

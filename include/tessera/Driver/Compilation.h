@@ -10,8 +10,7 @@
 
 #include "tessera/Driver/Commands.h"
 #include "tessera/Driver/Load.h"
-#include "tessera/Report/Report.h"
-#include "tessera/Phases/Pipeline.h"
+#include "tessera/Variants/PhasedProgram.h"
 
 #include "mlir/IR/MLIRContext.h"
 
@@ -33,7 +32,7 @@ public:
   /// phases run.
   void overlapByDefault() { options.overlaps = options.overlaps.value_or(true); }
   /// Loads the program, selects its function, runs the phases up to `scheduled`, or to another one.
-  mlir::LogicalResult toLocalView();
+  mlir::LogicalResult toLocalView() { return toPhase(Phase::scheduled); }
   mlir::LogicalResult toPhase(Phase phase);
   /// The same for the program without its meshes: the reference that `--check` compares with.
   mlir::LogicalResult toSingleDevice();
@@ -52,9 +51,8 @@ public:
   /// view, or its phase (--compile-from) is behind the search.
   mlir::LogicalResult checkCanSearch();
 
-  mlir::ModuleOp module() { return *program; }
-  mlir::MLIRContext *context() { return &mlirContext; }
-  mlir::FailureOr<Report> report() { return report(*program); }
+  mlir::ModuleOp module() { return *program.module; }
+  mlir::FailureOr<Report> report() { return program.report(); }
   /// The stream for messages: standard error, or the caller's string.
   llvm::raw_ostream &errors() { return *errorStream; }
   /// Seconds by phase.
@@ -64,48 +62,11 @@ private:
   /// Reads the program and runs `options.passes`.
   mlir::LogicalResult read();
   mlir::LogicalResult load();
-  mlir::FailureOr<Report> report(mlir::ModuleOp module);
   /// Checks the invariants of the passes that --compile-from skips.
   mlir::LogicalResult checkNormalized();
-  mlir::LogicalResult runPhases(Phase to = Phase::scheduled);
-  /// Compiles by the options of the pipeline: with the search, the memory budget or the phases
-  /// alone.
-  mlir::LogicalResult compile(const PipelineOptions &pipeline, Phase from, Phase to);
-  /// The phases up to `scheduled`, with keys of cut sequences gathered or in a ring: the variant
-  /// that fits into the memory budget and has the shorter modelled step.
-  mlir::LogicalResult chooseAttention(PipelineOptions pipeline, Phase from);
-  /// Runs some phases with the options of the pipeline.
-  mlir::LogicalResult runPhases(PipelineOptions pipeline, Phase from, Phase to);
-  /// The phases from `start` to `scheduled`, with choices that keep the planned arena within the
-  /// memory budget, or without a budget as small as possible. If nothing fits, fails with an error,
-  /// or returns false if the search `mayFail`, which then skips the search for the least memory.
-  mlir::FailureOr<bool> fitMemory(const PipelineOptions &pipeline, Phase start, bool mayFail);
-  /// From `partitioned` to `scheduled`: joins collectives and prefetches in loops such that the
-  /// modelled step is shortest.
-  mlir::LogicalResult overlapBest(const PipelineOptions &pipeline);
-  /// From `propagated` to `scheduled`: divides updates among devices if that makes the modelled
-  /// step with overlap shorter.
-  mlir::LogicalResult divideUpdatesBest(PipelineOptions pipeline);
-  /// From `fused` to `scheduled`, or better from `ordered`, the same program before its collectives
-  /// are joined, if the arena stays within the budget.
-  mlir::LogicalResult overlapWithinBudget(const PipelineOptions &pipeline,
-                                          mlir::OwningOpRef<mlir::ModuleOp> ordered);
-
-  /// The phases up to `scheduled` for the searched plan or a plain one: the program with the least
-  /// reported time among those within the memory budget, if there is one.
-  mlir::LogicalResult compileCheapest(const PipelineOptions &pipeline, Phase from);
-  /// The phases up to `scheduled`. A program with many small collectives is also compiled without
-  /// recuts; a small program that communicates is also searched with the arguments and results that
-  /// propagation has. The better program is kept.
-  mlir::LogicalResult searchWithin(const PipelineOptions &pipeline, Phase from);
-  /// Compiles a normalized program from `start` on by other options, without messages. Returns
-  /// whether it is better, and then the current one.
-  bool tryPlan(const PipelineOptions &options, Phase start,
-               mlir::OwningOpRef<mlir::ModuleOp> normalized,
-               llvm::function_ref<bool(mlir::ModuleOp, const Report &)> isBetter);
-  friend class AttentionChooser;
-  friend class MemoryFitter;
-  friend class PlanComparison;
+  /// Checks the options of the search against the program, which is in phase `from`.
+  mlir::LogicalResult checkSearch(Phase from);
+  mlir::LogicalResult runPhases(Phase to);
 
   ProgramOptions options;
   bool keepsAttention = false;
@@ -113,10 +74,8 @@ private:
   llvm::raw_ostream *errorStream;
   mlir::MLIRContext mlirContext;
   LineDiagnostics diagnostics;
-  OriginRecorder origins;
-  mlir::OwningOpRef<mlir::ModuleOp> program;
+  PhasedProgram program;
   std::optional<mlir::Location> localView; ///< of the function, if it was loaded in that view
-  std::vector<std::pair<std::string, double>> seconds;
 };
 
 /// Fails if the number of devices differs from that of the meshes that the program declares.

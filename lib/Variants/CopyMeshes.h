@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_DRIVER_COPYMESHES_H
-#define TESSERA_LIB_DRIVER_COPYMESHES_H
+#ifndef TESSERA_LIB_VARIANTS_COPYMESHES_H
+#define TESSERA_LIB_VARIANTS_COPYMESHES_H
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 
@@ -22,4 +22,4 @@ inline void copyMeshes(mlir::ModuleOp from, mlir::ModuleOp to) {
 
 } // namespace tessera
 
-#endif // TESSERA_LIB_DRIVER_COPYMESHES_H
+#endif // TESSERA_LIB_VARIANTS_COPYMESHES_H

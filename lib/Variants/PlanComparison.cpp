@@ -14,8 +14,8 @@
 
 #include "CopyMeshes.h"
 #include "PendingMessages.h"
+#include "Variants.h"
 
-#include "tessera/Driver/Compilation.h"
 #include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/LocalPeak.h"
 #include "tessera/Transforms/Portfolio.h"
@@ -62,37 +62,19 @@ static int64_t numOps(ModuleOp module) {
 
 namespace {
 
-/// Withholds all diagnostics of a standard plan, including errors, since the user did not request
-/// it.
-class DiagnosticSuppressor {
-public:
-  explicit DiagnosticSuppressor(MLIRContext *context)
-      : handler(context, [this](Diagnostic &message) { messages.push_back(std::move(message)); }) {}
-  std::vector<Diagnostic> take() { return std::move(messages); }
-
-private:
-  std::vector<Diagnostic> messages;
-  ScopedDiagnosticHandler handler;
-};
-
-} // namespace
-
-namespace tessera {
-
 /// Compiles several plans of one program and keeps the cheapest.
 class PlanComparison {
 public:
   /// `start`: the phase that the program is in, `normalized` at least.
-  PlanComparison(Compilation &compilation, const PipelineOptions &requested, Phase start)
-      : compilation(compilation), requested(requested), start(start),
-        normalized(compilation.program->clone()) {}
+  PlanComparison(PhasedProgram &program, const PipelineOptions &requested, Phase start)
+      : program(program), requested(requested), start(start) {}
 
   LogicalResult compileSearched();
   /// Compiles standard plans, as many as the size of the program allows. Plans that do not compile
   /// are skipped.
   LogicalResult compilePlain();
-  /// Gives the compilation the cheapest program, emits its diagnostics, and records the costs of
-  /// all plans.
+  /// Replaces the program by the cheapest one, emits its diagnostics, and records the costs of all
+  /// plans.
   void keepBest();
 
 private:
@@ -101,128 +83,108 @@ private:
     double seconds; ///< of a step, modelled
   };
 
-  /// Compiles the compilation's annotated program and returns its seconds; nothing if the budget is
-  /// too small, or, if it `mayBeDropped`, if the estimate of its computation alone exceeds the best
-  /// plan.
-  FailureOr<std::optional<double>> price(const sharding::Topology &topology, bool mayBeDropped);
-  FailureOr<double> modelledSeconds();
+  double leastSeconds() const { return compiled[taken].seconds; }
+  /// Compiles the annotated program. Returns false if the budget is too small, or, if it
+  /// `mayBeDropped`, if the estimate of its computation alone exceeds the best plan.
+  FailureOr<bool> compile(const sharding::Topology &topology, bool mayBeDropped);
 
-  Compilation &compilation;
+  PhasedProgram &program; ///< normalized
   const PipelineOptions &requested;
   Phase start;
-  OwningOpRef<ModuleOp> normalized, best;
+  Variant best;
+  double secondsOfPlain = 0;      ///< spent on the standard plans
   DictionaryAttr found;           ///< the search's attribute; null without a search
   std::vector<Compiled> compiled; ///< the searched plan first
   size_t taken = 0;
-  std::vector<Diagnostic> messages;                                     ///< of the best
   std::vector<std::pair<std::string, std::vector<Diagnostic>>> refused; ///< by plan
 };
 
-} // namespace tessera
-
-FailureOr<double> PlanComparison::modelledSeconds() {
-  FailureOr<Report> report = compilation.report();
-  if (failed(report))
-    return failure();
-  return report->stepSeconds;
-}
+} // namespace
 
 LogicalResult PlanComparison::compileSearched() {
-  bool isLimited = requested.search.memoryBudget.has_value();
-  PendingMessages pending(compilation.context());
-  LogicalResult result = isLimited ? LogicalResult(compilation.fitMemory(requested, start, false))
-                                   : compilation.runPhases(requested, start, Phase::scheduled);
-  messages = pending.take();
-  if (failed(result))
+  best = tryVariant(program, program.module->clone(), [&]() -> LogicalResult {
+    if (requested.search.memoryBudget)
+      return fitMemory(program, requested, start, /*mayFail=*/false);
+    return runPhases(program, requested, start, Phase::scheduled);
+  });
+  if (failed(best.result))
     return failure();
-  ModuleOp module = compilation.module();
-  found = module->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
-  FailureOr<double> seconds = modelledSeconds();
-  if (failed(seconds))
-    return failure();
-  compiled.push_back({"searched", shapesOf(module), *seconds});
-  best = std::move(compilation.program);
+  found = (*best.module)->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
+  compiled.push_back({"searched", shapesOf(*best.module), best.report.stepSeconds});
   return success();
 }
 
-FailureOr<std::optional<double>> PlanComparison::price(const sharding::Topology &topology,
-                                                       bool mayBeDropped) {
-  const std::optional<double> none;
+FailureOr<bool> PlanComparison::compile(const sharding::Topology &topology, bool mayBeDropped) {
   PipelineOptions options = requested;
   options.search.mode.clear();
   options.search.memoryBudget.reset(); // it only makes a program slower
-  OwningOpRef<ModuleOp> annotated = compilation.program->clone();
-  if (failed(compilation.runPhases(options, start, Phase::propagated)))
+  OwningOpRef<ModuleOp> annotated = program.module->clone();
+  if (failed(program.run(options, start, Phase::propagated)))
     return failure();
-  const double least = compiled[taken].seconds;
-  if (mayBeDropped && dist::computeSecondsOf(compilation.module(), topology) > least)
-    return none;
-  if (failed(compilation.runPhases(options, Phase::propagated, Phase::scheduled)))
+  if (mayBeDropped && dist::computeSecondsOf(*program.module, topology) > leastSeconds())
+    return false;
+  if (failed(runPhases(program, options, Phase::propagated, Phase::scheduled)))
     return failure();
-  FailureOr<double> seconds = modelledSeconds();
-  if (failed(seconds))
+  if (!requested.search.memoryBudget)
+    return true;
+  FailureOr<Report> report = program.report();
+  if (failed(report))
     return failure();
-  if (!requested.search.memoryBudget || *seconds >= least)
-    return std::optional<double>(*seconds);
-  compilation.program = std::move(annotated);
+  if (report->stepSeconds >= leastSeconds())
+    return true;
+  program.module = std::move(annotated);
   options.search.memoryBudget = requested.search.memoryBudget;
-  FailureOr<bool> fits = compilation.fitMemory(options, start, true);
-  if (failed(fits))
-    return failure();
-  if (!*fits)
-    return none;
-  seconds = modelledSeconds();
-  if (failed(seconds))
-    return failure();
-  return std::optional<double>(*seconds);
+  return fitMemory(program, options, start, /*mayFail=*/true);
 }
 
 LogicalResult PlanComparison::compilePlain() {
   if (!found)
     return success();
-  FailureOr<dist::CostOptions> cost =
-      dist::readCostOptions(*normalized, "time", requested.topology);
+  ModuleOp normalized = *program.module;
+  FailureOr<dist::CostOptions> cost = dist::readCostOptions(normalized, "time", requested.topology);
   if (failed(cost))
     return failure();
   dist::PortfolioOptions options;
   options.topology = cost->topology;
   options.devices = requested.search.devices;
-  options.searchedShape = searchedShape(*normalized, *best);
-  auto left = std::clamp<int64_t>(kDropped * kMostOps / numOps(*normalized), kDropped + 1,
+  options.searchedShape = searchedShape(normalized, *best.module);
+  auto left = std::clamp<int64_t>(kDropped * kMostOps / numOps(normalized), kDropped + 1,
                                   kDropped * kMostPlans);
   std::vector<dist::BaselinePlan> plans;
   {
-    PendingMessages dropped(compilation.context());
-    plans = dist::baselinePlans(*normalized, options);
+    PendingMessages dropped(program.context());
+    plans = dist::baselinePlans(normalized, options);
   }
   if (requested.search.mode == "exact") // a proved plan is compared only with the annotations alone
     plans.resize(1);
   for (const dist::BaselinePlan &plan : plans) {
     if (left < kDropped)
       break;
-    std::vector<Diagnostic> said;
-    FailureOr<std::optional<double>> seconds = failure();
-    {
-      DiagnosticSuppressor withheld(compilation.context());
-      compilation.program = normalized->clone();
-      dist::writePlan(compilation.module(), plan);
+    bool isDropped = false;
+    Variant variant = tryVariant(program, normalized.clone(), [&]() -> LogicalResult {
+      dist::writePlan(*program.module, plan);
       // No searched program takes longer than the annotations alone, whatever estimates say.
-      seconds = price(cost->topology, /*mayBeDropped=*/&plan != &plans.front());
-      said = withheld.take();
-    }
-    left -= succeeded(seconds) && !*seconds ? 1 : kDropped;
-    if (failed(seconds)) {
-      refused.push_back({plan.name, std::move(said)});
+      FailureOr<bool> isCompiled =
+          compile(cost->topology, /*mayBeDropped=*/&plan != &plans.front());
+      isDropped = succeeded(isCompiled) && !*isCompiled;
+      return success(succeeded(isCompiled) && *isCompiled);
+    });
+    for (size_t phase = program.seconds.size(); phase < variant.seconds.size(); ++phase)
+      secondsOfPlain += variant.seconds[phase].second;
+    left -= isDropped ? 1 : kDropped;
+    if (isDropped)
+      continue;
+    if (failed(variant.result)) {
+      refused.push_back({plan.name, std::move(variant.messages)});
       continue;
     }
-    if (!*seconds)
-      continue;
-    compiled.push_back({plan.name, shapesOf(compilation.module()), **seconds});
-    if (**seconds >= compiled[taken].seconds * (1 - kNoGain))
+    double seconds = variant.report.stepSeconds;
+    compiled.push_back({plan.name, shapesOf(*variant.module), seconds});
+    if (seconds >= leastSeconds() * (1 - kNoGain))
       continue;
     taken = compiled.size() - 1;
-    best = std::move(compilation.program);
-    messages = std::move(said);
+    variant.seconds = std::move(best.seconds);
+    best = std::move(variant);
   }
   return success();
 }
@@ -238,15 +200,13 @@ static void emitRefusal(const std::string &plan, ArrayRef<Diagnostic> said) {
 }
 
 void PlanComparison::keepBest() {
-  if (best)
-    compilation.program = std::move(best);
-  for (Diagnostic &message : messages)
-    compilation.context()->getDiagEngine().emit(std::move(message));
+  best.seconds.push_back({"baseline plans", secondsOfPlain});
+  (void)take(program, std::move(best));
   for (const auto &[plan, said] : refused)
     emitRefusal(plan, said);
   if (!found)
     return;
-  ModuleOp module = compilation.module();
+  ModuleOp module = *program.module;
   auto functions = module.getOps<func::FuncOp>();
   if (taken > 0 && !functions.empty())
     emitRemark((*functions.begin()).getLoc())
@@ -260,7 +220,7 @@ void PlanComparison::keepBest() {
          builder.getNamedAttr("mesh", builder.getStringAttr(plan.mesh)),
          builder.getNamedAttr("compiled", builder.getF64FloatAttr(plan.seconds))}));
   NamedAttrList entries(found);
-  entries.set("compiled", builder.getF64FloatAttr(compiled[taken].seconds));
+  entries.set("compiled", builder.getF64FloatAttr(leastSeconds()));
   entries.set("portfolio", builder.getArrayAttr(list));
   if (taken > 0) {
     double memory = 0;
@@ -273,23 +233,18 @@ void PlanComparison::keepBest() {
   module->setAttr(dist::DistDialect::kSearch, entries.getDictionary(module.getContext()));
 }
 
-LogicalResult Compilation::compileCheapest(const PipelineOptions &requested, Phase from) {
+LogicalResult tessera::comparePlans(PhasedProgram &program, const PipelineOptions &requested,
+                                    Phase from) {
   Phase start = std::max(from, Phase::normalized);
-  if (failed(runPhases(requested, from, start)))
+  if (failed(program.run(requested, from, start)))
     return failure();
-  PlanComparison comparison(*this, requested, start);
+  PlanComparison comparison(program, requested, start);
   LogicalResult searched = comparison.compileSearched();
-  auto timesOfSearched = seconds;
   if (succeeded(searched)) {
-    origins.pause(true); // the origins are those of the propagation within the search
+    program.origins.pause(true); // the origins are those of the propagation within the search
     searched = comparison.compilePlain();
-    origins.pause(false);
+    program.origins.pause(false);
   }
-  double spent = 0;
-  for (size_t phase = timesOfSearched.size(); phase < seconds.size(); ++phase)
-    spent += seconds[phase].second;
-  seconds = std::move(timesOfSearched);
-  seconds.push_back({"baseline plans", spent});
   comparison.keepBest();
   return searched;
 }

@@ -15,14 +15,13 @@
 
 #include "PendingMessages.h"
 #include "ProgramHash.h"
+#include "Variants.h"
 
-#include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
-#include "tessera/Driver/Compilation.h"
-#include "tessera/Driver/Memory.h"
 #include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/LocalPeak.h"
 #include "tessera/Transforms/Passes.h"
+#include "tessera/Variants/Arena.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -58,14 +57,6 @@ static double peakOf(ModuleOp module) {
   return bytes;
 }
 
-/// Planned bytes of the device that needs most.
-static FailureOr<double> arenaOf(ModuleOp module) {
-  OwningOpRef<ModuleOp> copy = module.clone();
-  if (failed(codegen::lowerToRt(*copy)))
-    return failure();
-  return static_cast<double>(peakMemory(*copy));
-}
-
 static int64_t countOps(ModuleOp module) {
   int64_t count = 0;
   module.walk([&](Operation *) { ++count; });
@@ -77,12 +68,11 @@ namespace {
 /// Schedules a program, whose ops are in order and whose collectives are not joined, in each way.
 class OverlapChooser {
 public:
-  OverlapChooser(MLIRContext *context, PipelineOptions pipeline,
-                 llvm::function_ref<FailureOr<Report>(ModuleOp)> report)
-      : context(context), pipeline(std::move(pipeline)), report(report) {}
+  OverlapChooser(const PhasedProgram &program, PipelineOptions pipeline)
+      : context(program.context()), pipeline(std::move(pipeline)), program(program) {}
 
   struct Choice {
-    OwningOpRef<ModuleOp> program;
+    OwningOpRef<ModuleOp> module;
     double seconds = 0;
     std::vector<Diagnostic> messages;
   };
@@ -129,7 +119,7 @@ private:
 
   MLIRContext *context;
   PipelineOptions pipeline;
-  llvm::function_ref<FailureOr<Report>(ModuleOp)> report;
+  const PhasedProgram &program;
   std::vector<Choice> choices;
   double peak = 0, most = 0; ///< estimates: without overlap, the limit
   double mostArena = 0;      ///< limit on planned arenas
@@ -157,7 +147,7 @@ LogicalResult OverlapChooser::fuseCollectivesInEachWay(ModuleOp module, ArrayRef
       };
       if (failed(runPasses(*copy, add)))
         return failure();
-      FailureOr<Report> made = report(*copy);
+      FailureOr<Report> made = program.report(*copy);
       if (failed(made))
         return failure();
       choices.push_back({std::move(copy), made->stepSeconds, pending.copy()});
@@ -178,10 +168,10 @@ LogicalResult OverlapChooser::keepFitting(size_t first) {
   for (Choice &choice : added) {
     if (choice.seconds >= least)
       break;
-    FailureOr<double> arena = arenaOf(*choice.program);
+    FailureOr<int64_t> arena = arenaOf(*choice.module);
     if (failed(arena))
       return failure();
-    if (*arena > mostArena)
+    if (static_cast<double>(*arena) > mostArena)
       continue;
     choices.push_back(std::move(choice));
     break;
@@ -224,9 +214,9 @@ FailureOr<OverlapChooser::Choice> OverlapChooser::synchronous(ModuleOp ordered) 
   PipelineOptions options = pipeline;
   options.overlaps = false;
   auto add = [&](OpPassManager &manager) { return addFusion(manager, options); };
-  if (failed(runPasses(*plain.program, add)))
+  if (failed(runPasses(*plain.module, add)))
     return failure();
-  FailureOr<Report> made = report(*plain.program);
+  FailureOr<Report> made = program.report(*plain.module);
   if (failed(made))
     return failure();
   plain.seconds = made->stepSeconds;
@@ -238,16 +228,16 @@ LogicalResult OverlapChooser::findLimits(ModuleOp ordered) {
   FailureOr<Choice> plain = synchronous(ordered);
   if (failed(plain))
     return failure();
-  peak = peakOf(*plain->program);
+  peak = peakOf(*plain->module);
   if (pipeline.search.memoryBudget) {
     most = mostArena = *pipeline.search.memoryBudget * kGiB;
     return success();
   }
-  FailureOr<double> arena = arenaOf(*plain->program);
+  FailureOr<int64_t> arena = arenaOf(*plain->module);
   if (failed(arena))
     return failure();
   most = dist::kOverlapMemory * peak;
-  mostArena = dist::kOverlapMemory * *arena;
+  mostArena = dist::kOverlapMemory * static_cast<double>(*arena);
   return success();
 }
 
@@ -272,65 +262,63 @@ LogicalResult OverlapChooser::prefetch(ModuleOp ordered) {
   return success();
 }
 
-LogicalResult Compilation::overlapBest(const PipelineOptions &pipeline) {
+LogicalResult tessera::chooseOverlap(PhasedProgram &program, const PipelineOptions &options) {
   auto begin = std::chrono::steady_clock::now();
   auto lap = [&](Phase phase) {
     auto now = std::chrono::steady_clock::now();
-    seconds.push_back({toString(phase).str(), std::chrono::duration<double>(now - begin).count()});
+    program.seconds.push_back(
+        {toString(phase).str(), std::chrono::duration<double>(now - begin).count()});
     begin = now;
   };
-  PassManager manager(&mlirContext, ModuleOp::getOperationName());
-  addLocalOrder(manager, pipeline);
-  if (failed(manager.run(*program)))
+  PassManager manager(program.context(), ModuleOp::getOperationName());
+  addLocalOrder(manager, options);
+  if (failed(manager.run(*program.module)))
     return failure();
   lap(Phase::fused);
-  auto makeReport = [&](ModuleOp module) { return report(module); };
-  OverlapChooser chooser(&mlirContext, pipeline, makeReport);
-  FailureOr<OverlapChooser::Choice> plain = chooser.synchronous(*program);
-  if (failed(plain) || failed(chooser.run(*program)))
+  OverlapChooser chooser(program, options);
+  FailureOr<OverlapChooser::Choice> plain = chooser.synchronous(*program.module);
+  if (failed(plain) || failed(chooser.run(*program.module)))
     return failure();
   OverlapChooser::Choice best = chooser.takeBest();
   if (best.seconds > (1 - kLeastGain) * plain->seconds)
     best = std::move(*plain);
-  program = std::move(best.program);
-  for (Diagnostic &message : best.messages)
-    mlirContext.getDiagEngine().emit(std::move(message));
+  program.module = std::move(best.module);
+  emit(program.context(), std::move(best.messages));
   lap(Phase::scheduled);
   return success();
 }
 
-LogicalResult Compilation::overlapWithinBudget(const PipelineOptions &requested,
-                                               OwningOpRef<ModuleOp> ordered) {
-  double budget = *requested.search.memoryBudget * kGiB;
-  OwningOpRef<ModuleOp> fused = program->clone();
-  if (failed(runPhases(requested, Phase::fused, Phase::scheduled)))
+LogicalResult tessera::chooseOverlapWithin(PhasedProgram &program, const PipelineOptions &options,
+                                           OwningOpRef<ModuleOp> ordered) {
+  double budget = *options.search.memoryBudget * kGiB;
+  OwningOpRef<ModuleOp> fused = program.module->clone();
+  if (failed(program.run(options, Phase::fused, Phase::scheduled)))
     return failure();
-  FailureOr<double> arena = arenaOf(*program);
+  FailureOr<int64_t> arena = arenaOf(*program.module);
   if (failed(arena))
     return failure();
-  if (*arena > budget)
-    program = std::move(fused);
-  FailureOr<Report> made = report();
+  if (static_cast<double>(*arena) > budget)
+    program.module = std::move(fused);
+  FailureOr<Report> made = program.report();
   if (failed(made))
     return failure();
-  if (!requested.fusion.empty() || !ordered)
+  if (!options.fusion.empty() || !ordered)
     return success();
-  PassManager manager(&mlirContext, ModuleOp::getOperationName());
-  addLocalOrder(manager, requested);
-  auto makeReport = [&](ModuleOp module) { return report(module); };
-  OverlapChooser chooser(&mlirContext, requested, makeReport);
+  PassManager manager(program.context(), ModuleOp::getOperationName());
+  addLocalOrder(manager, options);
+  OverlapChooser chooser(program, options);
   if (failed(manager.run(*ordered)) || failed(chooser.run(*ordered)))
     return failure();
   while (!chooser.isEmpty()) {
     OverlapChooser::Choice best = chooser.takeBest();
     if (best.seconds >= made->stepSeconds)
       break;
-    arena = arenaOf(*best.program);
+    arena = arenaOf(*best.module);
     if (failed(arena))
       return failure();
-    if (*arena > budget)
+    if (static_cast<double>(*arena) > budget)
       continue;
-    program = std::move(best.program);
+    program.module = std::move(best.module);
     break;
   }
   return success();

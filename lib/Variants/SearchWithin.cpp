@@ -18,9 +18,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Variants.h"
+
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
-#include "tessera/Driver/Compilation.h"
 #include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/LocalPeak.h"
 #include "tessera/Planning/OpCosts.h"
@@ -193,77 +194,75 @@ static FailureOr<bool> hasManyLatencies(ModuleOp program, const Report &report,
   return step->seconds <= kMostWithoutLatencies * report.stepSeconds;
 }
 
-bool Compilation::tryPlan(const PipelineOptions &options, Phase start,
-                          OwningOpRef<ModuleOp> normalized,
-                          llvm::function_ref<bool(ModuleOp, const Report &)> isBetter) {
-  auto times = seconds;
-  std::swap(program, normalized);
-  bool better = false;
-  origins.pause(true);
-  {
-    ScopedDiagnosticHandler quiet(&mlirContext, [](Diagnostic &) {});
-    if (succeeded(runPhases(options, start, Phase::scheduled)) && !isStopped(*program)) {
-      FailureOr<Report> found = report();
-      better = succeeded(found) && isBetter(*program, *found);
-    }
-  }
-  origins.pause(false);
-  seconds = std::move(times);
-  if (!better)
-    std::swap(program, normalized);
-  return better;
+/// Compiles `normalized` by other options, and replaces the program if that is better. Its messages
+/// are dropped: the program was already compiled with messages.
+static bool tryOther(PhasedProgram &program, const PipelineOptions &options, Phase start,
+                     OwningOpRef<ModuleOp> normalized,
+                     llvm::function_ref<bool(ModuleOp, const Report &)> isBetter) {
+  program.origins.pause(true);
+  Variant variant = tryVariant(program, std::move(normalized), [&] {
+    return runPhases(program, options, start, Phase::scheduled);
+  });
+  program.origins.pause(false);
+  if (failed(variant.result) || isStopped(*variant.module) ||
+      !isBetter(*variant.module, variant.report))
+    return false;
+  program.module = std::move(variant.module);
+  return true;
 }
 
-LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase from) {
+LogicalResult tessera::searchWithin(PhasedProgram &program, const PipelineOptions &pipeline,
+                                    Phase from) {
   Phase start = std::max(from, Phase::normalized);
-  if (failed(runPhases(pipeline, from, start)))
+  if (failed(program.run(pipeline, from, start)))
     return failure();
-  func::FuncOp function = smallFunction(*program, kMostOpsCompiledTwice);
+  func::FuncOp function = smallFunction(*program.module, kMostOpsCompiledTwice);
   if (!function)
-    return runPhases(pipeline, start, Phase::scheduled);
-  int64_t devices = devicesOf(*program);
-  bool isSmall = static_cast<bool>(smallFunction(*program, kMostOps));
-  OwningOpRef<ModuleOp> normalized = program->clone();
+    return runPhases(program, pipeline, start, Phase::scheduled);
+  int64_t devices = devicesOf(*program.module);
+  bool isSmall = static_cast<bool>(smallFunction(*program.module, kMostOps));
+  OwningOpRef<ModuleOp> normalized = program.module->clone();
   PipelineOptions propagation = pipeline;
   propagation.marksRecuts = true;
-  if (failed(runPhases(propagation, start, Phase::propagated)))
+  if (failed(program.run(propagation, start, Phase::propagated)))
     return failure();
-  bool isRecut = static_cast<bool>((*program)->removeAttr(dist::kRecut));
+  bool isRecut = static_cast<bool>((*program.module)->removeAttr(dist::kRecut));
   OwningOpRef<ModuleOp> placed;
   if (isSmall) {
     placed = normalized->clone();
     auto copy = [&](bool ofState) {
-      copyShardings(*program->getOps<func::FuncOp>().begin(),
+      copyShardings(*program.module->getOps<func::FuncOp>().begin(),
                     *placed->getOps<func::FuncOp>().begin(), ofState);
     };
     copy(/*ofState=*/false);
     // State is open until then; with overlap the updates are divided or not.
-    OwningOpRef<ModuleOp> propagated = program->clone();
-    if (failed(runPhases(pipeline, Phase::propagated, Phase::resharded)))
+    OwningOpRef<ModuleOp> propagated = program.module->clone();
+    if (failed(program.run(pipeline, Phase::propagated, Phase::resharded)))
       return failure();
     copy(/*ofState=*/true);
-    program = std::move(propagated);
+    program.module = std::move(propagated);
   }
-  if (failed(runPhases(pipeline, Phase::propagated, Phase::scheduled)))
+  if (failed(runPhases(program, pipeline, Phase::propagated, Phase::scheduled)))
     return failure();
   if (!isSmall && !isRecut)
     return success();
-  FailureOr<Report> plain = report();
+  FailureOr<Report> plain = program.report();
   if (failed(plain))
     return failure();
   int64_t bytes = plain->wireBytesTotal();
   if (bytes < kLeastBytes)
     return success();
-  FailureOr<dist::CostOptions> cost = dist::readCostOptions(*program, "time", pipeline.topology);
+  FailureOr<dist::CostOptions> cost =
+      dist::readCostOptions(*program.module, "time", pipeline.topology);
   if (failed(cost))
     return failure();
-  FailureOr<Measures> best = measure(*program, *plain, cost->topology);
-  FailureOr<bool> many = hasManyLatencies(*program, *plain, cost->topology);
+  FailureOr<Measures> best = measure(*program.module, *plain, cost->topology);
+  FailureOr<bool> many = hasManyLatencies(*program.module, *plain, cost->topology);
   if (failed(best) || failed(many))
     return failure();
   bool byBytes = pipeline.objective == "bytes";
   auto remark = [&](StringRef what) {
-    emitRemark((*program->getOps<func::FuncOp>().begin()).getLoc())
+    emitRemark((*program.module->getOps<func::FuncOp>().begin()).getLoc())
         << what << ": propagation sends " << bytes << " bytes in " << executedCollectives(*plain)
         << " collectives";
   };
@@ -277,7 +276,7 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
       best = isTaken ? measures : best;
       return isTaken;
     };
-    if (tryPlan(options, start, normalized->clone(), isBetter))
+    if (tryOther(program, options, start, normalized->clone(), isBetter))
       remark("ops keep cuts that a tensor of theirs has, for fewer collectives");
   }
 
@@ -292,11 +291,12 @@ LogicalResult Compilation::searchWithin(const PipelineOptions &pipeline, Phase f
   PipelineOptions options = pipeline;
   options.search.mode = "dynamic_programming";
   options.search.fullyUseDevices = false;
-  if (tryPlan(options, start, std::move(placed), [&](ModuleOp found, const Report &report) {
-        FailureOr<Measures> measures = measure(found, report, cost->topology);
-        return succeeded(measures) && isMuchBetter(*measures, *best, byBytes, *many);
-      })) {
-    (*program)->removeAttr(dist::DistDialect::kSearch);
+  if (tryOther(program, options, start, std::move(placed),
+               [&](ModuleOp found, const Report &report) {
+                 FailureOr<Measures> measures = measure(found, report, cost->topology);
+                 return succeeded(measures) && isMuchBetter(*measures, *best, byBytes, *many);
+               })) {
+    (*program.module)->removeAttr(dist::DistDialect::kSearch);
     remark("between its arguments and results the program is searched");
   }
   return success();

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_DRIVER_PROGRAMHASH_H
-#define TESSERA_LIB_DRIVER_PROGRAMHASH_H
+#ifndef TESSERA_LIB_VARIANTS_PROGRAMHASH_H
+#define TESSERA_LIB_VARIANTS_PROGRAMHASH_H
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -24,4 +24,4 @@ inline uint64_t hashOf(mlir::ModuleOp module) {
 
 } // namespace tessera
 
-#endif // TESSERA_LIB_DRIVER_PROGRAMHASH_H
+#endif // TESSERA_LIB_VARIANTS_PROGRAMHASH_H

@@ -17,12 +17,12 @@
 
 #include "CopyMeshes.h"
 #include "ProgramHash.h"
+#include "Variants.h"
 
-#include "tessera/Codegen/Compile.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
-#include "tessera/Driver/Memory.h"
 #include "tessera/Planning/LocalPeak.h"
 #include "tessera/Support/Bytes.h"
+#include "tessera/Variants/Arena.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -43,28 +43,28 @@ static constexpr double kDescents[] = {0.9, 1};
 static constexpr int kMostDescents = 3;
 static constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-MemoryFitter::MemoryFitter(Compilation &compilation, const PipelineOptions &requested, Phase start)
-    : compilation(compilation), attempt(requested), mode(requested.search.mode), start(start),
-      middle(std::max(start, Phase::partitioned)), pending(compilation.context()),
-      normalized(compilation.program->clone()) {
+MemoryFitter::MemoryFitter(PhasedProgram &program, const PipelineOptions &requested, Phase start)
+    : program(program), attempt(requested), mode(requested.search.mode), start(start),
+      middle(std::max(start, Phase::partitioned)), pending(program.context()),
+      normalized(program.module->clone()) {
   attempt.takeLeast = true;
 }
 
 LogicalResult MemoryFitter::search(std::optional<double> bytes, bool alone) {
   pending.keep(0);
-  OwningOpRef<ModuleOp> before = std::move(compilation.program);
-  compilation.program = normalized->clone();
+  OwningOpRef<ModuleOp> before = std::move(program.module);
+  program.module = normalized->clone();
   if (alone)
-    copyMeshes(*before, *compilation.program);
+    copyMeshes(*before, *program.module);
   attempt.search.mode = alone ? "" : mode;
   attempt.search.minimise = bytes ? "time" : "memory";
   attempt.search.memoryBudget.reset();
   if (bytes)
     attempt.search.memoryBudget = std::max(*bytes, 1.0) / kGiB;
-  if (failed(compilation.runPhases(attempt, start, middle)))
+  if (failed(program.run(attempt, start, middle)))
     return failure();
-  found = (*compilation.program)->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
-  partitioned = compilation.program->clone();
+  found = (*program.module)->getAttrOfType<DictionaryAttr>(dist::DistDialect::kSearch);
+  partitioned = program.module->clone();
   numSearched = pending.size();
   return success();
 }
@@ -80,17 +80,17 @@ double MemoryFitter::estimate() const {
 
 FailureOr<int64_t> MemoryFitter::planArena(double bytes) {
   pending.keep(numSearched);
-  compilation.program = partitioned->clone();
+  program.module = partitioned->clone();
   attempt.search.memoryBudget = std::max(bytes, 1.0) / kGiB;
-  if (failed(compilation.runPhases(attempt, middle, Phase::fused)))
+  if (failed(program.run(attempt, middle, Phase::fused)))
     return failure();
   // A smaller budget may give the same program.
-  auto [known, isNew] = arenas.try_emplace(hashOf(*compilation.program), 0);
+  auto [known, isNew] = arenas.try_emplace(hashOf(*program.module), 0);
   if (isNew) {
-    OwningOpRef<ModuleOp> copy = compilation.program->clone();
-    if (failed(codegen::lowerToRt(*copy)))
+    FailureOr<int64_t> arena = arenaOf(*program.module);
+    if (failed(arena))
       return failure();
-    known->second = peakMemory(*copy);
+    known->second = *arena;
   }
   return lastArena = known->second;
 }
@@ -124,7 +124,7 @@ void MemoryFitter::keepIfSmaller(int64_t arena) {
   if (arena >= smallest.arena)
     return;
   smallest.arena = arena;
-  smallest.program = compilation.program->clone();
+  smallest.program = program.module->clone();
   smallest.messages = pending.copy();
 }
 
@@ -202,7 +202,7 @@ bool MemoryFitter::isInTime() const {
 }
 
 void MemoryFitter::takeSmallest() {
-  compilation.program = std::move(smallest.program);
+  program.module = std::move(smallest.program);
   pending.replace(std::move(smallest.messages));
 }
 
@@ -240,13 +240,13 @@ LogicalResult MemoryFitter::refuse(double bytes) {
   return error << proof;
 }
 
-FailureOr<bool> Compilation::fitMemory(const PipelineOptions &requested, Phase start,
-                                       bool mayFail) {
+FailureOr<bool> tessera::fitMemory(PhasedProgram &program, const PipelineOptions &requested,
+                                   Phase start, bool mayFail) {
   std::vector<Diagnostic> messages;
   FailureOr<bool> fits = true;
   OwningOpRef<ModuleOp> partitioned;
   {
-    MemoryFitter fitter(*this, requested, start);
+    MemoryFitter fitter(program, requested, start);
     if (requested.search.memoryBudget) {
       double bytes = *requested.search.memoryBudget * kGiB;
       fits = fitter.fitsInto(bytes);
@@ -265,10 +265,9 @@ FailureOr<bool> Compilation::fitMemory(const PipelineOptions &requested, Phase s
   }
   if (failed(fits) || !*fits)
     return fits;
-  for (Diagnostic &message : messages)
-    mlirContext.getDiagEngine().emit(std::move(message));
+  emit(program.context(), std::move(messages));
   if (requested.search.memoryBudget && requested.overlaps &&
-      failed(overlapWithinBudget(requested, std::move(partitioned))))
+      failed(chooseOverlapWithin(program, requested, std::move(partitioned))))
     return failure();
   return true;
 }

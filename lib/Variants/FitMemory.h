@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_DRIVER_FITMEMORY_H
-#define TESSERA_LIB_DRIVER_FITMEMORY_H
+#ifndef TESSERA_LIB_VARIANTS_FITMEMORY_H
+#define TESSERA_LIB_VARIANTS_FITMEMORY_H
 
 #include "PendingMessages.h"
 
-#include "tessera/Driver/Compilation.h"
+#include "tessera/Variants/PhasedProgram.h"
 
 #include <chrono>
 #include <map>
@@ -22,7 +22,7 @@ namespace tessera {
 class MemoryFitter {
 public:
   /// `start`: the phase that the program is in, `normalized` at least.
-  MemoryFitter(Compilation &compilation, const PipelineOptions &requested, Phase start);
+  MemoryFitter(PhasedProgram &program, const PipelineOptions &requested, Phase start);
 
   /// Whether a plan's arena fits; the program is then that of the plan.
   mlir::FailureOr<bool> fitsInto(double bytes);
@@ -66,7 +66,7 @@ private:
   };
 
   std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  Compilation &compilation;
+  PhasedProgram &program;
   PipelineOptions attempt;
   std::string mode;
   Phase start, middle;
@@ -81,4 +81,4 @@ private:
 
 } // namespace tessera
 
-#endif // TESSERA_LIB_DRIVER_FITMEMORY_H
+#endif // TESSERA_LIB_VARIANTS_FITMEMORY_H

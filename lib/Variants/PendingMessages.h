@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_DRIVER_PENDINGMESSAGES_H
-#define TESSERA_LIB_DRIVER_PENDINGMESSAGES_H
+#ifndef TESSERA_LIB_VARIANTS_PENDINGMESSAGES_H
+#define TESSERA_LIB_VARIANTS_PENDINGMESSAGES_H
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -48,4 +48,4 @@ private:
 
 } // namespace tessera
 
-#endif // TESSERA_LIB_DRIVER_PENDINGMESSAGES_H
+#endif // TESSERA_LIB_VARIANTS_PENDINGMESSAGES_H
