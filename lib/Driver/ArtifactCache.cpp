@@ -83,7 +83,8 @@ static const Build &thisBuild() {
 /// A digest of all that an artifact depends on; empty if some of it cannot be known here.
 static std::string keyOf(const CompileOptions &options) {
   bool reports = options.kernels; // what compiles, as it compiles
-  bool dependsOnTools = options.target != "cpu" || !options.search.solver.empty();
+  bool dependsOnTools =
+      options.target.value_or(Target::cpu) != Target::cpu || !options.search.solver.empty();
   if (options.noCache || !options.text || reports || dependsOnTools ||
       !options.dialectPlugins.empty() || !thisBuild().isComplete)
     return "";
@@ -110,8 +111,7 @@ static std::string keyOf(const CompileOptions &options) {
   }
   for (const std::string &text :
        {*options.text, options.file, options.function, options.passes, options.compileFrom,
-        options.objective, options.attentionSequence, options.schedule, options.topology,
-        options.fusion, options.search.mode, options.search.minimise})
+        options.schedule, options.topology, options.fusion, options.search.mode})
     add(text);
   const SearchRequest &search = options.search;
   for (double number : {double(options.narrowReductions), double(options.remarks),

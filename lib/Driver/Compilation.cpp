@@ -178,15 +178,6 @@ LogicalResult Compilation::runPhases(Phase to) {
                 "dist.micro_batch, or leave the schedule out\n";
     return failure();
   }
-  if (options.objective != "time" && options.objective != "bytes") {
-    errors() << "error: objective '" << options.objective << "' is not one of time, bytes\n";
-    return failure();
-  }
-  if (!isAttentionSequence(options.attentionSequence)) {
-    errors() << "error: attention sequence '" << options.attentionSequence
-             << "' is neither auto, gather nor ring\n";
-    return failure();
-  }
   PipelineOptions pipeline(options);
   pipeline.overlaps = options.overlaps.value_or(false);
   pipeline.keepsAttention = keepsAttention;

@@ -45,62 +45,54 @@ static std::string checkCache(const CompileOptions &options) {
               : "";
 }
 
-/// The target of the command line; nothing after an error.
-static std::optional<codegen::ArtifactOptions> targetOf(Compilation &compilation,
-                                                        const CompileOptions &options) {
+/// Why some option does not apply to the target, or empty.
+static std::string checkTarget(const CompileOptions &options, Target target) {
+  std::string other = ", not to '" + std::string(nameOf(target)) + "'";
+  if (!options.archs.empty() && target != Target::cuda)
+    return "--arch applies to target cuda" + other;
+  if (options.warpgroups && target == Target::cpu)
+    return "--warpgroups applies to targets cuda and stub" + other;
+  if (!options.cpus.empty() && target != Target::cpu)
+    return "--cpu applies to target cpu" + other;
+  return checkCache(options);
+}
+
+/// Why some CPU is not valid, or empty.
+static std::string checkCpus(llvm::ArrayRef<std::string> cpus) {
+  for (auto [i, cpu] : llvm::enumerate(cpus)) {
+    if (std::string why = codegen::checkCpu(cpu); !why.empty())
+      return why;
+    if (llvm::is_contained(cpus.take_front(i), cpu))
+      return "--cpu names '" + cpu + "' twice";
+  }
+  return "";
+}
+
+/// What the command line states about the code; nothing after an error.
+static std::optional<codegen::ArtifactOptions>
+artifactOptions(Compilation &compilation, const CompileOptions &options, Target target) {
   codegen::ArtifactOptions result;
   result.cpus = splitAtCommas(options.cpus);
   result.cpu.cacheDirectory = options.cacheDirectory;
   result.cpu.useCache = !options.noCache;
-  if (options.target != "cpu" && options.target != "cuda" && options.target != "stub") {
-    compilation.errors() << "error: unknown target '" << options.target
-                         << "'; expected cpu, cuda or stub\n";
-    return std::nullopt;
+  std::string why = checkTarget(options, target);
+  if (why.empty() && target == Target::cpu)
+    why = checkCpus(result.cpus);
+  if (why.empty() && target != Target::cpu) {
+    codegen::GpuOptions &gpu = result.gpu.emplace();
+    if (target == Target::stub)
+      gpu.archs = {"stub"};
+    else if (!options.archs.empty())
+      gpu.archs = splitAtCommas(options.archs);
+    gpu.warpgroups = options.warpgroups;
+    gpu.cacheDirectory = options.cacheDirectory;
+    gpu.useCache = !options.noCache;
+    why = codegen::checkArchitectures(gpu.archs, gpu.warpgroups);
   }
-  if (!options.archs.empty() && options.target != "cuda") {
-    compilation.errors() << "error: --arch applies to target cuda, not to '" << options.target
-                         << "'\n";
-    return std::nullopt;
-  }
-  if (options.warpgroups && options.target == "cpu") {
-    compilation.errors() << "error: --warpgroups applies to targets cuda and stub, not to 'cpu'\n";
-    return std::nullopt;
-  }
-  if (!options.cpus.empty() && options.target != "cpu") {
-    compilation.errors() << "error: --cpu applies to target cpu, not to '" << options.target
-                         << "'\n";
-    return std::nullopt;
-  }
-  if (std::string why = checkCache(options); !why.empty()) {
-    compilation.errors() << "error: " << why << "\n";
-    return std::nullopt;
-  }
-  if (options.target == "cpu") {
-    for (auto [i, cpu] : llvm::enumerate(result.cpus)) {
-      std::string why = codegen::checkCpu(cpu);
-      if (why.empty() && llvm::is_contained(llvm::ArrayRef(result.cpus).take_front(i), cpu))
-        why = "--cpu names '" + cpu + "' twice";
-      if (!why.empty()) {
-        compilation.errors() << "error: " << why << "\n";
-        return std::nullopt;
-      }
-    }
+  if (why.empty())
     return result;
-  }
-  codegen::GpuOptions gpu;
-  if (options.target == "stub")
-    gpu.archs = {"stub"};
-  else if (!options.archs.empty())
-    gpu.archs = splitAtCommas(options.archs);
-  gpu.warpgroups = options.warpgroups;
-  if (std::string why = codegen::checkArchitectures(gpu.archs, gpu.warpgroups); !why.empty()) {
-    compilation.errors() << "error: " << why << "\n";
-    return std::nullopt;
-  }
-  gpu.cacheDirectory = options.cacheDirectory;
-  gpu.useCache = !options.noCache;
-  result.gpu = std::move(gpu);
-  return result;
+  compilation.errors() << "error: " << why << "\n";
+  return std::nullopt;
 }
 
 /// One line per kernel: its launches' schemes, and spilled registers per thread.
@@ -127,12 +119,14 @@ static void printGpuKernels(llvm::ArrayRef<codegen::GpuKernelInfo> infos) {
 /// One program as an artifact; with its plan summary unless it is the reference of a check.
 static std::shared_ptr<const runtime::Artifact>
 compileWith(Compilation &compilation, const CompileOptions &options, bool singleDevice) {
-  std::optional<codegen::ArtifactOptions> codegenOptions = targetOf(compilation, options);
+  Target target = options.target.value_or(Target::cpu);
+  std::optional<codegen::ArtifactOptions> codegenOptions =
+      artifactOptions(compilation, options, target);
   if (!codegenOptions)
     return nullptr;
   if (codegenOptions->gpu)
     compilation.keepAttentionWhole();
-  if (options.target == "cuda")
+  if (target == Target::cuda)
     compilation.overlapByDefault();
   if (failed(singleDevice ? compilation.toSingleDevice() : compilation.toLocalView()))
     return nullptr;
@@ -208,8 +202,8 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   Compilation compilation(options);
   CompileOptions compileOptions = options;
   compileOptions.kernels = false;
-  compileOptions.target = "cpu"; // independent of the code for a GPU
-  compileOptions.archs.clear();  // of target cuda
+  compileOptions.target = Target::cpu; // independent of the code for a GPU
+  compileOptions.archs.clear();        // of target cuda
   compileOptions.warpgroups = false;
   auto artifact = compileWith(compilation, compileOptions, /*singleDevice=*/true);
   if (!artifact)
@@ -218,7 +212,7 @@ static runtime::Expected<runtime::RunReport> runReference(const RunOptions &opti
   driver.quiet = true;
   driver.devices = 0;
   driver.steps = report.steps;
-  if (options.target != "cpu")
+  if (options.target != Target::cpu)
     driver.backend = "threads", driver.scheduleSeed = 0;
   if (auto backend = runtime::findBackend(driver.backend); backend && backend->hasProcesses)
     driver.backend = "threads"; // one process checks
@@ -238,23 +232,32 @@ static RunOptions withStandardInput(RunOptions options) {
 
 /// The target whose code a backend executes; this CPU for an unknown backend, which the run will
 /// reject.
-static std::string targetOfBackend(const std::string &backend) {
+static runtime::Expected<Target> targetOfBackend(const std::string &backend) {
   auto found = runtime::findBackend(backend);
-  return found ? found->target : "cpu";
+  if (!found)
+    return Target::cpu;
+  if (std::optional<Target> target = parse<Target>(found->target))
+    return *target;
+  return runtime::Status::error("backend '" + backend +
+                                "': " + unknownName<Target>("target", found->target));
 }
 
 int tessera::run(const RunOptions &requested) {
   RunOptions options = withStandardInput(requested);
-  options.target = targetOfBackend(options.driver.backend);
-  if (!requested.target.empty() && requested.target != options.target)
-    return runtime::printError(runtime::Status::error(
-        "--target '" + requested.target + "': backend '" + options.driver.backend + "' runs '" +
-        options.target + "'; leave --target out, or name another --backend"));
-  if (options.driver.devices < 0 || options.driver.cores < 0)
-    return runtime::printError(runtime::Status::error("--devices and --cores must be positive"));
   if (!options.plugin.empty())
     if (runtime::Status status = runtime::loadBackend(options.plugin); !status.ok())
       return runtime::printError(status);
+  auto target = targetOfBackend(options.driver.backend);
+  if (!target)
+    return runtime::printError(target.status());
+  if (options.target.value_or(*target) != *target)
+    return runtime::printError(runtime::Status::error(
+        "--target '" + std::string(nameOf(*options.target)) + "': backend '" +
+        options.driver.backend + "' runs '" + std::string(nameOf(*target)) +
+        "'; leave --target out, or name another --backend"));
+  options.target = *target;
+  if (options.driver.devices < 0 || options.driver.cores < 0)
+    return runtime::printError(runtime::Status::error("--devices and --cores must be positive"));
   std::shared_ptr<const runtime::Artifact> artifact;
   {
     Compilation compilation(options);

@@ -133,7 +133,7 @@ static int searchProgram(const SearchOptions &options, Mode mode) {
     settings.solver.memoryBudget = *options.search.memoryBudget * 1024 * 1024 * 1024;
   settings.solver.timeLimit = options.search.timeLimit;
   settings.solver.solverLibrary = options.search.solver;
-  if (options.search.minimise == "memory") {
+  if (options.search.minimise == Minimise::memory) {
     if (options.search.memoryBudget)
       return fail("--minimise memory cannot be combined with --memory-budget");
     settings.minimiseMemory();

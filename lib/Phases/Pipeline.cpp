@@ -52,10 +52,6 @@ static LogicalResult readFusion(Pass &pass, StringRef text) {
   return pass.initializeOptions(text, [&](const Twine &detail) { return refuse(detail.str()); });
 }
 
-bool tessera::isAttentionSequence(StringRef name) {
-  return llvm::is_contained({"auto", "gather", "ring"}, name);
-}
-
 void tessera::addLocalOrder(OpPassManager &manager, const PipelineOptions &options) {
   dist::DistSchedulePipelineOptions pipeline;
   pipeline.memoryBudget = options.search.memoryBudget.value_or(0);
@@ -98,7 +94,7 @@ static void addNormalization(OpPassManager &manager, const PipelineOptions &opti
   normalize.devices = devices;
   manager.addPass(dist::createDistNormalize(normalize));
   dist::DistRecognizeAttentionBackwardOptions recognize;
-  if (options.attentionSequence == "ring")
+  if (options.attentionSequence == AttentionSequence::ring)
     recognize.recomputedScores = 0; // kept ones would be those of all keys
   manager.addPass(dist::createDistRecognizeAttentionBackward(recognize));
   manager.addPass(dist::createDistRecognizeAttention());
@@ -112,7 +108,7 @@ static void addSearch(OpPassManager &manager, const PipelineOptions &options) {
   search.mode = options.search.mode;
   search.memoryBudget = options.search.memoryBudget.value_or(0);
   search.takeLeast = options.takeLeast;
-  search.minimise = options.search.minimise;
+  search.minimise = nameOf(options.search.minimise);
   search.fullyUseDevices = options.search.fullyUseDevices;
   search.devices = options.search.devices;
   search.topology = options.topology;
@@ -122,7 +118,7 @@ static void addSearch(OpPassManager &manager, const PipelineOptions &options) {
 }
 
 static void addPropagation(OpPassManager &manager, const PipelineOptions &options) {
-  bool hasRings = options.attentionSequence == "ring";
+  bool hasRings = options.attentionSequence == AttentionSequence::ring;
   if (hasRings) {
     dist::DistRingAttentionOptions ring;
     ring.remarks = options.remarks;
@@ -131,7 +127,7 @@ static void addPropagation(OpPassManager &manager, const PipelineOptions &option
   }
   if (options.search.mode.empty()) {
     dist::DistPropagateOptions propagate;
-    propagate.objective = options.objective;
+    propagate.objective = nameOf(options.objective);
     propagate.topology = options.topology;
     propagate.recuts = options.recuts;
     propagate.markRecuts = options.marksRecuts;
@@ -139,7 +135,7 @@ static void addPropagation(OpPassManager &manager, const PipelineOptions &option
   } else {
     addSearch(manager, options);
   }
-  if (hasRings && options.objective == "time") { // balance takes more bytes
+  if (hasRings && options.objective == sharding::Objective::time) { // balance takes more bytes
     dist::DistBalanceRingsOptions balance;
     balance.topology = options.topology;
     balance.remarks = options.remarks;
@@ -150,8 +146,9 @@ static void addPropagation(OpPassManager &manager, const PipelineOptions &option
 static void addReshards(OpPassManager &manager, const PipelineOptions &options) {
   manager.addPass(dist::createDistSinkSlices());
   dist::DistSinkPartialsOptions sink;
-  sink.keepCuts = options.search.memoryBudget.has_value() || options.search.minimise == "memory";
-  sink.objective = options.objective;
+  sink.keepCuts =
+      options.search.memoryBudget.has_value() || options.search.minimise == Minimise::memory;
+  sink.objective = nameOf(options.objective);
   sink.topology = options.topology;
   sink.divideUpdates = options.dividesUpdates;
   manager.addPass(dist::createDistSinkPartials(sink));
@@ -162,7 +159,7 @@ static void addReshards(OpPassManager &manager, const PipelineOptions &options) 
 
 static void addPlanning(OpPassManager &manager, const PipelineOptions &options) {
   dist::DistPlanReshardsOptions plan;
-  plan.objective = options.objective;
+  plan.objective = nameOf(options.objective);
   plan.topology = options.topology;
   plan.remarks = options.remarks;
   manager.addPass(dist::createDistPlanReshards(plan));
@@ -170,7 +167,7 @@ static void addPlanning(OpPassManager &manager, const PipelineOptions &options) 
 
 static void addPartitioning(OpPassManager &manager, const PipelineOptions &options) {
   dist::DistPartitionOptions partition;
-  partition.objective = options.objective;
+  partition.objective = nameOf(options.objective);
   partition.topology = options.topology;
   partition.remarks = options.remarks;
   manager.addPass(dist::createDistPartition(partition));
@@ -178,11 +175,6 @@ static void addPartitioning(OpPassManager &manager, const PipelineOptions &optio
 }
 
 LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  if (!isAttentionSequence(options.attentionSequence)) {
-    llvm::errs() << "error: attention sequence '" << options.attentionSequence
-                 << "' is neither auto, gather nor ring\n";
-    return failure();
-  }
   auto leadsTo = [&](Phase phase) { return options.from < phase && phase <= options.to; };
   if (leadsTo(Phase::normalized))
     addNormalization(manager, options);

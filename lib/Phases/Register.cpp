@@ -68,12 +68,22 @@ struct TextOptions : PassPipelineOptions<TextOptions> {
 };
 } // namespace
 
+/// The value of an option. A registered pipeline has no way to report an error but to end.
+template <typename Value> static Value valueOf(StringRef option, const std::string &name) {
+  std::optional<Value> value = parse<Value>(name);
+  if (!value) {
+    llvm::errs() << "error: " << unknownName<Value>(option, name) << "\n";
+    std::exit(1);
+  }
+  return *value;
+}
+
 static void registerPipeline() {
   PassPipelineRegistration<TextOptions>(
       "tessera-pipeline", "All passes from one phase to another",
       [](OpPassManager &manager, const TextOptions &text) {
         std::optional<Phase> from = parsePhase(text.from), to = parsePhase(text.to);
-        if (!from || !to) { // a registered pipeline has no other way to report an error
+        if (!from || !to) {
           llvm::errs() << "error: unknown phase '" << (from ? text.to : text.from).getValue()
                        << "'; phases are " << phaseNames() << "\n";
           std::exit(1);
@@ -81,16 +91,17 @@ static void registerPipeline() {
         PipelineOptions options;
         options.from = *from;
         options.to = *to;
-        options.objective = text.objective;
+        options.objective = valueOf<sharding::Objective>("objective", text.objective);
         options.narrowReductions = text.narrowReductions;
-        options.attentionSequence = text.attentionSequence;
+        options.attentionSequence =
+            valueOf<AttentionSequence>("attention sequence", text.attentionSequence);
         options.overlaps = text.overlap;
         options.topology = text.topology;
         options.search.mode = text.mode;
         options.search.devices = text.devices;
         if (text.memoryBudget != 0) // the pass rejects negative values
           options.search.memoryBudget = text.memoryBudget;
-        options.search.minimise = text.minimise;
+        options.search.minimise = valueOf<Minimise>("minimise", text.minimise);
         options.search.fullyUseDevices = text.fullyUseDevices;
         options.search.timeLimit = text.timeLimit;
         options.search.solver = text.solver;

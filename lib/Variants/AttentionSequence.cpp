@@ -134,7 +134,7 @@ private:
 
 bool AttentionChooser::mayBeRing(bool onlyBalanced) {
   PipelineOptions options = requested;
-  options.attentionSequence = "ring";
+  options.attentionSequence = AttentionSequence::ring;
   Phase to = std::max(start, requested.search.mode.empty() ? Phase::propagated : Phase::normalized);
   OwningOpRef<ModuleOp> before = program.module->clone();
   PhaseTimes seconds = program.seconds;
@@ -174,7 +174,7 @@ LogicalResult AttentionChooser::run() {
 AttentionChooser::Attempt AttentionChooser::attempt(std::vector<int64_t> rings) {
   Attempt made;
   PipelineOptions options = requested;
-  options.attentionSequence = rings.empty() ? "gather" : "ring";
+  options.attentionSequence = rings.empty() ? AttentionSequence::gather : AttentionSequence::ring;
   options.rings = rings;
   // Blocks that arrive early may take as much memory as the gathered keys.
   bool isBound = requested.overlaps && requested.search.mode.empty() &&
@@ -194,7 +194,8 @@ AttentionChooser::Attempt AttentionChooser::attempt(std::vector<int64_t> rings) 
 }
 
 void AttentionChooser::keepIfBetter(Attempt made) {
-  bool minimisesMemory = !requested.search.mode.empty() && requested.search.minimise == "memory";
+  bool minimisesMemory =
+      !requested.search.mode.empty() && requested.search.minimise == Minimise::memory;
   bool isBetter =
       failed(best.variant.result) ||
       (minimisesMemory ? made.arena < best.arena : made.seconds() < best.seconds() * (1 - kNoGain));
@@ -229,8 +230,8 @@ LogicalResult tessera::chooseAttention(PhasedProgram &program, const PipelineOpt
       !program.module->getOps<dist::ProcessMeshOp>().empty() || options.search.devices > 1;
   bool onlyBalanced =
       !options.overlaps && !options.search.memoryBudget && options.search.mode.empty();
-  if (hasDevices &&
-      (!onlyBalanced || (options.objective == "time" && mayHaveManyScores(*program.module)))) {
+  if (hasDevices && (!onlyBalanced || (options.objective == sharding::Objective::time &&
+                                       mayHaveManyScores(*program.module)))) {
     AttentionChooser chooser(program, options, from);
     if (chooser.mayBeRing(onlyBalanced))
       return chooser.run();

@@ -57,7 +57,7 @@ LogicalResult MemoryFitter::search(std::optional<double> bytes, bool alone) {
   if (alone)
     copyMeshes(*before, *program.module);
   attempt.search.mode = alone ? "" : mode;
-  attempt.search.minimise = bytes ? "time" : "memory";
+  attempt.search.minimise = bytes ? Minimise::time : Minimise::memory;
   attempt.search.memoryBudget.reset();
   if (bytes)
     attempt.search.memoryBudget = std::max(*bytes, 1.0) / kGiB;

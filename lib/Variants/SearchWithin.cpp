@@ -260,7 +260,7 @@ LogicalResult tessera::searchWithin(PhasedProgram &program, const PipelineOption
   FailureOr<bool> many = hasManyLatencies(*program.module, *plain, cost->topology);
   if (failed(best) || failed(many))
     return failure();
-  bool byBytes = pipeline.objective == "bytes";
+  bool byBytes = pipeline.objective == sharding::Objective::bytes;
   auto remark = [&](StringRef what) {
     emitRemark((*program.module->getOps<func::FuncOp>().begin()).getLoc())
         << what << ": propagation sends " << bytes << " bytes in " << executedCollectives(*plain)

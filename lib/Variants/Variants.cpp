@@ -49,10 +49,10 @@ LogicalResult tessera::take(PhasedProgram &program, Variant variant) {
 LogicalResult tessera::compileBest(PhasedProgram &program, const PipelineOptions &options,
                                    Phase from, Phase to) {
   const SearchRequest &search = options.search;
-  bool mayHaveRings =
-      options.overlaps || search.memoryBudget || search.mode.empty() || search.minimise == "memory";
-  if (options.attentionSequence == "auto" && to == Phase::scheduled && from < Phase::propagated &&
-      mayHaveRings)
+  bool mayHaveRings = options.overlaps || search.memoryBudget || search.mode.empty() ||
+                      search.minimise == Minimise::memory;
+  if (options.attentionSequence == AttentionSequence::automatic && to == Phase::scheduled &&
+      from < Phase::propagated && mayHaveRings)
     return chooseAttention(program, options, from);
   return compilePlan(program, options, from, to);
 }
@@ -60,9 +60,9 @@ LogicalResult tessera::compileBest(PhasedProgram &program, const PipelineOptions
 LogicalResult tessera::compilePlan(PhasedProgram &program, const PipelineOptions &options,
                                    Phase from, Phase to) {
   const SearchRequest &search = options.search;
-  bool minimises = !search.mode.empty() && search.minimise == "memory";
+  bool minimises = !search.mode.empty() && search.minimise == Minimise::memory;
   bool isLimited = search.memoryBudget.has_value() != minimises; // the search rejects both
-  if (!search.mode.empty() && search.minimise == "time" && to == Phase::scheduled &&
+  if (!search.mode.empty() && search.minimise == Minimise::time && to == Phase::scheduled &&
       from < Phase::propagated)
     return comparePlans(program, options, from);
   if (isLimited && to == Phase::scheduled && from < Phase::scheduled) {
@@ -73,7 +73,7 @@ LogicalResult tessera::compilePlan(PhasedProgram &program, const PipelineOptions
   }
   // Whoever asks for rings wants no plan without them.
   if (search.mode.empty() && to == Phase::scheduled && from < Phase::propagated &&
-      options.attentionSequence != "ring")
+      options.attentionSequence != AttentionSequence::ring)
     return searchWithin(program, options, from);
   return runPhases(program, options, from, to);
 }

@@ -24,53 +24,18 @@ namespace nb = nanobind;
 using namespace nb::literals;
 using namespace tessera;
 
-namespace {
-
-/// Arguments of every function in addition to the text.
-struct Options {
-  std::string name, function, compileFrom, objective, topology, passes, search, minimise, fusion;
-  double memoryBudget; ///< GiB per device, 0: none
-  double timeLimit;    ///< seconds of a search
-  int64_t devices;     ///< of a program without a mesh, with a search
-  bool remarks;
-  bool fullyUseDevices; ///< of a search
-  std::optional<bool> overlap;
-  bool narrowReductions;
-  std::string attentionSequence; ///< auto, gather or ring
-};
-
-} // namespace
-
-static void fill(ProgramOptions &program, const std::string &text, const Options &options,
-                 std::string &messages) {
-  program.text = text;
-  program.file = options.name;
-  program.function = options.function;
-  program.compileFrom = options.compileFrom;
-  program.objective = options.objective;
-  program.topology = options.topology;
-  program.passes = options.passes;
-  program.fusion = options.fusion;
-  program.search.mode = options.search;
-  program.search.minimise = options.minimise;
-  if (options.memoryBudget > 0)
-    program.search.memoryBudget = options.memoryBudget;
-  program.search.timeLimit = options.timeLimit;
-  program.search.devices = options.devices;
-  program.remarks = options.remarks;
-  program.search.fullyUseDevices = options.fullyUseDevices;
-  program.overlaps = options.overlap;
-  program.attentionSequence = options.attentionSequence;
-  program.narrowReductions = options.narrowReductions;
-  program.messages = &messages;
+/// The value of an option by its name in Python.
+template <typename Value> static Value valueOf(std::string_view option, const std::string &name) {
+  std::optional<Value> value = parse<Value>(name);
+  if (!value)
+    throw python::Error(unknownName<Value>(option, name));
+  return *value;
 }
 
 /// Runs `work` without the interpreter's lock; a missing result is an error with the messages.
-template <typename Program, typename Work>
-static auto compiled(const std::string &text, const Options &options, Work &&work) {
+template <typename Program, typename Work> static auto compiled(Program &program, Work &&work) {
   std::string messages;
-  Program program;
-  fill(program, text, options, messages);
+  program.messages = &messages;
   auto result = [&] {
     nb::gil_scoped_release unlocked;
     return work(program);
@@ -89,11 +54,42 @@ reportTexts(const ExplainOptions &program) {
   return std::pair(std::move(texts->json), std::move(texts->table));
 }
 
-/// Declares a function of a program's text and the common options.
-template <typename Function, typename... Extra>
+/// Declares a function of a program's text and the common options, which gets the options of the
+/// program and then the arguments `extra`, of types `Extra`.
+template <typename Program, typename... Extra, typename Function, typename... Argument>
 static void define(nb::module_ &module, const char *name, const char *doc, Function function,
-                   const Extra &...extra) {
-  module.def(name, function, "text"_a, extra..., "name"_a = "program", "function"_a = "",
+                   const Argument &...extra) {
+  auto call = [function](const std::string &text, Extra... given, const std::string &name,
+                         const std::string &function_, const std::string &compileFrom,
+                         const std::string &objective, const std::string &topology,
+                         const std::string &passes, const std::string &search,
+                         const std::string &minimise, const std::string &fusion,
+                         double memoryBudget, double timeLimit, int64_t devices, bool remarks,
+                         bool fullyUseDevices, std::optional<bool> overlap, bool narrowReductions,
+                         const std::string &attentionSequence) {
+    Program program;
+    program.text = text;
+    program.file = name;
+    program.function = function_;
+    program.compileFrom = compileFrom;
+    program.objective = valueOf<sharding::Objective>("objective", objective);
+    program.topology = topology;
+    program.passes = passes;
+    program.search.mode = search;
+    program.search.minimise = valueOf<Minimise>("minimise", minimise);
+    program.fusion = fusion;
+    if (memoryBudget > 0)
+      program.search.memoryBudget = memoryBudget;
+    program.search.timeLimit = timeLimit;
+    program.search.devices = devices;
+    program.remarks = remarks;
+    program.search.fullyUseDevices = fullyUseDevices;
+    program.overlaps = overlap;
+    program.narrowReductions = narrowReductions;
+    program.attentionSequence = valueOf<AttentionSequence>("attention sequence", attentionSequence);
+    return function(program, given...);
+  };
+  module.def(name, call, "text"_a, extra..., "name"_a = "program", "function"_a = "",
              "compile_from"_a = "input", "objective"_a = "time", "topology"_a = "", "passes"_a = "",
              "search"_a = "", "minimise"_a = "time", "fusion"_a = "", "memory_budget"_a = 0.0,
              "time_limit"_a = SearchRequest().timeLimit, "devices"_a = 0, "remarks"_a = false,
@@ -128,55 +124,29 @@ NB_MODULE(_core, m) {
   m.doc() = "Compiler and runtime of Tessera; tessera.Program and tessera.Session wrap it.";
   nb::exception<python::Error>(m, "Error");
 
-  define(
+  define<ProgramOptions, std::string>(
       m, "lower",
       "The program as MLIR text in phase `to`, and the compiler's diagnostics. Phases are in "
       "docs/architecture.md; \"input\" only parses and verifies.",
-      [](const std::string &text, const std::string &to, std::string name, std::string function,
-         std::string from, std::string objective, std::string topology, std::string passes,
-         std::string search, std::string minimise, std::string fusion, double budget,
-         double seconds, int64_t devices, bool remarks, bool fully, std::optional<bool> overlap,
-         bool narrow, std::string attention) {
-        return compiled<ProgramOptions>(
-            text,
-            {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
-             seconds, devices, remarks, fully, overlap, narrow, attention},
-            [&](const ProgramOptions &program) { return lowerProgram(program, to); });
+      [](ProgramOptions &program, const std::string &to) {
+        return compiled(program, [&](auto &options) { return lowerProgram(options, to); });
       },
       "to"_a);
-  define(
+  define<ExplainOptions>(
       m, "explain",
       "The report of docs/report.md as JSON text and as a table, and the compiler's diagnostics.",
-      [](const std::string &text, std::string name, std::string function, std::string from,
-         std::string objective, std::string topology, std::string passes, std::string search,
-         std::string minimise, std::string fusion, double budget, double seconds, int64_t devices,
-         bool remarks, bool fully, std::optional<bool> overlap, bool narrow,
-         std::string attention) {
-        return compiled<ExplainOptions>(text,
-                                        {name, function, from, objective, topology, passes, search,
-                                         minimise, fusion, budget, seconds, devices, remarks, fully,
-                                         overlap, narrow, attention},
-                                        reportTexts);
-      });
-  define(
+      [](ExplainOptions &program) { return compiled(program, reportTexts); });
+  define<CompileOptions, std::string, std::string>(
       m, "compile",
       "The bytes of an artifact for Session, and the compiler's diagnostics. `target` is cpu, cuda "
-      "or "
-      "stub; `arch` the architectures of cuda, with commas.",
-      [](const std::string &text, const std::string &target, const std::string &arch,
-         std::string name, std::string function, std::string from, std::string objective,
-         std::string topology, std::string passes, std::string search, std::string minimise,
-         std::string fusion, double budget, double seconds, int64_t devices, bool remarks,
-         bool fully, std::optional<bool> overlap, bool narrow, std::string attention) {
-        auto [artifact, messages] = compiled<CompileOptions>(
-            text,
-            {name, function, from, objective, topology, passes, search, minimise, fusion, budget,
-             seconds, devices, remarks, fully, overlap, narrow, attention},
-            [&](CompileOptions &program) -> std::optional<runtime::Bytes> {
-              program.target = target;
-              if (!arch.empty())
-                program.archs = {arch};
-              auto artifact = compileOnce(program);
+      "or stub; `arch` the architectures of cuda, with commas.",
+      [](CompileOptions &program, const std::string &target, const std::string &arch) {
+        program.target = valueOf<Target>("target", target);
+        if (!arch.empty())
+          program.archs = {arch};
+        auto [artifact, messages] =
+            compiled(program, [](auto &options) -> std::optional<runtime::Bytes> {
+              auto artifact = compileOnce(options);
               if (!artifact)
                 return std::nullopt;
               return runtime::serialize(*artifact);

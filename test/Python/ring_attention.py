@@ -167,7 +167,7 @@ class Rings(JaxCase):
     def test_unknown_choice(self):
         q = array(1, 8, 1, 4)
         (_, _, program), _ = self.programs(attention(), q, q, PartitionSpec(None, "s"), (), mesh_of(s=2))
-        with self.assertRaisesRegex(tessera.Error, "attention sequence 'rings' is neither auto, gather nor ring"):
+        with self.assertRaisesRegex(tessera.Error, "attention sequence 'rings' is not one of auto, gather, ring"):
             program.explain(attention_sequence="rings")
 
 

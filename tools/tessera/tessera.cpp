@@ -53,6 +53,14 @@ static CLI::Validator seconds() {
   return within(1e-6, 1e9, "a positive number of seconds");
 }
 
+/// An option whose values have names. Sets `value`, which may be optional.
+template <typename Enum, typename Value>
+static CLI::Option *addChoice(CLI::App *command, const char *name, Value &value, const char *help) {
+  auto set = [&value](const std::string &text) { value = *tessera::parse<Enum>(text); };
+  return command->add_option_function<std::string>(name, set, help)
+      ->check(tessera::oneOf({tessera::kNames<Enum>.begin(), tessera::kNames<Enum>.end()}));
+}
+
 /// Options of the search. For subcommands in which the search is optional, they require --mode.
 static void addSearchOptions(CLI::App *command, tessera::SearchRequest &options) {
   bool isAlways = !options.mode.empty();
@@ -69,10 +77,8 @@ static void addSearchOptions(CLI::App *command, tessera::SearchRequest &options)
                    "Memory per device, in GiB or with a unit, such as 512M")
       ->transform(gibibytes());
   CLI::Option *own[] = {
-      command
-          ->add_option("--minimise", options.minimise,
-                       "Objective of the search: time or memory (per device)")
-          ->check(CLI::IsMember({"time", "memory"})),
+      addChoice<tessera::Minimise>(command, "--minimise", options.minimise,
+                                   "Objective of the search: time or memory (per device)"),
       command->add_option(
           "--fully-use-devices", options.fullyUseDevices,
           "Whether contractions must use all devices where sizes allow it; default: true"),
@@ -112,12 +118,10 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
   addInputOptions(command, options);
   command->add_flag("--narrow-reductions", options.narrowReductions,
                     "Reduce 16-bit floats in 16 bits: sends half the bytes, less accurate");
-  command
-      ->add_option(
-          "--attention-sequence", options.attentionSequence,
-          "Keys and values where an attention's sequence is cut: gather, ring (blocks that "
-          "arrive in turn), auto (the better by --overlap and --memory-budget); default auto")
-      ->check(tessera::oneOf({"auto", "gather", "ring"}));
+  addChoice<tessera::AttentionSequence>(
+      command, "--attention-sequence", options.attentionSequence,
+      "Keys and values where an attention's sequence is cut: gather, ring (blocks that "
+      "arrive in turn), auto (the better by --overlap and --memory-budget); default auto");
   CLI::Option *overlap = command->add_flag_callback(
       "--overlap", [&options] { options.overlaps = true; },
       "Overlap collectives with computation where the model predicts a gain; default for target "
@@ -131,8 +135,8 @@ static void addProgramOptions(CLI::App *command, tessera::ProgramOptions &option
       "--schedule", options.schedule,
       "Pipeline schedule of a program with stages: sequential, gpipe, 1f1b, interleaved, zb-h1 or "
       "auto (the shortest modelled step); default: the schedule in the program");
-  command->add_option("--objective", options.objective, "Objective of reshard plans: time or bytes")
-      ->check(tessera::oneOf({"time", "bytes"}));
+  addChoice<tessera::sharding::Objective>(command, "--objective", options.objective,
+                                          "Objective of reshard plans: time or bytes");
   command->add_option(
       "--comm-fusion", options.fusion,
       "Options of dist-fuse-collectives, e.g. \"all-reduce=size all-reduce-config=16\"");
@@ -147,7 +151,7 @@ static CLI::Option *addCountOption(CLI::App *command, tessera::SearchRequest &op
 
 static void addCompileOptions(CLI::App *command, tessera::CompileOptions &options) {
   addProgramOptions(command, options);
-  command->add_option("--target", options.target, "Target: cpu, cuda or stub");
+  addChoice<tessera::Target>(command, "--target", options.target, "Target: cpu, cuda or stub");
   command
       ->add_option(
           "--arch", options.archs,
@@ -180,8 +184,8 @@ static bool readsAll(const tessera::SearchRequest &search) {
 
 static int commandMain(int argc, char **argv) {
   CLI::App app("Tessera: tensor programs for one device, run on many");
-  app.set_version_flag("--version", [] { return tessera::versionText(); },
-                       "Print the version and what kernels use");
+  app.set_version_flag(
+      "--version", [] { return tessera::versionText(); }, "Print the version and what kernels use");
   bool inProcess = false; // `supervise` reads it; declared here for --help
   app.add_flag("--in-process", inProcess, "Do not fork a supervised child process (for debuggers)");
   app.require_subcommand(1);
@@ -212,7 +216,6 @@ static int commandMain(int argc, char **argv) {
   command->callback([&]() { code = readsAll(compile.search) ? tessera::compile(compile) : 1; });
 
   tessera::RunOptions run;
-  run.target.clear(); // the backend determines it
   std::string check;
   command = app.add_subcommand("run", "Compile and run a program");
   addCompileOptions(command, run);
@@ -224,12 +227,10 @@ static int commandMain(int argc, char **argv) {
       "--check=compiled or --check=interpreter: with only one of them");
   command->callback([&, command]() {
     if (command->count("--check")) {
-      if (check.empty() || check == "both") {
-        run.check = tessera::Check::both;
-      } else if (check == "compiled") {
-        run.check = tessera::Check::compiled;
-      } else if (check == "interpreter") {
-        run.check = tessera::Check::interpreter;
+      std::optional<tessera::Check> named =
+          check.empty() ? tessera::Check::both : tessera::parse<tessera::Check>(check);
+      if (named && *named != tessera::Check::none) {
+        run.check = *named;
       } else {
         code = tessera::runtime::printError(tessera::runtime::Status::error(
             "--check '" + check + "': expected both, compiled or interpreter"));

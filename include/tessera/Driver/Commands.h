@@ -15,6 +15,7 @@
 #ifndef TESSERA_DRIVER_COMMANDS_H
 #define TESSERA_DRIVER_COMMANDS_H
 
+#include "tessera/Codegen/Target.h"
 #include "tessera/Phases/Options.h"
 #include "tessera/Runtime/CommandLine/Driver.h"
 
@@ -61,7 +62,7 @@ std::optional<std::string> lowerProgram(const ProgramOptions &options, const std
 /// Options of `tessera compile`.
 struct CompileOptions : ProgramOptions {
   std::string output;             ///< the artifact (.tsra)
-  std::string target = "cpu";     ///< cpu, cuda or stub
+  std::optional<Target> target;   ///< by default cpu; in `run` that of the backend
   std::vector<std::string> archs; ///< of cuda: sm_NN, compute_NN; empty: the compiler's choice
   bool warpgroups = false;        ///< of cuda for sm_90a alone, and stub: use wgmma
   std::vector<std::string> cpus;  ///< LLVM's names of CPUs, empty: this machine's
@@ -81,8 +82,9 @@ std::shared_ptr<const runtime::Artifact> compileOnce(const CompileOptions &optio
 /// The reference of `--check`: `both` is the compiled program without its meshes, plus the
 /// interpreter if the program is small (InterpreterCheck.h).
 enum class Check { none, both, compiled, interpreter };
+template <> inline constexpr auto kNames<Check> = named("none", "both", "compiled", "interpreter");
 
-/// Options of `tessera run`; `target` is that of the backend, and a named one must agree.
+/// Options of `tessera run`. A target that is given must be that of the backend.
 struct RunOptions : CompileOptions {
   runtime::DriverOptions driver;
   std::string plugin; ///< a shared object that registers a backend; empty: none

@@ -51,9 +51,6 @@ struct PipelineOptions : PlanOptions {
   bool takeLeast = false;      ///< exceed the memory budget instead of failing
 };
 
-/// Whether this is auto, gather or ring.
-bool isAttentionSequence(llvm::StringRef name);
-
 /// The parts of the phases `fused` and `scheduled`: the order of the ops before collectives are
 /// joined, the joins, and the overlap.
 void addLocalOrder(mlir::OpPassManager &manager, const PipelineOptions &options);

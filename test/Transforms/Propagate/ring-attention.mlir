@@ -4,7 +4,7 @@
 // RUN: not tessera-opt %s --tessera-pipeline="attention-sequence=rings" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // RUN: not tessera explain %s --attention-sequence rings 2>&1 | FileCheck %s --check-prefix=OPTION
 
-// UNKNOWN: error: attention sequence 'rings' is neither auto, gather nor ring
+// UNKNOWN: error: attention sequence 'rings' is not one of auto, gather, ring
 // OPTION: --attention-sequence: {{.*}}rings
 
 dist.process_mesh @m(shape = [4], dim_names = ["s"])
