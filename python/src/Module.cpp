@@ -28,7 +28,7 @@ using namespace tessera;
 template <typename Value> static Value valueOf(std::string_view option, const std::string &name) {
   std::optional<Value> value = parse<Value>(name);
   if (!value)
-    throw python::Error(unknownName<Value>(option, name));
+    throw python::Error("error: " + unknownName<Value>(option, name));
   return *value;
 }
 
