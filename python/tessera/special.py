@@ -185,7 +185,7 @@ def ndtri(xp, p):
 
 
 # Of (1 + 2a) exp(a^2) erfc(a) in powers of (a - 3.75) / (a + 3.75), the lowest first: Shepherd and Laframboise, Chebyshev
-# approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf, 1981. As in lib/Codegen/CUDA/GpuAngles.cpp.
+# approximation of (1 + 2x) exp(x^2) erfc x in 0 <= x < inf, 1981. As in lib/Codegen/CUDA/Lower/GpuAngles.cpp.
 _ERFCX = (1.2375126308378275, -0.14024059858554697, 0.0035854154854644293, 0.0822767384901452, -0.10880393014174886,
           0.09230432116037748, -0.05869339858963677, 0.028362277418956406, -0.009746579558029276, 0.0017556258528952954,
           0.0002937136655913448, -0.0002901540805408417, 5.164909889268241e-05, 2.238423915508223e-05, -1.1444146237700524e-05,

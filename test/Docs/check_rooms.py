@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 DOCUMENT = Path("docs", "architecture.md")
-ROOMS, RUNTIME = "## The rooms", "### The rooms of the runtime"
+ROOMS, RUNTIME, GPU = "## The rooms", "### The rooms of the runtime", "### The rooms of the GPU compiler"
 ROW = re.compile(r"^\| `([\w/-]+)` \|.*\| ([^|]*) \|$")
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 SUFFIXES = (".h", ".cpp", ".cu")
@@ -48,6 +48,11 @@ def close(table, name_of, outside=()):
             allowed[folder] |= allowed[folders[other]] - {MLIR}
         folders[name_of(folder)] = folder
     return allowed
+
+
+def inside(below, table):
+    """The rows of a table whose names are folders of `below`, by path; what is outside of it is not restricted."""
+    return {below + room: {MLIR} | {below + other for other in allowed} for room, allowed in table.items()}
 
 
 def folder_of(path, allowed):
@@ -93,12 +98,13 @@ def main():
     source = Path(sys.argv[1]).resolve()
     text = (source / DOCUMENT).read_text()
     rooms = close(read_table(text, ROOMS), lambda folder: folder.removeprefix("lib/").removeprefix("Dialect/"))
-    runtime = close(read_table(text, RUNTIME), lambda folder: folder, outside=("lib/Sharding",))
-    below = "lib/Runtime/"
-    runtime = {below + room: {MLIR} | {below + other for other in allowed} for room, allowed in runtime.items()}
+    runtime = inside("lib/Runtime/", close(read_table(text, RUNTIME), lambda folder: folder, outside=("lib/Sharding",)))
+    gpu = inside("lib/Codegen/CUDA/", close(read_table(text, GPU), lambda folder: folder))
+    stages = {path.name for path in (source / "lib/Codegen/CUDA").glob("*.*")}
     violations = [*check(rooms, source, ("lib", "include/tessera", "tools", "python/src"), unlisted=()),
-                *check(runtime, source, ("lib/Runtime", "include/tessera/Runtime"), ("tessera_rt.h", "tessera_groups.h"))]
-    print("\n".join(violations) if violations else f"{len(rooms) + len(runtime)} rooms, no violation")
+                *check(runtime, source, ("lib/Runtime", "include/tessera/Runtime"), ("tessera_rt.h", "tessera_groups.h")),
+                *check(gpu, source, ("lib/Codegen/CUDA",), stages)]
+    print("\n".join(violations) if violations else f"{len(rooms) + len(runtime) + len(gpu)} rooms, no violation")
     return bool(violations)
 
 

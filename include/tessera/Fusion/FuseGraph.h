@@ -39,7 +39,7 @@ public:
   /// Groups each op that becomes a kernel with the producers with which it can share one.
   void fuse();
   /// After `fuse`: joins sums over all rows with the group that iterates over these rows, where a
-  /// GPU computes them together (lib/Codegen/CUDA/GpuWalk.cpp).
+  /// GPU computes them together (lib/Codegen/CUDA/Groups/GpuWalk.cpp).
   void joinSums();
   /// The groups, including single ops, each with its ops in order, in an order that respects all
   /// uses.

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "GpuAttention.h"
-#include "GpuContraction.h"
+#include "Attention/GpuAttention.h"
+#include "Contraction/GpuContraction.h"
 #include "GpuLimits.h"
-#include "GpuScan.h"
-#include "GpuSort.h"
 #include "GpuStages.h"
+#include "ScanSort/GpuScan.h"
+#include "ScanSort/GpuSort.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"

@@ -29,7 +29,7 @@
 #define TESSERA_CODEGEN_CUDA_GPUSTAGES_H
 
 #include "../Kernels/KernelStages.h"
-#include "GpuAssembler.h"
+#include "Assemble/GpuAssembler.h"
 #include "GpuLimits.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
 

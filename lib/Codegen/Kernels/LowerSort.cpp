@@ -12,7 +12,7 @@
 // too many digits. In a short line each element's place is the number of elements before it. A
 // top-k with small k keeps a buffer of 2 k candidates: it collects elements before the current
 // k-th, and is sorted when full, at most every k elements. Blocks of a long line without such an
-// element are skipped. Lines are tasks. GPUs have kernels of their own (CUDA/GpuSort.cpp).
+// element are skipped. Lines are tasks. GPUs have kernels of their own (CUDA/ScanSort/GpuSort.cpp).
 //
 //===----------------------------------------------------------------------===//
 
