@@ -1,4 +1,4 @@
-//===- GpuEmitIndex.cpp - Index arithmetic of a launch --------------------===//
+//===- GpuEmitIndex.cpp - Indices of the loops of a launch ----------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,26 +10,6 @@
 using namespace mlir;
 
 namespace tessera::codegen {
-
-Value GpuEmitter::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(b, loc, value);
-}
-
-Value GpuEmitter::add(Value left, Value right) {
-  if (!left || !right)
-    return left ? left : right;
-  return arith::AddIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
-}
-
-Value GpuEmitter::add(Value left, int64_t right) {
-  return right == 0 ? left : add(left, constant(right));
-}
-
-Value GpuEmitter::multiply(Value left, int64_t right) {
-  if (right == 1)
-    return left;
-  return arith::MulIOp::create(b, loc, left, constant(right), arith::IntegerOverflowFlags::nsw);
-}
 
 int64_t GpuEmitter::ownVolume(const GpuMember &member) {
   int64_t volume = 1;
@@ -44,31 +24,6 @@ bool GpuEmitter::needsWideIndices(const GpuGroup &group, const GpuLaunchLimits &
   for (const GpuMember &member : group.members)
     wide |= ownVolume(member) >= limits.narrowIterations;
   return wide;
-}
-
-Value GpuEmitter::narrowly(Value left, int64_t right, bool quotient) {
-  Type i32 = b.getI32Type();
-  Value a = arith::IndexCastUIOp::create(b, loc, i32, left);
-  Value d = arith::ConstantIntOp::create(b, loc, right, 32);
-  Value result = quotient ? arith::DivUIOp::create(b, loc, a, d).getResult()
-                          : arith::RemUIOp::create(b, loc, a, d).getResult();
-  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), result);
-}
-
-Value GpuEmitter::divide(Value left, int64_t right) {
-  if (right == 1)
-    return left;
-  if (wide)
-    return arith::DivUIOp::create(b, loc, left, constant(right));
-  return narrowly(left, right, /*quotient=*/true);
-}
-
-Value GpuEmitter::remainder(Value left, int64_t right) {
-  if (right == 1)
-    return constant(0);
-  if (wide)
-    return arith::RemUIOp::create(b, loc, left, constant(right));
-  return narrowly(left, right, /*quotient=*/false);
 }
 
 Value GpuEmitter::evaluate(const FlatAccess &access, Value at) {

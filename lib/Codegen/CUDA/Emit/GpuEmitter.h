@@ -19,6 +19,7 @@
 #define TESSERA_CODEGEN_CUDA_GPUEMITTER_H
 
 #include "GpuEmitState.h"
+#include "GpuIndexWriter.h"
 #include "GpuLaunchBuilder.h"
 
 namespace tessera::codegen {
@@ -27,13 +28,13 @@ namespace tessera::codegen {
 mlir::Value overWords(mlir::OpBuilder &b, mlir::Location loc, mlir::Value value,
                       llvm::function_ref<mlir::Value(mlir::Value)> exchange);
 
-class GpuEmitter : GpuEmitState {
+class GpuEmitter : GpuEmitState, IndexWriter {
 public:
   /// `live`: whether a temporary is used after the launch.
   GpuEmitter(GpuLaunchBuilder &launch, const GpuGroup &group, GpuLaunchInfo &info,
              llvm::function_ref<bool(mlir::Value)> live, const GpuLaunchLimits &limits)
-      : launch(launch), b(launch.b), loc(launch.loc), group(group), info(info), live(live),
-        sharedLimit(limits.sharedBytes), wide(needsWideIndices(group, limits)) {}
+      : IndexWriter(launch.b, launch.loc, needsWideIndices(group, limits)), launch(launch),
+        group(group), info(info), live(live), sharedLimit(limits.sharedBytes) {}
 
   /// Emits the launch. Fails if it cannot recompute a scalar (`launch.reason`).
   mlir::FailureOr<GpuShape> emit();
@@ -139,15 +140,8 @@ private:
 
   // GpuEmitIndex.cpp
   mlir::Value indexOf(const GpuMember &member, unsigned loop, const Chunk &chunk);
-  mlir::Value constant(int64_t value);
-  mlir::Value add(mlir::Value left, mlir::Value right);
-  mlir::Value add(mlir::Value left, int64_t right);
-  mlir::Value multiply(mlir::Value left, int64_t right);
   static int64_t ownVolume(const GpuMember &member);
   static bool needsWideIndices(const GpuGroup &group, const GpuLaunchLimits &limits);
-  mlir::Value narrowly(mlir::Value left, int64_t right, bool quotient);
-  mlir::Value divide(mlir::Value left, int64_t right);
-  mlir::Value remainder(mlir::Value left, int64_t right);
   mlir::Value evaluate(const FlatAccess &access, mlir::Value at);
   mlir::Value digit(llvm::ArrayRef<int64_t> extents, unsigned place, const Chunk &chunk);
 
@@ -179,13 +173,10 @@ private:
   void settle(const Key &key, const Chunk &chunk, mlir::Value root, bool writing);
 
   GpuLaunchBuilder &launch;
-  mlir::OpBuilder &b;
-  mlir::Location loc;
   const GpuGroup &group;
   GpuLaunchInfo &info;
   llvm::function_ref<bool(mlir::Value)> live;
   int64_t sharedLimit;
-  const bool wide; ///< indices of this launch may exceed 32 bits
 
   std::map<Key, mlir::Value> cache;
   std::vector<std::pair<Key, Pending>> pending; ///< in the order of the first store

@@ -1,4 +1,4 @@
-//===- GpuScan.h - Kernels of one scan -------------------------- -*- C++ -*-===//
+//===- GpuScan.h - Kernels of one scan --------------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- GpuScanTiles.h - Scan lines in chunks -------------------- -*- C++ -*-===//
+//===- GpuScanTiles.h - Scan lines in chunks --------------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

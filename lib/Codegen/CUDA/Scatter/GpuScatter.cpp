@@ -1,4 +1,4 @@
-//===- GpuScatter.cpp - Updates at computed indices, by blocks -------------===//
+//===- GpuScatter.cpp - Updates at computed indices, by blocks ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- GpuOpKernel.h - Kernels that are one operation ----------- -*- C++ -*-===//
+//===- GpuOpKernel.h - Kernels that are one operation -----------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuTileWriter.h"
+#include "../Emit/GpuEmitter.h"
 #include "../Stub/GpuRetarget.h"
 #include "../Stub/GpuWarpgroups.h"
 
@@ -23,7 +24,8 @@ int64_t partsOfSum(int64_t blocks, int64_t steps, int64_t fewest) {
 }
 
 TileWriter::TileWriter(GpuLaunchBuilder &launch, GpuLaunchInfo &info)
-    : launch(launch), b(launch.b), loc(launch.loc), info(info) {
+    // Dividends count blocks or threads, and fit in 32 bits.
+    : IndexWriter(launch.b, launch.loc, /*wide=*/false), launch(launch), info(info) {
   useThread(launch.threadIndex());
 }
 
@@ -39,55 +41,16 @@ void TileWriter::useThread(Value thread) {
   quad = remainder(lane, 4);
 }
 
-Value TileWriter::constant(int64_t value) {
-  return arith::ConstantIndexOp::create(b, loc, value);
-}
-
 Value TileWriter::real(double value) {
   return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(value)));
 }
 
-Value TileWriter::add(Value left, Value right) {
-  if (!left || !right)
-    return left ? left : right;
-  return arith::AddIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
-}
-
-Value TileWriter::add(Value left, int64_t right) {
-  return right == 0 ? left : add(left, constant(right));
-}
-
-Value TileWriter::multiply(Value left, int64_t right) {
-  if (right == 1)
-    return left;
-  return arith::MulIOp::create(b, loc, left, constant(right), arith::IntegerOverflowFlags::nsw);
-}
-
-/// Dividends count blocks or threads, and fit in 32 bits.
 Value TileWriter::minus(Value left, Value right) {
   return arith::SubIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
 }
 
 Value TileWriter::times(Value left, Value right) {
   return arith::MulIOp::create(b, loc, left, right, arith::IntegerOverflowFlags::nsw);
-}
-
-Value TileWriter::divide(Value left, int64_t right) {
-  if (right == 1)
-    return left;
-  Type i32 = b.getI32Type();
-  Value quotient = arith::DivUIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, i32, left),
-                                          arith::ConstantIntOp::create(b, loc, right, 32));
-  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), quotient);
-}
-
-Value TileWriter::remainder(Value left, int64_t right) {
-  if (right == 1)
-    return constant(0);
-  Type i32 = b.getI32Type();
-  Value rest = arith::RemUIOp::create(b, loc, arith::IndexCastUIOp::create(b, loc, i32, left),
-                                      arith::ConstantIntOp::create(b, loc, right, 32));
-  return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), rest);
 }
 
 Value TileWriter::less(Value left, Value right) {

@@ -17,7 +17,8 @@
 #ifndef TESSERA_CODEGEN_CUDA_GPUTILEWRITER_H
 #define TESSERA_CODEGEN_CUDA_GPUTILEWRITER_H
 
-#include "../Emit/GpuEmitter.h"
+#include "../Emit/GpuEmitState.h"
+#include "../Emit/GpuIndexWriter.h"
 #include "../Emit/GpuLaunchBuilder.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -46,7 +47,7 @@ using Fragments = llvm::SmallVector<Fragment>;
 int64_t partsOfSum(int64_t blocks, int64_t steps, int64_t fewest);
 
 /// Emits launches whose blocks multiply tiles in shared memory.
-class TileWriter {
+class TileWriter : public IndexWriter {
 public:
   TileWriter(GpuLaunchBuilder &launch, GpuLaunchInfo &info);
 
@@ -55,15 +56,9 @@ public:
   static constexpr int64_t kRows = 16, kColumns = 8, kDepth = 16, kWideDepth = 8;
 
   // Arithmetic.
-  mlir::Value constant(int64_t value);
   mlir::Value real(double value);
-  mlir::Value add(mlir::Value a, mlir::Value b);
-  mlir::Value add(mlir::Value a, int64_t b);
-  mlir::Value multiply(mlir::Value a, int64_t b);
   mlir::Value minus(mlir::Value a, mlir::Value b);
   mlir::Value times(mlir::Value a, mlir::Value b);
-  mlir::Value divide(mlir::Value a, int64_t b);
-  mlir::Value remainder(mlir::Value a, int64_t b);
   mlir::Value less(mlir::Value a, mlir::Value b);
   mlir::Value least(mlir::Value a, mlir::Value b);
   mlir::Value greatest(mlir::Value a, mlir::Value b);
@@ -145,8 +140,6 @@ public:
   mlir::Value columnOf(size_t fragment, unsigned which);
 
   GpuLaunchBuilder &launch;
-  mlir::OpBuilder &b;
-  mlir::Location loc;
   GpuLaunchInfo &info;
 
   /// Reads the thread's index again, for the code after a loop (`readIndicesAgain`).
