@@ -105,6 +105,28 @@ protected:
     return both;
   }
 
+  /// What the products of gradient and value are added to: delta, unless weights are in between.
+  Fragments startFrom(int64_t rows, function_ref<Value(size_t fragment, unsigned i)> delta) {
+    Fragments start = t.zeros(rows * t.rowBlocks());
+    if (!parts.weights())
+      for (auto [number, fragment] : llvm::enumerate(start))
+        for (unsigned i = 0; i < 4; ++i)
+          fragment[i] = delta(number, i);
+    return start;
+  }
+  /// The products of gradient and value, as `differentiate` asks for them; the arguments must
+  /// outlive it. Those of warpgroups begin at once, since exponentials wait for those of the
+  /// scores.
+  auto gradientsByShares(const SharedTile &left, const LeftFragments &fragments,
+                         const SharedTile &right, const Fragments &start) {
+    Fragments begun;
+    if (t.usesWarpgroups())
+      begun = t.multiply(left, fragments, right, start);
+    return [this, &left, &fragments, &right, &start, begun = std::move(begun)] {
+      return t.usesWarpgroups() ? t.finish(begun) : t.multiply(left, fragments, right, start);
+    };
+  }
+
   /// Whether the whole step of a tile, and not only its masks, has code for tiles without masks:
   /// products and exponentials are then scheduled together. Long rows leave no registers for it.
   bool hasTwoForms() const {
@@ -205,19 +227,9 @@ public:
       Fragments started = t.multiply(queries, left, keys);
       size_t count = started.size();
       auto rowOf = [&](size_t fragment, unsigned i) { return t.laneRowOf(fragment, i, count); };
-      Fragments first = t.zeros(keys.rows * t.rowBlocks());
-      if (!parts.weights())
-        for (auto [number, fragment] : llvm::enumerate(first))
-          for (unsigned i = 0; i < 4; ++i)
-            fragment[i] = delta[rowOf(number, i)];
-      // Products of warpgroups begin at once, since exponentials wait for those of the scores.
-      Fragments byShares;
-      if (t.usesWarpgroups())
-        byShares = t.multiply(gradients, leftGradients, values, first);
-      auto multiplyGradients = [&] {
-        return t.usesWarpgroups() ? t.finish(byShares)
-                                  : t.multiply(gradients, leftGradients, values, first);
-      };
+      Fragments start = startFrom(
+          keys.rows, [&](size_t fragment, unsigned i) { return delta[rowOf(fragment, i)]; });
+      auto multiplyGradients = gradientsByShares(gradients, leftGradients, values, start);
       Fragments products = t.finish(started, /*groups=*/1);
       auto elementOf = [&](size_t fragment, unsigned i) {
         unsigned row = rowOf(fragment, i);
@@ -554,11 +566,7 @@ private:
       Value value = staged(deltas, fragment, i);
       return copiesRows ? negative(value) : value;
     };
-    Fragments start = t.zeros(queries.rows * t.rowBlocks());
-    if (!parts.weights())
-      for (auto [number, fragment] : llvm::enumerate(start))
-        for (unsigned i = 0; i < 4; ++i)
-          fragment[i] = delta(number, i);
+    Fragments start = startFrom(queries.rows, delta);
     if (t.usesWarpgroups()) {
       // Rows share a delta: their registers must differ before products are under way.
       start = t.fenceSums(start);
@@ -567,13 +575,7 @@ private:
     AttentionTiles::TilePlace place{firstQuery, firstKey, queries.rows, keys.rows};
     place.checksQueries = t.extent(query) % walkedRows != 0;
     place.checksKeys = partial && t.extent(domain.key) % keys.rows != 0;
-    Fragments byShares;
-    if (t.usesWarpgroups())
-      byShares = t.multiply(values, leftValues, gradients, start);
-    auto multiplyGradients = [&] {
-      return t.usesWarpgroups() ? t.finish(byShares)
-                                : t.multiply(values, leftValues, gradients, start);
-    };
+    auto multiplyGradients = gradientsByShares(values, leftValues, gradients, start);
     Fragments products = t.finish(started, /*groups=*/1);
     auto elementOf = [&](size_t fragment, unsigned i) {
       return Element{t.position(firstQuery, columnOf(fragment, i)),
