@@ -114,8 +114,9 @@ static std::string keyOf(const CompileOptions &options) {
         options.schedule, options.topology, options.fusion, options.search.mode})
     add(text);
   const SearchRequest &search = options.search;
-  for (double number : {double(options.narrowReductions), double(options.remarks),
-                        options.overlaps ? double(*options.overlaps) : -1,
+  for (double number : {double(options.objective), double(options.attentionSequence),
+                        double(search.minimise), double(options.narrowReductions),
+                        double(options.remarks), options.overlaps ? double(*options.overlaps) : -1,
                         search.memoryBudget.value_or(-1), double(search.fullyUseDevices),
                         double(search.devices), double(search.offersDevices), search.timeLimit})
     add(llvm::StringRef(reinterpret_cast<const char *>(&number), sizeof number));

@@ -41,7 +41,6 @@ public:
   /// The values that the function returned, once finished.
   llvm::ArrayRef<Tensor> getResults() const { return results; }
   int64_t getProcessId() const { return processId; }
-  mlir::func::FuncOp getFunction() const { return function; }
 
 private:
   /// A block being executed.

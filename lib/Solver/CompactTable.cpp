@@ -8,7 +8,7 @@
 #include "CompactTable.h"
 
 #include "DistinctRows.h"
-#include "Kernels.h"
+#include "InnerLoops.h"
 
 #include <algorithm>
 #include <limits>

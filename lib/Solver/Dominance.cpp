@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Dominance.h"
-#include "Kernels.h"
+#include "InnerLoops.h"
 
 #include <algorithm>
 #include <cmath>

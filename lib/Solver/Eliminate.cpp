@@ -7,7 +7,7 @@
 
 #include "Eliminate.h"
 #include "Dominance.h"
-#include "Kernels.h"
+#include "InnerLoops.h"
 
 #include <algorithm>
 #include <cmath>

@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MinPlus.h"
-#include "Kernels.h"
+#include "InnerLoops.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-//===- Register.h - The dialects, passes and pipelines of all tools -*- C++ -*-===//
+//===- Register.h - Dialects, passes and pipelines of all tools -*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

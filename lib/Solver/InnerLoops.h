@@ -1,12 +1,12 @@
-//===- Kernels.h - The inner loops of the search ----------------*- C++ -*-===//
+//===- InnerLoops.h - The inner loops of the search -------------*- C++ -*-===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_SOLVER_KERNELS_H
-#define TESSERA_LIB_SOLVER_KERNELS_H
+#ifndef TESSERA_LIB_SOLVER_INNERLOOPS_H
+#define TESSERA_LIB_SOLVER_INNERLOOPS_H
 
 #include <cstdint>
 
@@ -35,4 +35,4 @@ void addShift(double *out, int32_t n, const double *left, double shift);
 
 } // namespace tessera::solver
 
-#endif // TESSERA_LIB_SOLVER_KERNELS_H
+#endif // TESSERA_LIB_SOLVER_INNERLOOPS_H

@@ -1,11 +1,11 @@
-//===- Kernels.cpp - The inner loops of the search ------------------------===//
+//===- InnerLoops.cpp - The inner loops of the search ---------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "Kernels.h"
+#include "InnerLoops.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-//===- KernelContract.cpp - Requirements of all targets on a kernel -------===//
+//===- CheckKernel.cpp - Requirements of all targets on a kernel ----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
