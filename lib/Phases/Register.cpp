@@ -7,8 +7,7 @@
 
 #include "tessera/Phases/Register.h"
 
-#include "tessera/Codegen/CPU/KernelCompiler.h"
-#include "tessera/Codegen/CUDA/GpuCompiler.h"
+#include "tessera/Codegen/KernelPasses.h"
 #include "tessera/Codegen/Passes.h"
 #include "tessera/Dialect/Check/Check.h"
 #include "tessera/Dialect/Dist/IR/Dist.h"
@@ -126,9 +125,7 @@ void tessera::registerPasses() {
     dist::registerTesseraPipelinePasses();
     interpreter::registerTesseraInterpreterPasses();
     codegen::registerTesseraCodegenPasses();
-    codegen::registerCompileKernelsPass();
-    codegen::registerCompileGpuKernelsPass();
-    codegen::registerCheckGpuKernelsPass();
+    codegen::registerTesseraKernelPasses();
     registerCanonicalizerPass();
     registerCSEPass();
     registerPipeline();

@@ -90,10 +90,6 @@ mlir::FailureOr<runtime::CpuKernels> compileKernels(mlir::ModuleOp kernels,
                                                     const CpuOptions &options,
                                                     std::vector<KernelInfo> *infos = nullptr);
 
-/// Registers `--tessera-compile-kernels`, which compiles a module's kernels and prints the scheme
-/// of each.
-void registerCompileKernelsPass();
-
 } // namespace tessera::codegen
 
 #endif // TESSERA_CODEGEN_CPU_KERNELCOMPILER_H

@@ -118,14 +118,6 @@ mlir::FailureOr<runtime::GpuModule> compileGpuKernels(mlir::ModuleOp kernels,
                                                       const GpuOptions &options,
                                                       std::vector<GpuKernelInfo> *infos = nullptr);
 
-/// Registers `--tessera-compile-gpu-kernels`, which compiles a module's kernels and prints the
-/// scheme of each.
-void registerCompileGpuKernelsPass();
-
-/// Registers `--tessera-check-gpu-kernels`, which runs a module's kernels on the CPU and in the GPU
-/// emulator, and compares their results.
-void registerCheckGpuKernelsPass();
-
 } // namespace tessera::codegen
 
 #endif // TESSERA_CODEGEN_CUDA_GPUCOMPILER_H

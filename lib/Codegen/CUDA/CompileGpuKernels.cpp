@@ -1,15 +1,14 @@
-//===- CompileGpuKernelsPass.cpp - The GPU compiler in tessera-opt --------===//
+//===- CompileGpuKernels.cpp - The GPU compiler in tessera-opt ------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
+#include "../Kernels/KernelModule.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
+#include "tessera/Codegen/KernelPasses.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
@@ -17,20 +16,13 @@
 using namespace mlir;
 
 namespace tessera::codegen {
+#define GEN_PASS_DEF_TESSERACOMPILEGPUKERNELS
+#include "tessera/Codegen/KernelPasses.h.inc"
+
 namespace {
 
-/// Compiles a module of kernels for GPUs and prints the scheme of each. The module is unchanged;
-/// the code is discarded.
-struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CompileGpuKernelsPass)
-
-  CompileGpuKernelsPass() = default;
-  CompileGpuKernelsPass(const CompileGpuKernelsPass &other) : PassWrapper(other) {}
-
-  StringRef getArgument() const override { return "tessera-compile-gpu-kernels"; }
-  StringRef getDescription() const override {
-    return "Compile kernels for GPUs and print the launches of each";
-  }
+struct CompileGpuKernels : impl::TesseraCompileGpuKernelsBase<CompileGpuKernels> {
+  using TesseraCompileGpuKernelsBase::TesseraCompileGpuKernelsBase;
 
   void runOnOperation() override {
     GpuOptions options;
@@ -45,12 +37,7 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
     options.useCache = false;
     options.keepPtx = printPtx;
     options.keepLoopIR = printLoops;
-    // The module of a program contains more than kernels.
-    OwningOpRef<ModuleOp> kernels = ModuleOp::create(getOperation().getLoc());
-    OpBuilder b = OpBuilder::atBlockEnd(kernels->getBody());
-    for (Operation &op : *getOperation().getBody())
-      if (isa<func::FuncOp>(op) && op.hasAttr("kernel.reads"))
-        b.clone(op);
+    OwningOpRef<ModuleOp> kernels = kernelsAlone(getOperation());
     std::vector<GpuKernelInfo> infos;
     FailureOr<runtime::GpuModule> module = compileGpuKernels(*kernels, options, &infos);
     if (failed(module))
@@ -114,38 +101,7 @@ struct CompileGpuKernelsPass : PassWrapper<CompileGpuKernelsPass, OperationPass<
          << llvm::format("%.1f", info.cpuMilliseconds) << " ms\n";
     os << info.loopIR << info.ptx;
   }
-
-  ListOption<std::string> archs{*this, "arch",
-                                llvm::cl::desc("architectures: sm_NN, compute_NN, stub")};
-  Option<std::string> ptxas{*this, "ptxas",
-                            llvm::cl::desc("NVIDIA's assembler: ptxas or libnvJitLink.so")};
-  Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread per kernel"),
-                       llvm::cl::init(true)};
-  Option<bool> byDigits{*this, "by-digits",
-                        llvm::cl::desc("sort lines of more than a tile by digits, however short"),
-                        llvm::cl::init(false)};
-  Option<bool> warpgroups{*this, "warpgroups",
-                          llvm::cl::desc("multiply by warpgroups (wgmma), for sm_90a alone"),
-                          llvm::cl::init(false)};
-  Option<bool> wideIndices{*this, "wide-indices",
-                           llvm::cl::desc("64-bit indices, as for 2^31 iterations or more"),
-                           llvm::cl::init(false)};
-  Option<bool> printPtx{*this, "print-ptx", llvm::cl::desc("print the PTX"), llvm::cl::init(false)};
-  Option<bool> printLoops{*this, "print-loops", llvm::cl::desc("print the launches as loops"),
-                          llvm::cl::init(false)};
-  Option<bool> printAccesses{*this, "print-accesses",
-                             llvm::cl::desc("print the accesses of less than 16 bytes, and why"),
-                             llvm::cl::init(false)};
-  Option<std::string> saveCode{*this, "save-code",
-                               llvm::cl::desc("write the code of every kernel to this directory")};
-  Option<bool> printTime{*this, "print-time", llvm::cl::desc("print the time each kernel took"),
-                         llvm::cl::init(false)};
 };
 
 } // namespace
-
-void registerCompileGpuKernelsPass() {
-  PassRegistration<CompileGpuKernelsPass>();
-}
-
 } // namespace tessera::codegen

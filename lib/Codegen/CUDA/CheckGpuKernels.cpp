@@ -1,4 +1,4 @@
-//===- CheckGpuKernelsPass.cpp - Compare GPU kernels with the CPU's -------===//
+//===- CheckGpuKernels.cpp - Compare GPU kernels with the CPU's -----------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,26 +6,35 @@
 //===----------------------------------------------------------------------===//
 
 #include "../../Runtime/Gpu/Stub/Emulator.h"
+#include "../Kernels/KernelModule.h"
 #include "tessera/Codegen/CPU/KernelCompiler.h"
 #include "tessera/Codegen/CUDA/GpuCompiler.h"
-#include "tessera/Codegen/Kernels/Kernel.h"
+#include "tessera/Codegen/KernelPasses.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
 #include "tessera/Runtime/Session/Compare.h"
 #include "tessera/Runtime/Session/HostTensor.h"
 #include "tessera/Runtime/Session/RandomInput.h"
+#include "tessera/Support/Names.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Pass/Pass.h"
-#include "mlir/Pass/PassRegistry.h"
 
 using namespace mlir;
 using tessera::runtime::HostTensor;
 
+namespace tessera {
+template <>
+inline constexpr auto kNames<runtime::WarpgroupFault> =
+    named("none", "swizzle", "offset", "stride", "fence", "proxy", "wait");
+} // namespace tessera
+
 namespace tessera::codegen {
+#define GEN_PASS_DEF_TESSERACHECKGPUKERNELS
+#include "tessera/Codegen/KernelPasses.h.inc"
+
 namespace {
 
 std::optional<runtime::DType> dtypeOf(Type element) {
@@ -147,28 +156,22 @@ int64_t stepsFor(func::FuncOp kernel, size_t argument, bool tf32) {
   return type.isF32() && (rounds || tf32) ? 40000 : 1;
 }
 
-/// Runs every kernel of a module on random inputs, compiled for the CPU and for an emulated GPU,
-/// and compares the contents of their destinations, also if these overwrite what the kernel reads.
-struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CheckGpuKernelsPass)
-
-  CheckGpuKernelsPass() = default;
-  CheckGpuKernelsPass(const CheckGpuKernelsPass &other) : PassWrapper(other) {}
-
-  StringRef getArgument() const override { return "tessera-check-gpu-kernels"; }
-  StringRef getDescription() const override {
-    return "Compare kernels compiled for the CPU and for an emulated GPU on random inputs";
-  }
+struct CheckGpuKernels : impl::TesseraCheckGpuKernelsBase<CheckGpuKernels> {
+  using TesseraCheckGpuKernelsBase::TesseraCheckGpuKernelsBase;
 
   void runOnOperation() override {
-    OwningOpRef<ModuleOp> kernels = ModuleOp::create(getOperation().getLoc());
-    OpBuilder b = OpBuilder::atBlockEnd(kernels->getBody());
+    std::optional<runtime::WarpgroupFault> planted =
+        parse<runtime::WarpgroupFault>(warpgroupFault.getValue());
+    if (!planted) {
+      getOperation().emitError(
+          unknownName<runtime::WarpgroupFault>("warpgroup-fault", warpgroupFault.getValue()));
+      return signalPassFailure();
+    }
+    fault = *planted;
+    OwningOpRef<ModuleOp> kernels = kernelsAlone(getOperation());
     std::vector<std::string> names;
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(kKernelReadsAttr)) {
-        b.clone(*kernel);
-        names.push_back(kernel.getName().str());
-      }
+    for (auto kernel : kernels->getOps<func::FuncOp>())
+      names.push_back(kernel.getName().str());
     CpuOptions cpuOptions;
     GpuOptions gpuOptions;
     gpuOptions.archs = {"stub"};
@@ -317,66 +320,8 @@ struct CheckGpuKernelsPass : PassWrapper<CheckGpuKernelsPass, OperationPass<Modu
     return {};
   }
 
-  Option<int64_t> seed{*this, "seed", llvm::cl::desc("seed of the random inputs"),
-                       llvm::cl::init(0)};
-  Option<bool> orders{*this, "orders",
-                      llvm::cl::desc("run blocks, warps and lanes in reversed and shuffled orders, "
-                                     "too"),
-                      llvm::cl::init(true)};
-  Option<bool> races{*this, "races",
-                     llvm::cl::desc("reject accesses of several threads of a launch to the same "
-                                    "bytes, at least one of them a write, that no barrier orders"),
-                     llvm::cl::init(true)};
-  Option<int64_t> dropBarrier{*this, "drop-barrier",
-                              llvm::cl::desc("a planted fault for tests: threads pass their n-th "
-                                             "barrier without waiting"),
-                              llvm::cl::init(-1)};
-  Option<bool> overwrite{*this, "overwrite",
-                         llvm::cl::desc("a planted fault for tests: results overwrite inputs of "
-                                        "their types, even those that the kernel reads later"),
-                         llvm::cl::init(false)};
-  Option<bool> overlapWorkspace{*this, "overlap-workspace",
-                                llvm::cl::desc("a planted fault for tests: all temporaries of a "
-                                               "kernel begin at the same byte of its workspace"),
-                                llvm::cl::init(false)};
-  Option<bool> exchangeWords{*this, "exchange-words",
-                             llvm::cl::desc("a planted fault for tests: two words of the left "
-                                            "operand of each matrix product are exchanged"),
-                             llvm::cl::init(false)};
-  Option<runtime::WarpgroupFault> fault{
-      *this, "warpgroup-fault", llvm::cl::desc("a planted fault of products of warpgroups"),
-      llvm::cl::init(runtime::WarpgroupFault::none),
-      llvm::cl::values(
-          clEnumValN(runtime::WarpgroupFault::none, "none", "none"),
-          clEnumValN(runtime::WarpgroupFault::swizzle, "swizzle", "operands are not swizzled"),
-          clEnumValN(runtime::WarpgroupFault::offset, "offset", "descriptors begin 32 bytes late"),
-          clEnumValN(runtime::WarpgroupFault::stride, "stride", "exchanged strides"),
-          clEnumValN(runtime::WarpgroupFault::fence, "fence", "no fences of registers"),
-          clEnumValN(runtime::WarpgroupFault::proxy, "proxy", "no fences between the proxies"),
-          clEnumValN(runtime::WarpgroupFault::wait, "wait", "waits for one group less"))};
-  Option<int64_t> misalign{*this, "misalign",
-                           llvm::cl::desc("a planted fault for tests: buffers begin at this many "
-                                          "bytes after an aligned address"),
-                           llvm::cl::init(0)};
-  Option<bool> schemes{*this, "schemes", llvm::cl::desc("false: one thread per kernel"),
-                       llvm::cl::init(true)};
-  Option<bool> byDigits{*this, "by-digits",
-                        llvm::cl::desc("sort lines of more than a tile by digits, however short"),
-                        llvm::cl::init(false)};
-  Option<bool> warpgroups{*this, "warpgroups",
-                          llvm::cl::desc("multiply by warpgroups (wgmma), for sm_90a alone"),
-                          llvm::cl::init(false)};
-  Option<bool> wideIndices{*this, "wide-indices",
-                           llvm::cl::desc("64-bit indices, as for 2^31 iterations or more"),
-                           llvm::cl::init(false)};
-  Option<bool> quiet{*this, "quiet", llvm::cl::desc("print no line for equal kernels"),
-                     llvm::cl::init(false)};
+  runtime::WarpgroupFault fault = runtime::WarpgroupFault::none;
 };
 
 } // namespace
-
-void registerCheckGpuKernelsPass() {
-  PassRegistration<CheckGpuKernelsPass>();
-}
-
 } // namespace tessera::codegen
