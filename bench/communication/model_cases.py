@@ -179,6 +179,35 @@ def recurrent_step(xs, w, b):
     return w - 0.1 * g[0], b - 0.1 * g[1]
 
 
+def descent(loss, *weights):
+    return tuple(w - 0.1 * g for w, g in zip(weights, jax.grad(loss, tuple(range(len(weights))))(*weights)))
+
+
+def gated_recurrent_step(xs, *weights):
+    """A step of a GRU that multiplies input and state joined, by two blocks of one weight."""
+    n = weights[0].shape[1] // 3
+
+    def loss(w, b):
+        def cell(h, x):
+            product = lambda h, columns: jnp.concatenate([x, h], 1) @ (0.1 * w)[:, columns] + b[columns]
+            r, u = jnp.split(jax.nn.sigmoid(product(h, slice(2 * n))), 2, 1)
+            h = u * h + (1 - u) * jnp.tanh(product(r * h, slice(2 * n, None)))
+            return h, h
+        return (lax.scan(cell, jnp.zeros((xs.shape[1], n)), xs)[1] ** 2).mean()
+    return descent(loss, *weights)
+
+
+def gates_apart_step(xs, *weights):
+    """A step of a GRU with a weight for each product."""
+    def loss(*weights):
+        def cell(h, x):
+            xr, xu, xn, hr, hu, hn = (v @ (0.1 * w) for v, w in zip([x] * 3 + [h] * 3, weights))
+            r, u = jax.nn.sigmoid(xr + hr), jax.nn.sigmoid(xu + hu)
+            return u * h + (1 - u) * jnp.tanh(xn + r * hn), None
+        return (lax.scan(cell, jnp.zeros((xs.shape[1], weights[-1].shape[1])), xs)[0] ** 2).mean()
+    return descent(loss, *weights)
+
+
 def recurrent(xs, w):
     return lax.scan(lambda h, x: (jnp.tanh(h @ w + x), None), jnp.zeros(xs.shape[1:]), xs)[0]
 
@@ -263,6 +292,12 @@ def model_cases(Case):
         "step: LSTM, small batch, cut weights": Case(
             recurrent_step, [shape(128, 32, 256), shape(512, 1024), shape(1024)], 2 * sent(512 * 1024) + reduced(1024), "the same",
             cut=[columns, "s", None], out=("s", None)),
+        "step: GRU of joined input and state, cut weights": Case(
+            gated_recurrent_step, [shape(16, 256, 128), shape(384, 768), shape(768)], 2 * sent(384 * 768 + 768),
+            "weights gathered once, gradients of all steps scattered once", cut=[columns, "s", "s"]),
+        "step: GRU, a weight for each gate, cut weights": Case(
+            gates_apart_step, [shape(32, 64, 64)] + [shape(64, 128)] * 3 + [shape(128, 128)] * 3, 2 * sent(3 * 192 * 128), "the same",
+            cut=[columns] + ["s"] * 6),
         "step: recurrent, cut weights": Case(
             lambda xs, w: w - 0.1 * jax.grad(lambda w: recurrent(xs, 0.1 * w).sum())(w), [shape(64, 8, 64), shape(64, 64)], sent(64 * 64),
             "weights gathered: each device computes the little that follows", cut=[None, "s"]),

@@ -140,7 +140,10 @@ public:
   double tripsOfTensor(size_t tensor) const;
   /// Whether a tie gives a loop's carry what an iteration adds to it: contributions to that are
   /// reduced once, after the loop.
-  bool accumulates(const RuleNode &tie) const;
+  bool accumulates(const RuleNode &tie) const { return !additionsOf(tie).empty(); }
+  /// The ops that add to a loop's carry in an iteration, each to what the one before made; empty if
+  /// the carry is not such a sum.
+  llvm::SmallVector<int64_t> additionsOf(const RuleNode &tie) const;
   /// The table of a tensor's reshards.
   sharding::ReshardTable &tableOf(size_t tensor) { return *pricesOf(tensor).table; }
   /// Seconds of one reshard of a tensor; both shardings are from the graph's pool.
@@ -206,6 +209,8 @@ private:
   void connect(size_t tensor, const StrategyEnd &own, llvm::ArrayRef<User> users, double trips,
                StrategySource &source);
   bool adds(int64_t node, size_t position) const;
+  int64_t onlyReader(int64_t tensor) const;
+  void addAdder(int64_t node);
   bool isOutside(const TensorState &carry, const RuleNode &user) const;
   void addEdge(size_t tensor, const StrategyEnd &from, const StrategyEnd &to, Trips trips);
   solver::EdgeTable tableBetween(size_t tensor, const StrategyEnd &from, const StrategyEnd &to,
@@ -220,7 +225,7 @@ private:
   const PropagationGraph &graph;
   const StrategyPrices prices;
   std::vector<Maker> makers;      ///< by tensor
-  llvm::DenseSet<int64_t> adders; ///< nodes that add to a carry; looked up, never iterated
+  llvm::DenseSet<int64_t> adders; ///< nodes of sums that a carry adds up; never iterated
   std::vector<int64_t> fedBy;     ///< by tensor: the argument that a result feeds, else -1
   // Of the problem:
   std::vector<GraphNode> nodes;           ///< by node of the graph

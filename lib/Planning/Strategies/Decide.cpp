@@ -100,6 +100,9 @@ public:
         break;
     recutTo(otherCarries(decision), /*spreads=*/true);
     recutTo(otherUpdates(decision), /*spreads=*/false);
+    // What was not concerned may follow by a strategy that it had already.
+    if (isRecut && choose([](size_t) { return true; }))
+      decision = decided();
     decision.isRecut = isRecut;
     return decision;
   }
@@ -166,13 +169,18 @@ private:
     for (size_t n = 0; n < known.size(); ++n)
       known[n] = strategies.of(n).size();
     strategies.extend(seeds, spreads);
-    std::vector<bool> concerned(known.size());
+    return choose([&](size_t n) { return strategies.of(n).size() > known[n]; });
+  }
+
+  /// Lets some ops, their neighbors and the loops' carries choose again, as `recut` says.
+  bool choose(llvm::function_ref<bool(size_t)> again) {
+    std::vector<bool> concerned(graph.nodes.size());
     auto concern = [&](int64_t tensor) {
       for (int64_t other : graph.nodesOf[tensor])
         concerned[other] = true;
     };
-    for (size_t n = 0; n < known.size(); ++n)
-      if (strategies.of(n).size() > known[n])
+    for (size_t n = 0; n < concerned.size(); ++n)
+      if (again(n))
         for (int64_t tensor : graph.nodes[n].tensors)
           if (tensor >= 0)
             concern(tensor);
@@ -435,13 +443,13 @@ private:
   /// Whether a tie gives a carry the sum of itself and contributions. Cutting it would not send
   /// less, since these are reduced after the loop.
   bool addsContributions(const RuleNode &tie, const Decision &decision) {
-    if (!posed.accumulates(tie))
-      return false;
-    const RuleNode &adder = graph.nodes[posed.makerOf(tie.tensors.front())];
-    return adder.rule.isElementwise() && llvm::any_of(adder.tensors, [&](int64_t tensor) {
-             return tensor >= 0 && decision.tensors[tensor] &&
-                    decision.tensors[tensor]->isPartial();
-           });
+    return llvm::any_of(posed.additionsOf(tie), [&](int64_t n) {
+      const RuleNode &adder = graph.nodes[n];
+      return adder.rule.isElementwise() && llvm::any_of(adder.tensors, [&](int64_t tensor) {
+               return tensor >= 0 && decision.tensors[tensor] &&
+                      decision.tensors[tensor]->isPartial();
+             });
+    });
   }
 
   /// Cuts dimension `first`, and if the axes do not divide it, the next ones over the rest of them:

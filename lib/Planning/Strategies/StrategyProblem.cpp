@@ -32,10 +32,10 @@ StrategyProblem::StrategyProblem(const PropagationGraph &graph, StrategyPrices p
     if (graph.results[r] >= 0)
       fedBy[graph.results[r]] = graph.fed[r];
   for (const RuleNode &node : graph.nodes)
-    if (!node.op && accumulates(node))
-      if (int64_t adder = makers[node.tensors.front()].node;
-          graph.nodes[adder].rule.isElementwise()) // not one that stacks values of iterations
-        adders.insert(adder);
+    if (!node.op)
+      for (int64_t adder : additionsOf(node))
+        if (graph.nodes[adder].rule.isElementwise()) // not one that stacks values of iterations
+          addAdder(adder);
 }
 
 void StrategyProblem::build(StrategySource &source) {
@@ -185,19 +185,60 @@ void StrategyProblem::connect(size_t tensor, const StrategyEnd &own, ArrayRef<Us
     addEdge(tensor, place, user.end, tripsOfUse(user));
 }
 
-bool StrategyProblem::accumulates(const RuleNode &tie) const {
-  const TensorState &carry = graph.tensors[tie.tensors.back()];
-  int64_t maker = tie.op ? -1 : makers[tie.tensors.front()].node;
-  if (!carry.loop || maker < 0)
-    return false;
-  const RuleNode &adder = graph.nodes[maker];
-  for (int64_t n : graph.nodesOf[tie.tensors.back()])
-    if (n != maker && graph.nodes[n].op && carry.loop->isAncestor(graph.nodes[n].op))
-      return false;
-  auto *read = llvm::find(adder.tensors, tie.tensors.back());
-  return read != adder.tensors.end() && !operandsToPass(adder.op, sharding::ReduceKind::sum,
-                                                        {int64_t(read - adder.tensors.begin())})
-                                             .empty();
+/// The op that alone reads a tensor, of a carry in its loop; -1 if there is none, or control flow
+/// reads it.
+int64_t StrategyProblem::onlyReader(int64_t tensor) const {
+  const TensorState &state = graph.tensors[tensor];
+  int64_t reader = -1;
+  for (int64_t n : graph.nodesOf[tensor]) {
+    const RuleNode &node = graph.nodes[n];
+    bool isProducer = node.op ? n == makers[tensor].node : node.tensors.back() == tensor;
+    if (isProducer || (state.loop && isOutside(state, node)))
+      continue;
+    if (!node.op || (reader >= 0 && reader != n))
+      return -1;
+    reader = n;
+  }
+  return reader;
+}
+
+SmallVector<int64_t> StrategyProblem::additionsOf(const RuleNode &tie) const {
+  SmallVector<int64_t> path;
+  int64_t value = tie.tensors.back(), yielded = tie.tensors.front();
+  if (tie.op || !graph.tensors[value].loop || makers[yielded].node < 0)
+    return {};
+  Operation *loop = graph.tensors[value].loop;
+  while (value != yielded) {
+    int64_t n = onlyReader(value);
+    if (n < 0 || graph.nodes[n].op->getParentOp() != loop)
+      return {};
+    const RuleNode &node = graph.nodes[n];
+    auto *read = llvm::find(node.tensors, value);
+    size_t operands = node.rule.operands.size();
+    if (node.tensors.size() != operands + 1 ||
+        operandsToPass(node.op, sharding::ReduceKind::sum, {int64_t(read - node.tensors.begin())})
+            .empty())
+      return {};
+    path.push_back(n);
+    value = node.tensors.back();
+    // Another op may stack values of iterations. Behind a product a carry is no sum any more.
+    if (!node.rule.isElementwise() && (path.size() > 1 || value != yielded))
+      return {};
+  }
+  return path;
+}
+
+/// Adds an op whose result is added to a carry alone, and those that its operands come from.
+void StrategyProblem::addAdder(int64_t n) {
+  if (!adders.insert(n).second)
+    return;
+  for (int64_t tensor : graph.nodes[n].tensors) {
+    int64_t maker = tensor < 0 ? -1 : makers[tensor].node;
+    if (maker >= 0 && maker != n && onlyReader(tensor) == n &&
+        graph.nodes[maker].op->getBlock() == graph.nodes[n].op->getBlock() &&
+        passesAllOperands(graph.nodes[maker].op))
+      addAdder(maker);
+  }
 }
 
 /// Whether an operand is what an iteration adds to a loop's carry: reduced with it after the loop.

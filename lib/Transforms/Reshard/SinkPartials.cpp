@@ -174,13 +174,18 @@ private:
     return own;
   }
 
-  /// Whether an addition in a loop may be computed whole: what it adds are contributions already.
+  /// Whether an addition in a loop, or a move of what is added, may be computed whole: what it
+  /// reads are contributions already.
   bool mayAddWhole(Operation *op, const Candidate &candidate) const {
-    auto generic = dyn_cast<linalg::GenericOp>(op);
-    if (!generic || generic.getNumReductionLoops() > 0 || !op->getParentOfType<scf::ForOp>())
+    auto linalg = dyn_cast<linalg::LinalgOp>(op);
+    if ((linalg && linalg.getNumReductionLoops() > 0) || !op->getParentOfType<scf::ForOp>() ||
+        !passesAllOperands(op))
       return false;
-    return llvm::all_of(generic.getDpsInputOperands(), [&](OpOperand *operand) {
-      return llvm::is_contained(candidate.through, operand) && candidateOf(operand->get());
+    auto destination = dyn_cast<DestinationStyleOpInterface>(op);
+    return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+      return !isa<RankedTensorType>(operand.get().getType()) ||
+             (destination && destination.isDpsInit(&operand)) ||
+             (llvm::is_contained(candidate.through, &operand) && candidateOf(operand.get()));
     });
   }
 

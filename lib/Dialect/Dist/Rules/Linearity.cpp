@@ -258,3 +258,16 @@ SmallVector<int64_t> dist::operandsToPass(Operation *op, sharding::ReduceKind ki
       return set;
   return none;
 }
+
+bool dist::passesAllOperands(Operation *op) {
+  auto destination = dyn_cast<DestinationStyleOpInterface>(op);
+  SmallVector<int64_t> read;
+  for (OpOperand &operand : op->getOpOperands())
+    if (isa<RankedTensorType>(operand.get().getType()) &&
+        !(destination && destination.isDpsInit(&operand)))
+      read.push_back(operand.getOperandNumber());
+  if (read.empty())
+    return false;
+  SmallVector<int64_t> passing = operandsToPass(op, sharding::ReduceKind::sum, read);
+  return llvm::all_of(read, [&](int64_t i) { return llvm::is_contained(passing, i); });
+}

@@ -64,6 +64,9 @@ bool passesPartial(mlir::Operation *op, sharding::ReduceKind kind, llvm::ArrayRe
 /// as many of `partial` as possible, then the fewest others. Empty if there are none.
 llvm::SmallVector<int64_t> operandsToPass(mlir::Operation *op, sharding::ReduceKind kind,
                                           llvm::ArrayRef<int64_t> partial);
+/// Whether the result is a sum of contributions if all tensors that an op reads are, as those of
+/// additions, pads with zeros and reshapes.
+bool passesAllOperands(mlir::Operation *op);
 
 /// Whether an op computes its result only from scalars: a constant, a splat, a fill, an iota. Any
 /// part of it is cheaper to rematerialize than to move. False for null.
