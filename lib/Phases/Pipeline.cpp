@@ -130,6 +130,7 @@ static void addPropagation(OpPassManager &manager, const PipelineOptions &option
     propagate.objective = nameOf(options.objective);
     propagate.topology = options.topology;
     propagate.recuts = options.recuts;
+    propagate.latencies = options.latencies;
     propagate.markRecuts = options.marksRecuts;
     manager.addPass(dist::createDistPropagate(propagate));
   } else {

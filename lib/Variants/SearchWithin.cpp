@@ -14,7 +14,8 @@
 //
 // Propagation leaves latencies out, since collectives are joined later. Where the step
 // is mostly latencies all the same, as in unrolled recurrences, the program is also
-// compiled without the cuts that no tensor of an op has, which are reshards at least.
+// compiled with latencies, as if no collectives were joined, and without the cuts that no
+// tensor of an op has, which are reshards at least.
 //
 //===----------------------------------------------------------------------===//
 
@@ -244,8 +245,6 @@ LogicalResult tessera::searchWithin(PhasedProgram &program, const PipelineOption
   }
   if (failed(runPhases(program, pipeline, Phase::propagated, Phase::scheduled)))
     return failure();
-  if (!isSmall && !isRecut)
-    return success();
   FailureOr<Report> plain = program.report();
   if (failed(plain))
     return failure();
@@ -267,16 +266,21 @@ LogicalResult tessera::searchWithin(PhasedProgram &program, const PipelineOption
         << " collectives";
   };
 
-  if (*many && isRecut && !byBytes) {
-    PipelineOptions options = pipeline;
-    options.recuts = false;
+  if (*many && !byBytes) {
+    const Measures propagated = *best;
     auto isBetter = [&](ModuleOp found, const Report &report) {
       FailureOr<Measures> measures = measure(found, report, cost->topology);
-      bool isTaken = succeeded(measures) && isMuchShorter(*measures, *best);
+      bool isTaken = succeeded(measures) && isMuchShorter(*measures, propagated) &&
+                     measures->step < best->step;
       best = isTaken ? measures : best;
       return isTaken;
     };
+    PipelineOptions options = pipeline;
+    options.latencies = true;
     if (tryOther(program, options, start, normalized->clone(), isBetter))
+      remark("latencies count where ops are cut, for fewer collectives");
+    options.latencies = options.recuts = false;
+    if (isRecut && tryOther(program, options, start, normalized->clone(), isBetter))
       remark("ops keep cuts that a tensor of theirs has, for fewer collectives");
   }
 

@@ -44,6 +44,7 @@ struct PipelineOptions : PlanOptions {
   Phase to = Phase::scheduled;
   bool overlaps = false;       ///< overlap computation with collectives
   bool recuts = true;          ///< of dist-propagate
+  bool latencies = false;      ///< of dist-propagate
   bool marksRecuts = false;    ///< of dist-propagate
   std::vector<int64_t> rings;  ///< kinds of attentions (dist-ring-attention); empty: all
   bool dividesUpdates = true;  ///< among the devices whose gradients are summed

@@ -26,12 +26,19 @@ struct Decision {
   bool isRecut = false; ///< whether an op has a cut that no tensor of it had
 };
 
+struct DecideOptions {
+  /// By bytes, candidates are not left out because they take more messages.
+  sharding::Objective objective = sharding::Objective::time;
+  bool recuts =
+      true; ///< cuts that no tensor of an op has are candidates, where the plan sends much
+  bool latencies = false; ///< each reshard takes its latencies, as if none were joined with others
+};
+
 /// After propagation, decides the cut of each op and the shardings of its results. Where claims
 /// contest an axis, the strategies of all these ops are chosen jointly, by the least modelled time
-/// of their work and of the reshards between them. By bytes, latencies do not count. With `recuts`,
-/// cuts that no tensor of an op has are candidates, too, where the plan sends much.
+/// of their work and of the reshards between them.
 Decision decide(const PropagationGraph &graph, const sharding::Topology &topology,
-                sharding::Objective objective = sharding::Objective::time, bool recuts = true);
+                const DecideOptions &options = {});
 
 } // namespace tessera::dist
 

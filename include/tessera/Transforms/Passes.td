@@ -134,6 +134,7 @@ def DistPropagate : Dist_Pass<"dist-propagate"> {
     Option<"objective", "objective", "std::string", "\"time\"", "Objective: time or bytes">,
     Option<"topology", "topology", "std::string", "\"\"", "Topology file (JSON); default an 8-GPU NVLink node">,
     Option<"recuts", "recuts", "bool", "true", "Try cuts that no tensor of an op has, where the plan sends much">,
+    Option<"latencies", "latencies", "bool", "false", "Count the latencies of reshards, as if none were joined">,
     Option<"markRecuts", "mark-recuts", "bool", "false", "Mark the module by dist.recut if an op has such a cut">,
   ];
 }

@@ -7,7 +7,7 @@
 //
 // Contested ops choose among the strategies that claims allow (Strategies.h), all others
 // keep the propagated ones: a strategy problem (StrategyProblem.h) with few candidates,
-// whose costs exclude latencies.
+// whose costs exclude latencies, unless the options say otherwise.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,8 @@ using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
 
-/// Prefers the plan with fewer reshards among those of equal time; latencies do not count, since
-/// collectives are fused later.
+/// Prefers the plan with fewer reshards among those of equal time; latencies do not count as a
+/// rule, since collectives are fused later.
 static constexpr double kSecondsOfAReshard = 1e-9;
 
 /// Other cuts of a product are tried if reducing its contributions takes this many times longer
@@ -56,10 +56,12 @@ namespace {
 
 class Decider : StrategySource {
 public:
-  Decider(const PropagationGraph &graph, const Topology &topology, Objective objective)
+  Decider(const PropagationGraph &graph, const Topology &topology, const DecideOptions &options)
       : graph(graph),
-        strategies(graph, objective == Objective::time ? topology : withoutLatencies(topology)),
-        posed(graph, {withoutLatencies(topology), kSecondsOfAReshard}) {}
+        strategies(graph,
+                   options.objective == Objective::time ? topology : withoutLatencies(topology)),
+        posed(graph,
+              {options.latencies ? topology : withoutLatencies(topology), kSecondsOfAReshard}) {}
 
   Decision run(bool recuts) {
     choice.assign(graph.nodes.size(), 0);
@@ -622,7 +624,7 @@ private:
 
 } // namespace
 
-Decision dist::decide(const PropagationGraph &graph, const Topology &topology, Objective objective,
-                      bool recuts) {
-  return Decider(graph, topology, objective).run(recuts);
+Decision dist::decide(const PropagationGraph &graph, const Topology &topology,
+                      const DecideOptions &options) {
+  return Decider(graph, topology, options).run(options.recuts);
 }

@@ -244,7 +244,7 @@ struct DistPropagate : dist::impl::DistPropagateBase<DistPropagate> {
     if (failed(graph))
       return failure();
     propagateAxes(**graph, &getContext());
-    Decision decision = decide(**graph, cost.topology, cost.objective, recuts);
+    Decision decision = decide(**graph, cost.topology, {cost.objective, recuts, latencies});
     if (markRecuts && decision.isRecut)
       getOperation()->setAttr(kRecut, UnitAttr::get(&getContext()));
     writeShardings(function, **graph, decision);
