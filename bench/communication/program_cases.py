@@ -78,6 +78,12 @@ def nine_points(mode):
     return fn
 
 
+def continued(mode):
+    """A convolution of images that are continued beyond their ends."""
+    return lambda x, w: lax.conv_general_dilated(jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), mode=mode), w, (1, 1), "VALID",
+                                                 dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
 def group_norm(x, groups=2):
     """Of images NCHW, by a reshape that merges channels of a group, rows and columns."""
     y = x.reshape(len(x), groups, -1)
@@ -171,10 +177,16 @@ def program_cases(Case):
         "grid: wrapped around": Case(nine_points("wrap"), [grid], 2 * ROW, "a row from each neighbor, of the first and last the other"),
         "grid: reflected": Case(nine_points("reflect"), [grid], 2 * ROW, "a row from each neighbor"),
         "grid: with repeated edges": Case(nine_points("edge"), [grid], 2 * ROW, "the same"),
+        "grid: reflected, gradient": Case(lambda u, g: jax.vjp(nine_points("reflect"), u)[1](g)[0], [grid, grid], 2 * ROW, "the same"),
+        "grid: wrapped around, gradient": Case(lambda u, g: jax.vjp(nine_points("wrap"), u)[1](g)[0], [grid, grid], 2 * ROW, "the same"),
+        "convolution, reflected, gradients": Case(
+            with_gradients(continued("reflect")), [images, shape(3, 3, 8, 8), images], 2 * border + 2 * border + reduced(3 * 3 * 8 * 8),
+            "a row of x and of dy from each neighbor, the sum of dw", cut=[rows, None, rows], out=(rows, rows, None)),
+        "convolution, wrapped around, gradients": Case(
+            with_gradients(continued("wrap")), [images, shape(3, 3, 8, 8), images], 2 * border + 2 * border + reduced(3 * 3 * 8 * 8),
+            "the same", cut=[rows, None, rows], out=(rows, rows, None)),
         "convolution, wrapped around": Case(
-            lambda x, w: lax.conv_general_dilated(jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), mode="wrap"), w, (1, 1), "VALID",
-                                                  dimension_numbers=("NHWC", "HWIO", "NHWC")),
-            [images, shape(3, 3, 8, 8)], 2 * border, "the same", cut=[rows, None], out=rows),
+            continued("wrap"), [images, shape(3, 3, 8, 8)], 2 * border, "a row from each neighbor", cut=[rows, None], out=rows),
         "halves added": Case(lambda u: u[:32] + u[32:], [grid], 8 * ROW, "device 1 sends its rows to devices 2 and 3"),
         "halves, gated": Case(lambda u: u[:32] * jax.nn.sigmoid(u[32:]), [grid], 8 * ROW, "the same"),
         "thirds added": Case(lambda u: u[:21] + u[21:42] + u[42:63], [grid], 9 * ROW, "device 1 lacks nine rows"),
@@ -197,6 +209,9 @@ def program_cases(Case):
         "resize, nearest, convolved": Case(
             lambda x, w: convolution()(jax.image.resize(x, (2, 128, 32, 8), "nearest"), w), [images, shape(3, 3, 8, 8)], 2 * border,
             "a row of the small images from each neighbor", cut=[rows, None], out=rows),
+        "resize, bilinear, convolved": Case(
+            lambda x, w: convolution()(jax.image.resize(x, (2, 128, 32, 8), "bilinear"), w), [images, shape(3, 3, 8, 8)], 2 * border,
+            "the same", cut=[rows, None], out=rows),
         "resize, nearest, gradient": Case(
             jax.grad(lambda x, y: (jax.image.resize(x, (2, 128, 32, 8), "nearest") * y).sum()), [images, shape(2, 128, 32, 8)], 0,
             "a row is the sum of its own two", cut=[rows, rows], out=rows),

@@ -214,8 +214,10 @@ static DimLayout countedFromZero(DimLayout part) {
 }
 
 /// The window, without its dimension, of an operand read by segment for the iterations `own` of a
-/// factor; empty if it is the plain shard.
-static std::optional<Window> readBySegment(const DimRule &dim, const DimLayout &own) {
+/// factor; empty if it is the plain shard. Of a slice of which a window selects elements, these
+/// alone are read.
+static std::optional<Window> readBySegment(const DimRule &dim, const DimLayout &own,
+                                           const Window *selected) {
   const Segment &segment = *dim.segment;
   Window window;
   if (!dim.readsAll()) {
@@ -235,6 +237,14 @@ static std::optional<Window> readBySegment(const DimRule &dim, const DimLayout &
   window.offset = part.offset;
   window.length = part.length;
   window.divisor = part.divisor;
+  bool isSlice = segment.to == 0 && segment.toStep == 1 && selected && selected->isSelection() &&
+                 selected->stride == 1;
+  if (isSlice && selected->begin + selected->count <= segment.count) {
+    window.begin = segment.from + selected->begin * segment.fromStep;
+    window.stride = segment.fromStep;
+    window.count = selected->count;
+    window.offset -= selected->begin * window.divisor;
+  }
   return window;
 }
 
@@ -269,7 +279,7 @@ static TensorSharding tensorSharding(const ShardingRule &rule, const TensorRule 
     DimLayout own = partOf(rule.factors[dim.factors[0]], result.dims[d], window);
     std::optional<Window> read;
     if (dim.segment)
-      read = readBySegment(dim, own);
+      read = readBySegment(dim, own, window);
     else if (dim.isWindow && !result.dims[d].empty())
       read = readByWindow(dim, own, window);
     else if (window)

@@ -17,6 +17,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanWindows.h"
+#include "ComputeWindows.h"
+#include "WindowReshards.h"
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
@@ -34,10 +36,10 @@ using sharding::TensorSharding;
 
 namespace {
 
-class WindowPlanner {
+class WindowPlanner : WindowReshards {
 public:
   WindowPlanner(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings)
-      : function(function), meshes(meshes), shardings(shardings) {}
+      : WindowReshards(meshes, shardings), function(function) {}
 
   void run() {
     function.walk([&](ShardingRuleOpInterface op) {
@@ -56,23 +58,6 @@ public:
   }
 
 private:
-  TensorSharding shardingOf(Value value) {
-    return sharding::canonical(resolveVerified(getSharding(value), meshes, value.getType()));
-  }
-
-  /// A reshard in the place of `before`, with the discardable attributes of `like`.
-  ReshardOp reshard(Operation *before, Location loc, Value value, FlatSymbolRefAttr mesh,
-                    const TensorSharding &target, Attribute fill, DictionaryAttr attributes) {
-    OpBuilder builder(before);
-    auto sharding = ShardingAttr::get(mesh, meshes.get(mesh), target, builder.getContext());
-    auto op = ReshardOp::create(builder, loc, value.getType(), value, sharding);
-    op->setDiscardableAttrs(attributes);
-    if (fill)
-      op.setFillAttr(cast<TypedAttr>(fill));
-    setSharding(op.getResult(), sharding);
-    return op;
-  }
-
   /// Gives an op that needs filled windows its own reshards to them. Contributions that the op
   /// forwards are kept: reduced here, they would be counted twice.
   void fillWindows(ShardingRuleOpInterface op) {
@@ -97,45 +82,6 @@ private:
       copyPipelineMarks(op, filled);
       operand.set(filled);
     }
-  }
-
-  /// The operand of the reshard that produces the value, or the value; null if it is on another
-  /// mesh.
-  static Value sourceOf(Value value, FlatSymbolRefAttr mesh) {
-    if (auto reshard = value.getDefiningOp<ReshardOp>())
-      value = reshard.getOperand(); // the reshard is for another reader
-    ShardingAttr sharding = getSharding(value);
-    return sharding && sharding.getMesh() == mesh ? value : Value();
-  }
-
-  /// The op sharding for which the result of `op` has the sharding `target`.
-  std::optional<sharding::OpSharding> opShardingFor(Operation *op, const sharding::Mesh &mesh,
-                                                    const sharding::ShardingRule &rule,
-                                                    const TensorSharding &target) {
-    sharding::OpSharding result{sharding::project(rule, rule.results[0], target), {}};
-    for (sharding::Window window : target.windows) {
-      ArrayRef<int64_t> factors = rule.results[0][window.dim].factors;
-      if (factors.size() != 1)
-        return std::nullopt;
-      window.dim = factors.front();
-      result.windows.push_back(window);
-    }
-    llvm::sort(result.windows);
-    if (!sharding::findContradiction(mesh, rule, result).empty() ||
-        sharding::resultSharding(rule, 0, result) != target)
-      return std::nullopt;
-    return result;
-  }
-
-  /// Wire bytes of an exchange to `target`.
-  int64_t exchangedBytes(Value value, const TensorSharding &target, const sharding::Mesh &mesh) {
-    auto type = cast<RankedTensorType>(value.getType());
-    sharding::Layout wants = sharding::makeLayout(target, shapeOf(type));
-    sharding::Layout has =
-        sharding::selectLike(sharding::makeLayout(shardingOf(value), shapeOf(type)), wants);
-    return sharding::trafficOf(sharding::CollectiveKind::exchange, mesh.numDevices(),
-                               bytesPerElement(type.getElementType()), mesh, has, mesh, wants)
-        .wireBytes;
   }
 
   /// Whether `reader` alone uses a value, except for ops that are unused.
@@ -203,7 +149,7 @@ private:
       return; // not propagated, which dist-partition rejects
     TensorSharding target = shardingOf(op.getResult());
     if (target.windows.empty() || target.isPartial() || op->hasAttr(DistDialect::kMove) || !made ||
-        !computesWindows(made))
+        !movesWindows(made))
       return;
     if (Attribute fill = op.getFillAttr(); fill && fillOf(op.getOperand()) != fill)
       return;
@@ -275,12 +221,11 @@ private:
   }
 
   func::FuncOp function;
-  const MeshTable &meshes;
-  OpShardings &shardings;
 };
 
 } // namespace
 
 void dist::planWindows(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings) {
   WindowPlanner(function, meshes, shardings).run();
+  computeWindows(function, meshes, shardings);
 }

@@ -154,11 +154,11 @@ func.func @window_of_sum(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x
 
 // (O7)
 dist.process_mesh @m(shape = [4], dim_names = ["x"])
-func.func @window_of_product(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>, %c: tensor<8x8xf32>) -> tensor<8x8xf32> {
-  // expected-error @+1 {{'dist.op_sharding' has windows, but 'linalg.matmul' cannot compute windows of its result; leave them out, and reshard the result}}
-  %0 = linalg.matmul {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"], [], []], windows = [(0, 2, -1, 4)]>}
-      ins(%a, %b : tensor<8x8xf32>, tensor<8x8xf32>) outs(%c : tensor<8x8xf32>) -> tensor<8x8xf32>
-  return %0 : tensor<8x8xf32>
+func.func @window_of_concat(%a: tensor<8x8xf32>, %b: tensor<8x8xf32>) -> tensor<8x16xf32> {
+  // expected-error @+1 {{'dist.op_sharding' has windows, but 'tensor.concat' cannot compute windows of its result; leave them out, and reshard the result}}
+  %0 = tensor.concat dim(1) %a, %b {dist.op_sharding = #dist.op_sharding<@m, factors = [["x"], []], windows = [(0, 2, -1, 4)]>}
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
 }
 
 // -----

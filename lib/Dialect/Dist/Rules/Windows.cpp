@@ -8,10 +8,12 @@
 #include "tessera/Dialect/Dist/Rules/Windows.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/Rules/Selection.h"
 #include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
 #include "tessera/Sharding/Buffers.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
@@ -24,6 +26,18 @@ static Attribute paddingOf(tensor::PadOp op) {
 }
 
 bool dist::computesWindows(Operation *op) {
+  if (movesWindows(op) ||
+      isa<tensor::EmptyOp, tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
+          op))
+    return true;
+  // What it reads at computed indices is whole on every device.
+  auto linalg = dyn_cast<linalg::LinalgOp>(op);
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  return linalg && op->getNumResults() == 1 && !(generic && !selectedLoops(generic).empty()) &&
+         !op->walk([](tensor::ExtractOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
+bool dist::movesWindows(Operation *op) {
   if (auto pad = dyn_cast<tensor::PadOp>(op))
     return paddingOf(pad) != nullptr;
   SplatElementsAttr splat;

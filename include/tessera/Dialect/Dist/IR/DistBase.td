@@ -61,7 +61,7 @@ def Dist_Dialect : Dialect {
     | O4 | no axis cuts a factor that must be whole, and the parts of a reshaped dimension are contiguous |
     | O5 | partial values are forwarded only from operands in which the op is jointly linear |
     | O6 | the shardings of the op's results are those derived from the op sharding |
-    | O7 | a window is one of a parallel factor of a constant, a pad or a rearrangement, and its operands have such windows |
+    | O7 | a window is one of a parallel factor of an op that computes windows, and its operands have such windows |
     | F1 | `dist.feeds` names an argument of the same type, and each argument at most once |
     | F2 | `dist.name` is not empty and unique among arguments and among results |
     | F3 | `dist.range` is on an integer tensor and is `[lo, hi]` with lo < hi, both values of its element type |

@@ -12,9 +12,12 @@
 
 namespace tessera::dist {
 
-/// Whether an op can compute windows of its result (`windows` of `dist.op_sharding`): a splat
-/// constant, a pad by a constant, a rearrangement.
+/// Whether an op can compute windows of its result (`windows` of `dist.op_sharding`): one that
+/// moves them, a slice, a linalg op.
 bool computesWindows(mlir::Operation *op);
+/// Whether it moves elements alone, and fills what is beyond: a splat constant, a pad by a
+/// constant, a rearrangement.
+bool movesWindows(mlir::Operation *op);
 
 /// The element that every window of a value, in the global view, has beyond the tensor: the fill of
 /// the reshard or op that makes the window. Null where these elements are undefined.
