@@ -19,8 +19,10 @@
 #include "GridTraffic.h"
 
 #include "AtomicParts.h"
+#include "IndexWalk.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace tessera::sharding {
 
@@ -138,13 +140,17 @@ std::optional<ExchangeTraffic> gridTraffic(const Mesh &mesh, const Layout &whole
     dim.sum();
   }
   ExchangeTraffic traffic;
-  for (int64_t position = 0; position < mesh.numDevices(); ++position) {
-    std::vector<int64_t> coordinate = mesh.coordinate(position);
+  std::vector<int64_t> axes(mesh.shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::vector<const AxisList *> lists;
+  for (size_t d = 0; d < rank; ++d)
+    lists.insert(lists.end(), {&source.dims[d].axes, &target.dims[d].axes});
+  IndexWalk indices(mesh, axes, lists);
+  do { // in the order of positions
     int64_t wanted = 1, own = 1, sent = others, targets = others;
     for (size_t d = 0; d < rank; ++d) {
       const Dimension &dim = dims[d];
-      int64_t part = linearIndex(mesh, source.dims[d].axes, coordinate);
-      int64_t want = linearIndex(mesh, target.dims[d].axes, coordinate);
+      int64_t part = indices[2 * d], want = indices[2 * d + 1];
       auto [begin, end] = dim.wanted[want];
       auto [from, to] = dim.held[part];
       wanted *= end - begin;
@@ -155,7 +161,7 @@ std::optional<ExchangeTraffic> gridTraffic(const Mesh &mesh, const Layout &whole
     traffic.received.push_back(wanted - own);
     traffic.sent.push_back(sent - own);
     traffic.messages.push_back(targets - (own > 0 ? 1 : 0));
-  }
+  } while (indices.next());
   return traffic;
 }
 

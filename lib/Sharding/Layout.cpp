@@ -113,6 +113,8 @@ int64_t Layout::maxValidElements() const {
     for (int64_t c = 0, n = sizeOf(dims[d].axes); c < n; ++c) {
       auto [first, last] = dims[d].span(c);
       best = std::max(best, std::min(globalShape[d], last) - std::max<int64_t>(0, first));
+      if (dims[d].divisor == 1 && best == dims[d].length)
+        break; // no part has more
     }
     count *= best;
   }

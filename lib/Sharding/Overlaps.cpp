@@ -7,6 +7,8 @@
 
 #include "Overlaps.h"
 
+#include "IndexWalk.h"
+
 #include <algorithm>
 #include <optional>
 
@@ -37,11 +39,9 @@ struct Cut {
 } // namespace
 
 /// Whether the parts are plain shards: no windows, no selections.
-static bool isPlain(const Layout &layout) {
-  return std::all_of(layout.dims.begin(), layout.dims.end(), [](const DimLayout &dim) {
-    return dim.offset == 0 && dim.length == dim.step && dim.divisor == 1 && dim.begin == 0 &&
-           dim.stride == 1;
-  });
+static bool isPlain(const DimLayout &dim) {
+  return dim.offset == 0 && dim.length == dim.step && dim.divisor == 1 && dim.begin == 0 &&
+         dim.stride == 1;
 }
 
 /// Whether two dimensions are cut over a common part of a mesh axis, before or after the move.
@@ -116,6 +116,50 @@ static std::optional<std::vector<Overlap>> overlapsOfNested(const Cut &cut, int6
       add(all, hadFine ? Overlap{to - from, end - begin, both, cut.partsIn(from, to), count}
                        : Overlap{end - begin, to - from, both, cut.partsIn(begin, end), count});
     }
+  }
+  return all;
+}
+
+/// The overlaps of one dimension in which every device wants a run at the same distance from its
+/// part: halos, and blocks of other devices in the turns of a ring. In time that does not depend on
+/// the devices: away from the ends of the dimension all are alike.
+static std::optional<std::vector<Overlap>> overlapsOfShifted(const Cut &cut, int64_t devices,
+                                                             bool countsParts) {
+  const DimLayout &had = cut.had, &wants = cut.wants;
+  if (had.axes != wants.axes || had.step <= 0 || had.step != wants.step || had.step != cut.chunk ||
+      had.divisor != 1 || wants.divisor != 1 || had.begin != 0 || had.stride != 1)
+    return std::nullopt;
+  const int64_t parts = sizeOf(had.axes);
+  std::vector<int64_t> bounds{0, parts};
+  for (const DimLayout &dim : {had, wants})
+    for (int64_t edge : {dim.offset, dim.offset + dim.length})
+      for (int64_t end : {int64_t(0), cut.extent}) {
+        // The part whose edge is at the end, or the two around it.
+        int64_t at = end - edge >= 0 ? (end - edge) / dim.step : -ceilDiv(edge - end, dim.step);
+        for (int64_t bound : {at, at + 1})
+          bounds.push_back(std::clamp<int64_t>(bound, 0, parts));
+      }
+  std::sort(bounds.begin(), bounds.end());
+  auto overlapOf = [&](int64_t part, int64_t count) {
+    auto [from, to] = cut.rangeOf(had, part);
+    auto [begin, end] = cut.rangeOf(wants, part);
+    return Overlap{end - begin, to - from,
+                   std::max<int64_t>(0, std::min(end, to) - std::max(begin, from)),
+                   countsParts ? cut.partsIn(begin, end) : 1, count * (devices / parts)};
+  };
+  // One end of the run is beyond the dimension: its length depends on the part.
+  auto isClipped = [&](const DimLayout &dim, int64_t part) {
+    auto [first, last] = dim.span(part);
+    return (first < 0) != (last <= 0) || (first < cut.extent) != (last <= cut.extent);
+  };
+  std::vector<Overlap> all;
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    int64_t first = bounds[i], last = bounds[i + 1];
+    if (first < last && !isClipped(had, first) && !isClipped(wants, first))
+      add(all, overlapOf(first, last - first));
+    else
+      for (int64_t part = first; part < last; ++part)
+        add(all, overlapOf(part, 1));
   }
   return all;
 }
@@ -218,11 +262,49 @@ static std::optional<std::vector<Overlap>> overlapsOfEven(const std::vector<Cut>
   return all;
 }
 
+/// The overlaps in dimensions that are cut over `axes`, device by device.
+static std::vector<Overlap> overlapsByDevice(const Mesh &mesh, const std::vector<Cut> &cuts,
+                                             const std::vector<int64_t> &axes, bool countsParts) {
+  struct Ranges {
+    std::vector<std::pair<int64_t, int64_t>> had, wants;
+    std::vector<int64_t> parts; ///< by index of `wants`
+  };
+  std::vector<const AxisList *> lists;
+  std::vector<Ranges> ranges(cuts.size());
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    const Cut &cut = cuts[i];
+    lists.insert(lists.end(), {&cut.had.axes, &cut.wants.axes});
+    for (int64_t part = 0, count = sizeOf(cut.had.axes); part < count; ++part)
+      ranges[i].had.push_back(cut.rangeOf(cut.had, part));
+    for (int64_t part = 0, count = sizeOf(cut.wants.axes); part < count; ++part) {
+      auto [begin, end] = ranges[i].wants.emplace_back(cut.rangeOf(cut.wants, part));
+      ranges[i].parts.push_back(countsParts ? cut.partsIn(begin, end) : 1);
+    }
+  }
+  std::vector<Overlap> all;
+  IndexWalk indices(mesh, axes, lists);
+  do {
+    Overlap here;
+    for (size_t i = 0; i < cuts.size(); ++i) {
+      int64_t want = indices[2 * i + 1];
+      auto [heldFrom, heldTo] = ranges[i].had[indices[2 * i]];
+      auto [begin, end] = ranges[i].wants[want];
+      here.wanted *= end - begin;
+      here.held *= heldTo - heldFrom;
+      here.both *= std::max<int64_t>(0, std::min(end, heldTo) - std::max(begin, heldFrom));
+      here.parts *= ranges[i].parts[want];
+    }
+    add(all, here);
+  } while (indices.next());
+  return all;
+}
+
 /// Dimensions without common axes are independent, so the time depends on the devices along the
 /// axes of the move, not on all devices of the mesh.
 std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const Layout &target) {
   const Layout selected = selectLike(source, target);
-  const bool plain = isPlain(source);
+  // The parts of a source with windows are not counted.
+  const bool countsParts = std::all_of(source.dims.begin(), source.dims.end(), isPlain);
   std::vector<Overlap> all{{1, 1, 1, 1, mesh.numDevices()}};
   std::vector<char> isDone(source.dims.size());
   for (size_t first = 0; first < source.dims.size(); ++first) {
@@ -230,43 +312,28 @@ std::vector<Overlap> overlapsOf(const Mesh &mesh, const Layout &source, const La
       continue;
     auto [dims, axes] = dependentDims(first, source, target, isDone);
     std::vector<Cut> cuts;
-    for (size_t d : dims)
+    bool isPlainMove = true;
+    for (size_t d : dims) {
       cuts.push_back({selected.dims[d], target.dims[d], target.globalShape[d],
                       std::max<int64_t>(1, source.dims[d].step)});
+      isPlainMove = isPlainMove && isPlain(source.dims[d]) && isPlain(target.dims[d]);
+    }
     int64_t devices = 1;
     for (int64_t axis : axes)
       devices *= mesh.shape[axis];
-    std::vector<Overlap> own;
-    std::vector<int64_t> coordinate(mesh.shape.size(), 0);
-    const bool bothPlain = plain && isPlain(target);
-    auto classes = overlapsOfEven(cuts, devices, bothPlain);
+    auto classes = overlapsOfEven(cuts, devices, isPlainMove);
     if (!classes && cuts.size() == 1)
-      classes = overlapsOfNested(cuts.front(), devices, bothPlain);
-    if (classes)
-      own = std::move(*classes);
-    for (int64_t n = 0; n < devices && !classes; ++n) {
-      int64_t rest = n;
-      for (int64_t axis : axes) {
-        coordinate[axis] = rest % mesh.shape[axis];
-        rest /= mesh.shape[axis];
-      }
-      Overlap here;
-      for (const Cut &cut : cuts) {
-        auto [heldFrom, heldTo] = cut.rangeOf(cut.had, linearIndex(mesh, cut.had.axes, coordinate));
-        auto [begin, end] = cut.rangeOf(cut.wants, linearIndex(mesh, cut.wants.axes, coordinate));
-        here.wanted *= end - begin;
-        here.held *= heldTo - heldFrom;
-        here.both *= std::max<int64_t>(0, std::min(end, heldTo) - std::max(begin, heldFrom));
-        here.parts *= plain ? cut.partsIn(begin, end) : 1;
-      }
-      add(own, here);
-    }
+      classes = overlapsOfNested(cuts.front(), devices, isPlainMove);
+    if (!classes && cuts.size() == 1)
+      classes = overlapsOfShifted(cuts.front(), devices, countsParts);
+    if (!classes)
+      classes = overlapsByDevice(mesh, cuts, axes, countsParts);
     // Of the devices that are alike before, the same share is alike in these dimensions.
     std::vector<Overlap> joined;
     for (const Overlap &a : all)
-      for (const Overlap &b : own)
-        joined.push_back({a.wanted * b.wanted, a.held * b.held, a.both * b.both, a.parts * b.parts,
-                          a.devices * b.devices / devices});
+      for (const Overlap &b : *classes)
+        joined.push_back({a.wanted * b.wanted, a.held * b.held, a.both * b.both,
+                          countsParts ? a.parts * b.parts : 1, a.devices * b.devices / devices});
     all = std::move(joined);
   }
   return all;

@@ -83,4 +83,26 @@ TEST(Overlaps, EqualThoseOfEveryDevice) {
   }
 }
 
+/// Halos, blocks of other devices, runs beyond either end.
+TEST(Overlaps, OfWindowsEqualThoseOfEveryDevice) {
+  std::mt19937 random(4);
+  auto below = [&](int64_t n) { return static_cast<int64_t>(random() % n); };
+  for (int round = 0; round < 3000; ++round) {
+    Mesh mesh = makeMesh({2 + below(3), 2 + below(9)});
+    std::vector<int64_t> shape{1 + below(60), 1 + below(8)};
+    TensorSharding from = TensorSharding::replicated(2);
+    from.dims[0] = {AxisRef::full(mesh, below(2))};
+    if (below(2) && from.dims[0].front().axis == 1)
+      from.dims[1] = {AxisRef::full(mesh, 0)};
+    int64_t step = ceilDiv(shape[0], sizeOf(from.dims[0]));
+    TensorSharding to = from;
+    to.windows.push_back({0, step, below(4 * shape[0]) - 2 * shape[0], 1 + below(3 * step)});
+    if (below(3) == 0) // a block of another device
+      to.windows.front() = {0, step, step * (below(12) - 6), step};
+    Layout source = makeLayout(from, shape), target = makeLayout(to, shape);
+    EXPECT_EQ(counted(overlapsOf(mesh, source, target)), byDevice(mesh, source, target))
+        << "round " << round;
+  }
+}
+
 } // namespace
