@@ -15,6 +15,23 @@ namespace tessera::sharding {
 // States
 //===----------------------------------------------------------------------===//
 
+size_t PathSearch::Hash::operator()(const TensorSharding &state) const {
+  size_t hash = 0;
+  auto add = [&](int64_t value) {
+    hash = (hash ^ static_cast<size_t>(value)) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 29;
+  };
+  for (const AxisList &axes : state.dims) {
+    add(-1);
+    for (const AxisRef &axis : axes)
+      add(axis.axis << 40 ^ axis.pre << 20 ^ axis.size);
+  }
+  for (const PartialAxis &part : state.partial)
+    add(part.axis.axis << 40 ^ part.axis.pre << 20 ^ part.axis.size);
+  add(std::ssize(state.windows));
+  return hash;
+}
+
 TensorSharding PathSearch::refine(const TensorSharding &sharding) {
   if (parts.empty())
     computeParts();
@@ -89,10 +106,12 @@ void PathSearch::relax(Move move) {
   if (!fresh && (node.done || node.cost <= cost))
     return;
   if (!fresh)
-    queue.erase({node.cost, it->first});
+    queue.erase({node.cost, &it->first});
   node.cost = cost;
-  queue.insert({cost, it->first});
+  queue.insert({cost, &it->first});
   node.move = std::move(move);
+  node.traffic = traffic;
+  node.seconds = seconds;
 }
 
 /// Boxes of many devices take long to compute, so moves that depend on them wait until their lower
@@ -132,10 +151,9 @@ PathSearch::PathSearch(const ReshardProblem &problem, Objective objective, const
 }
 
 std::optional<ReshardPlan> PathSearch::run() {
-  best[source] = {};
-  queue.insert({Cost{}, source});
+  queue.insert({Cost{}, &best.try_emplace(source).first->first});
   while (!queue.empty() || !deferred.empty()) {
-    if (!deferred.empty() && (queue.empty() || deferred.begin()->first <= queue.begin()->first)) {
+    if (!deferred.empty() && (queue.empty() || deferred.begin()->first <= queue.begin()->cost)) {
       Move move = std::move(deferred.extract(deferred.begin()).mapped());
       current = move.source;
       currentCost = best[current].cost;
@@ -144,10 +162,10 @@ std::optional<ReshardPlan> PathSearch::run() {
     }
     auto [cost, state] = *queue.begin();
     queue.erase(queue.begin());
-    if (state == target)
+    if (*state == target)
       return trace();
-    best[state].done = true;
-    current = state;
+    best.find(*state)->second.done = true;
+    current = *state;
     currentCost = cost;
     expand();
   }
@@ -164,11 +182,11 @@ void PathSearch::expand() {
 ReshardPlan PathSearch::trace() {
   ReshardPlan plan;
   for (TensorSharding at = target; at != source;) {
-    Move move = best[at].move;
+    Node &node = best[at];
+    Move move = std::move(node.move);
     at = move.source;
-    Traffic traffic = graph.trafficOf(move);
-    plan.seconds += links.seconds(problem.mesh, move.axes, move.kind, traffic);
-    plan.traffic += traffic;
+    plan.seconds += node.seconds;
+    plan.traffic += node.traffic;
     finish(move);
     plan.moves.push_back(std::move(move));
   }

@@ -13,6 +13,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <unordered_map>
 
 namespace tessera::sharding {
 
@@ -31,10 +32,24 @@ public:
   std::optional<ReshardPlan> run();
 
 private:
+  /// Of a placement, by the axes that it names.
+  struct Hash {
+    size_t operator()(const TensorSharding &state) const;
+  };
+  /// By cost, then by placement, so that a result does not depend on the order of visits.
+  struct Entry {
+    Cost cost;
+    const TensorSharding *state;
+    bool operator<(const Entry &other) const {
+      return cost != other.cost ? cost < other.cost : *state < *other.state;
+    }
+  };
   struct Node {
     Cost cost;
     bool done = false;
-    Move move; ///< the last move of the chain
+    Move move;       ///< the last move of the chain
+    Traffic traffic; ///< of that move
+    double seconds = 0;
   };
 
   void expand();
@@ -66,8 +81,8 @@ private:
   bool nested = true; ///< whether the splits of every axis have common parts
   AxisList parts;     ///< of every mesh axis
   TensorSharding source, target;
-  std::map<TensorSharding, Node> best;
-  std::set<std::pair<Cost, TensorSharding>> queue;
+  std::unordered_map<TensorSharding, Node, Hash> best;
+  std::set<Entry> queue;              ///< refers to the keys of `best`
   std::multimap<Cost, Move> deferred; ///< moves by the lower bound of their cost
   TensorSharding current;
   Cost currentCost;

@@ -7,6 +7,7 @@
 
 #include "tessera/Sharding/ReshardTable.h"
 
+#include "CanonicalReshard.h"
 #include "ReshardSpace.h"
 
 #include "tessera/Sharding/Selections.h"
@@ -164,6 +165,15 @@ double ReshardTable::seconds(const TensorSharding &source, const TensorSharding 
   return price(source, target, isApproximate);
 }
 
+/// By the planner, once for all reshards of one form.
+static double planSeconds(const ReshardProblem &problem, ReshardPlanner &planner,
+                          const LinkModel &links) {
+  if (!problem.source.windows.empty() || !problem.target.windows.empty() || links.countsCopies())
+    return planner.plan(problem).seconds;
+  CanonicalReshard form = canonicalReshard(problem, links);
+  return form.scale * planner.plan(form.problem).seconds;
+}
+
 double ReshardTable::price(const TensorSharding &source, const TensorSharding &target,
                            bool isApproximate) {
   if (source == target || hasSelection(source, target))
@@ -180,7 +190,7 @@ double ReshardTable::price(const TensorSharding &source, const TensorSharding &t
   }
   AxisPlaces a, b;
   if (!readAxisPlaces(source, a) || !readAxisPlaces(target, b))
-    return planner.plan({mesh, shape, bytesPerElement, source, target}).seconds;
+    return planSeconds({mesh, shape, bytesPerElement, source, target}, planner, links);
   return plainSeconds(source, a, b, isApproximate);
 }
 

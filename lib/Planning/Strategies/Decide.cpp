@@ -577,8 +577,9 @@ private:
     const RuleNode &node = graph.nodes[n];
     Strategy rest = without(moved, n);
     for (auto [f, factor] : llvm::enumerate(node.rule.factors)) {
-      if (factor.kind == FactorKind::replicate || factor.size < sizeOf(moved))
-        continue;
+      if (factor.kind == FactorKind::replicate ||
+          factor.size < sizeOf(rest.factors[f]) * sizeOf(moved))
+        continue; // devices would have nothing to do
       Strategy other = rest;
       other.factors[f].insert(other.factors[f].end(), moved.begin(), moved.end());
       other.factors[f] = mergeAxes(std::move(other.factors[f]));
