@@ -136,7 +136,8 @@ std::optional<Reading> Factoring::read(size_t index, llvm::SmallDenseSet<int64_t
     bool depends =
         llvm::any_of(factor.loops, [&](int64_t loop) { return reading.reduced.contains(loop); });
     (depends ? reading.core : reading.rest).push_back(factor);
-    if (typeOf(factor.tensor).getElementType() != typeOf(sum.op->getResult(0)).getElementType())
+    auto type = dyn_cast<RankedTensorType>(factor.tensor.getType());
+    if (!type || type.getElementType() != typeOf(sum.op->getResult(0)).getElementType())
       return std::nullopt;
   }
   if (reading.core.size() > 2 && isContraction(sum.op))

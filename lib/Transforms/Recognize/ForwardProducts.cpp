@@ -42,10 +42,11 @@ struct Factor {
 
 } // namespace
 
-/// The operand `side` of a product; empty unless loops are dimensions.
+/// The operand `side` of a product; empty unless it is a tensor, and loops are dimensions.
 static std::optional<Factor> factorOf(linalg::LinalgOp product, unsigned side) {
   SmallVector<AffineMap> maps = product.getIndexingMapsArray();
-  if (!llvm::all_of(maps, [](AffineMap map) { return map.isProjectedPermutation(); }))
+  if (!isa<RankedTensorType>(product->getOperand(side).getType()) ||
+      !llvm::all_of(maps, [](AffineMap map) { return map.isProjectedPermutation(); }))
     return std::nullopt;
   Factor factor{product->getOperand(side), {}, {}};
   for (AffineExpr loop : maps[side].getResults()) {
