@@ -16,8 +16,8 @@ int64_t MinimumCut::addNode() {
   return static_cast<int64_t>(first.size()) - 1;
 }
 
-void MinimumCut::addEdge(int64_t from, int64_t to, int64_t capacity) {
-  auto add = [&](int64_t a, int64_t b, int64_t c) {
+void MinimumCut::addEdge(int64_t from, int64_t to, Capacity capacity) {
+  auto add = [&](int64_t a, int64_t b, Capacity c) {
     edges.push_back({b, c, first[a]});
     first[a] = static_cast<int64_t>(edges.size()) - 1;
   };
@@ -39,7 +39,7 @@ bool MinimumCut::computeLevels() {
 }
 
 /// One path in the level graph, with an explicit stack: a path may be as long as the program.
-int64_t MinimumCut::augment() {
+Capacity MinimumCut::augment() {
   std::vector<int64_t> path; // edges
   int64_t node = kSource;
   while (node != kSink) {
@@ -57,7 +57,7 @@ int64_t MinimumCut::augment() {
     node = edges[path.back() ^ 1].to;
     path.pop_back();
   }
-  int64_t flow = kInfinite;
+  Capacity flow = kInfinite;
   for (int64_t e : path)
     flow = std::min(flow, edges[e].capacity);
   for (int64_t e : path) {
@@ -67,11 +67,11 @@ int64_t MinimumCut::augment() {
   return flow;
 }
 
-int64_t MinimumCut::solve() {
-  int64_t total = 0;
+Capacity MinimumCut::solve() {
+  Capacity total = 0;
   while (total < kInfinite && computeLevels()) {
     current = first;
-    while (int64_t flow = augment())
+    while (Capacity flow = augment())
       if ((total += flow) >= kInfinite)
         break;
   }

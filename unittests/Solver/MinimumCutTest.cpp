@@ -10,8 +10,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
+using tessera::solver::Capacity;
 using tessera::solver::MinimumCut;
 
 namespace {
@@ -41,7 +43,7 @@ TEST(MinimumCut, EqualsBruteForceAndIsNearestToTheSource) {
                        static_cast<int64_t>(random() % nodes), static_cast<int64_t>(random() % 9)});
       cut.addEdge(edges.back().from, edges.back().to, edges.back().capacity);
     }
-    int64_t least = MinimumCut::kInfinite, fewest = 0;
+    int64_t least = std::numeric_limits<int64_t>::max(), fewest = 0;
     for (uint64_t side = 0; side < (uint64_t(1) << nodes); ++side)
       if ((side & 1) && !(side & 2)) {
         int64_t capacity = capacityOf(edges, side), size = __builtin_popcountll(side);
@@ -56,6 +58,20 @@ TEST(MinimumCut, EqualsBruteForceAndIsNearestToTheSource) {
       found |= uint64_t(cut.onSourceSide(n)) << n;
     EXPECT_EQ(capacityOf(edges, found), least);
     EXPECT_EQ(__builtin_popcountll(found), fewest);
+  }
+}
+
+/// Bytes times executions: 2^30 to 2^100.
+TEST(MinimumCut, ComparesCapacitiesBeyond64Bits) {
+  for (int exponent : {0, 29, 31, 59, 61, 63, 100}) {
+    Capacity large = Capacity(1) << exponent;
+    MinimumCut cut;
+    int64_t node = cut.addNode();
+    cut.addEdge(MinimumCut::kSource, node, 3 * large);
+    cut.addEdge(node, MinimumCut::kSink, large);
+    cut.addEdge(node, MinimumCut::kSink, large);
+    EXPECT_TRUE(cut.solve() == 2 * large) << exponent;
+    EXPECT_TRUE(cut.onSourceSide(node)) << exponent;
   }
 }
 

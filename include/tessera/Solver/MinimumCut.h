@@ -16,9 +16,12 @@ namespace tessera::solver {
 /// Splits a directed graph into the sides of a source and a sink so that the edges from the
 /// source's side to the sink's have the least total capacity (E. Dinic, 1970). Deterministic:
 /// returns the minimum cut nearest to the source.
+/// Bytes times executions, which exceed 64 bits.
+using Capacity = __int128;
+
 class MinimumCut {
 public:
-  static constexpr int64_t kInfinite = int64_t(1) << 60;
+  static constexpr Capacity kInfinite = Capacity(1) << 126;
   static constexpr int64_t kSource = 0;
   static constexpr int64_t kSink = 1;
 
@@ -27,20 +30,20 @@ public:
   int64_t addNode();
   /// Capacities are >= 0; an edge of `kInfinite` is cut only if nothing else separates source and
   /// sink.
-  void addEdge(int64_t from, int64_t to, int64_t capacity);
+  void addEdge(int64_t from, int64_t to, Capacity capacity);
   /// Capacity of the cut.
-  int64_t solve();
+  Capacity solve();
   /// Valid after `solve`.
   bool onSourceSide(int64_t node) const { return level[node] >= 0; }
 
 private:
   struct Edge {
     int64_t to;
-    int64_t capacity; ///< remaining capacity
-    int64_t next;     ///< next edge of the same node, or -1
+    Capacity capacity; ///< remaining capacity
+    int64_t next;      ///< next edge of the same node, or -1
   };
   bool computeLevels();
-  int64_t augment();
+  Capacity augment();
 
   std::vector<Edge> edges;    ///< edge e and its reverse e ^ 1
   std::vector<int64_t> first; ///< by node

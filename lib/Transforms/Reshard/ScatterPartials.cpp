@@ -52,6 +52,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 using namespace tessera::sharding;
+using solver::Capacity;
 using solver::MinimumCut;
 
 /// The latency of a gather in addition to an all-reduce, in bytes. Little, since gathers are
@@ -74,7 +75,7 @@ struct Part {
   int64_t scattered = -1;       ///< nodes of the cut; of a sum
   int64_t whole = -1;           ///< of all that have a dimension
   int64_t cut = -1;             ///< of an op or branch: on the source's side it is cut
-  int64_t saved = 0;            ///< of an op: its time that a cut saves, in bytes
+  Capacity saved = 0;           ///< of an op: its time that a cut saves, in bytes
 
   /// Whether it is computed from other parts.
   bool isComputed() const { return factor >= 0 || ofBranch; }
@@ -196,13 +197,13 @@ private:
   /// the latencies of a reduce-scatter and a gather take.
   bool dividingPays() {
     auto undivided = [&]() { // the time of the work that every device does
-      int64_t bytes = 0;
+      Capacity bytes = 0;
       for (const Part &part : parts)
         bytes += part.cut >= 0 && !cut.onSourceSide(part.cut) ? part.saved : 0;
       return bytes;
     };
     solve(/*divides=*/false);
-    int64_t before = undivided();
+    Capacity before = undivided();
     solve(/*divides=*/true);
     return undivided() + prices.bytesOf(prices.latency()) < before;
   }
@@ -364,10 +365,10 @@ private:
     return own && isFree(*own) && own->windows.empty();
   }
 
-  static int64_t tripsOfPart(const Part &part) { return boundedTrips(blockOf(part.value)); }
+  static Capacity tripsOfPart(const Part &part) { return boundedTrips(blockOf(part.value)); }
 
   /// Bytes of half an all-reduce.
-  int64_t halfOf(const Part &part) const {
+  Capacity halfOf(const Part &part) const {
     return bytesOfHalf(cast<RankedTensorType>(part.value.getType()),
                        shardingOf(part.value)->withoutPartial(), devices) *
            tripsOfPart(part);
@@ -406,7 +407,7 @@ private:
   }
 
   void addNodes(Part &part) {
-    int64_t half = halfOf(part);
+    Capacity half = halfOf(part);
     if (part.dim < 0) {
       part.cut = cut.addNode();
       return cut.addEdge(part.cut, MinimumCut::kSink, 2 * half + perGather * tripsOfPart(part));
@@ -568,12 +569,12 @@ int64_t dist::bytesOfHalf(RankedTensorType type, const TensorSharding &own, int6
   for (int64_t extent : localShape(own, type.getShape().vec()))
     buffers.operand *= extent;
   Traffic scatter = trafficOf(CollectiveKind::reduce_scatter, devices, buffers);
-  return std::min(scatter.wireBytes, MinimumCut::kInfinite >> 30);
+  return scatter.wireBytes;
 }
 
-int64_t dist::boundedTrips(Block *block) {
-  constexpr int64_t kMostTrips = int64_t(1) << 24;
-  return static_cast<int64_t>(std::min<double>(tripsOf(block->getTerminator()), kMostTrips));
+Capacity dist::boundedTrips(Block *block) {
+  constexpr double kMostTrips = 0x1p48; // centuries; with 64 bits of bytes below 2^126
+  return static_cast<Capacity>(std::min(tripsOf(block->getTerminator()), kMostTrips));
 }
 
 void dist::scatterPartials(func::FuncOp function, const MeshTable &meshes, OpShardings &shardings,

@@ -11,15 +11,15 @@
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Planning/CostOptions.h"
 #include "tessera/Planning/OpCosts.h"
+#include "tessera/Solver/MinimumCut.h"
 
 namespace tessera::dist {
 
-/// Bytes sent per device in half an all-reduce of a tensor with this sharding over `devices`,
-/// bounded for a minimum cut.
+/// Bytes sent per device in half an all-reduce of a tensor with this sharding over `devices`.
 int64_t bytesOfHalf(mlir::RankedTensorType type, const sharding::TensorSharding &own,
                     int64_t devices);
-/// Executions of a block, bounded so that products with bytes do not overflow.
-int64_t boundedTrips(mlir::Block *block);
+/// Executions of a block, at most 2^48, so that products with bytes do not overflow.
+solver::Capacity boundedTrips(mlir::Block *block);
 
 /// Cuts ops after the reductions over axes of one mesh where that sends fewer bytes (see
 /// ScatterPartials.cpp), or if it `dividesUpdates`, where it saves more work than its latencies

@@ -61,6 +61,7 @@ using namespace tessera::dist;
 using sharding::AxisRef;
 using sharding::PartialAxis;
 using sharding::TensorSharding;
+using solver::Capacity;
 using solver::MinimumCut;
 
 namespace {
@@ -331,9 +332,9 @@ private:
   void addCopies(const Candidate &candidate, Value name, const Copies &copies, Block *block) {
     // The gather after a reduce-scatter sends the same number of bytes. Plus one, so that plans
     // with equal bytes prefer fewer reductions.
-    int64_t half =
+    Capacity half =
         bytesOfHalf(cast<RankedTensorType>(name.getType()), shardingOf(name), partial.axis.size);
-    int64_t trips = boundedTrips(block);
+    Capacity trips = boundedTrips(block);
     half = half * trips + (reducing.contains(block) ? 0 : trips);
     cut.addEdge(candidate.node, copies.scattered, half);
     cut.addEdge(candidate.node, copies.whole, half);

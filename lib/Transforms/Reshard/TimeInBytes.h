@@ -26,9 +26,9 @@ public:
   }
 
   /// None if bytes are the objective.
-  int64_t bytesOf(double seconds) const {
-    constexpr int64_t kMost = solver::MinimumCut::kInfinite >> 20;
-    return static_cast<int64_t>(std::min<double>(kMost, seconds * bytesPerSecond));
+  solver::Capacity bytesOf(double seconds) const {
+    constexpr double kMost = 0x1p100; // far above any program
+    return static_cast<solver::Capacity>(std::min(kMost, seconds * bytesPerSecond));
   }
 
   /// Seconds to start a reduce-scatter and a gather. An all-reduce mostly stays beside them, for
