@@ -15,7 +15,9 @@
 // Propagation leaves latencies out, since collectives are joined later. Where the step
 // is mostly latencies all the same, as in unrolled recurrences, the program is also
 // compiled with latencies, as if no collectives were joined, and without the cuts that no
-// tensor of an op has, which are reshards at least.
+// tensor of an op has, which are reshards at least. Where even computing all of it on each
+// device would take a fraction of the step, as of a factorization, whose rows depend on each
+// other, the program is compiled with whole arguments, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -195,6 +197,22 @@ static FailureOr<bool> hasManyLatencies(ModuleOp program, const Report &report,
   return step->seconds <= kMostWithoutLatencies * report.stepSeconds;
 }
 
+/// Moves arguments that are cut to all devices, where they are read.
+static void gatherArguments(func::FuncOp function, const dist::MeshTable &meshes) {
+  OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
+  for (BlockArgument argument : function.getArguments()) {
+    dist::ShardingAttr sharding = dist::getSharding(argument);
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!sharding || !type || argument.use_empty())
+      continue;
+    auto whole = dist::ShardingAttr::get(sharding.getMesh(), meshes.get(sharding.getMesh()),
+                                         sharding::TensorSharding::replicated(type.getRank()),
+                                         builder.getContext());
+    auto moved = dist::ReshardOp::create(builder, argument.getLoc(), type, argument, whole);
+    argument.replaceAllUsesExcept(moved, moved);
+  }
+}
+
 /// Compiles `normalized` by other options, and replaces the program if that is better. Its messages
 /// are dropped: the program was already compiled with messages.
 static bool tryOther(PhasedProgram &program, const PipelineOptions &options, Phase start,
@@ -284,10 +302,24 @@ LogicalResult tessera::searchWithin(PhasedProgram &program, const PipelineOption
       remark("ops keep cuts that a tensor of theirs has, for fewer collectives");
   }
 
+  func::FuncOp before = *normalized->getOps<func::FuncOp>().begin();
+  if (*many && !byBytes &&
+      arithmeticOf(before, cost->topology, devices) <= kFraction * best->step) {
+    OwningOpRef<ModuleOp> gathered = normalized->clone();
+    gatherArguments(*gathered->getOps<func::FuncOp>().begin(), dist::MeshTable(*gathered));
+    auto isBetter = [&](ModuleOp found, const Report &report) {
+      FailureOr<Measures> measures = measure(found, report, cost->topology);
+      bool isTaken = succeeded(measures) && measures->step <= kFraction * best->step &&
+                     measures->bytes <= best->bytes && fits(*measures, *best);
+      best = isTaken ? measures : best;
+      return isTaken;
+    };
+    if (tryOther(program, pipeline, start, std::move(gathered), isBetter))
+      remark("all devices compute the program from whole arguments");
+  }
+
   double part =
-      isSmall ? arithmeticOf(*normalized->getOps<func::FuncOp>().begin(), cost->topology, devices) /
-                    static_cast<double>(devices)
-              : 0;
+      isSmall ? arithmeticOf(before, cost->topology, devices) / static_cast<double>(devices) : 0;
   bool isLittle = plain->communicationSeconds() < kLeastPart * plain->stepSeconds &&
                   best->arithmetic <= kMostRepeated * part;
   if (!isSmall || isLittle)

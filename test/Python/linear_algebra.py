@@ -56,6 +56,12 @@ class LinearAlgebra(JaxCase):
             program = tessera.from_jax(function, (x,), (PartitionSpec("d"),), mesh=mesh)
             np.testing.assert_allclose(program(x), function(x), atol=1e-3)
 
+    def test_gathered(self):
+        """Rows of a factorization depend on each other: the matrix is gathered once, in place of a collective for each column."""
+        x = matrices(256, 4)
+        program = tessera.from_jax(lambda x: jnp.linalg.solve(x @ x.T + jnp.eye(256), jnp.ones(256)), (x,), (PartitionSpec("d"),), mesh=mesh_of(d=4))
+        self.assertEqual([(c["kind"], c["wire_bytes"]) for c in program.explain()["collectives"]], [("all_gather", 3 * 64 * 4 * 4)])
+
     def test_triangular_solve(self):
         a, b = positive(4, 2), matrices(2, 4, 3)
         for left in True, False:
