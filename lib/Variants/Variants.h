@@ -52,6 +52,10 @@ mlir::LogicalResult compilePlan(PhasedProgram &program, const PipelineOptions &o
 /// one. (PlanComparison.cpp)
 mlir::LogicalResult comparePlans(PhasedProgram &program, const PipelineOptions &options,
                                  Phase from);
+/// Propagated, with the parts of a batch that a loop takes in turn cut over all devices, if that
+/// makes the step shorter. (MicroBatches.cpp)
+mlir::LogicalResult chooseMicroBatches(PhasedProgram &program, const PipelineOptions &options,
+                                       Phase from);
 /// As propagated. A program with many small collectives is also compiled without recuts; a small
 /// program that communicates is also searched with the arguments and results that propagation has.
 /// (SearchWithin.cpp)
