@@ -86,7 +86,8 @@ static std::string keyOf(const CompileOptions &options) {
   bool dependsOnTools =
       options.target.value_or(Target::cpu) != Target::cpu || !options.search.solver.empty();
   if (options.noCache || !options.text || reports || dependsOnTools ||
-      !options.dialectPlugins.empty() || !thisBuild().isComplete)
+      !options.archs.empty() || options.warpgroups || !options.dialectPlugins.empty() ||
+      !thisBuild().isComplete)
     return "";
   llvm::SHA256 hash;
   auto add = [&](llvm::StringRef text) {

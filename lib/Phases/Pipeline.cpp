@@ -181,8 +181,11 @@ LogicalResult tessera::buildPipeline(OpPassManager &manager, const PipelineOptio
     addNormalization(manager, options);
   if (options.keepsAttention && options.to >= Phase::normalized)
     manager.addPass(dist::createDistMarkFusedAttention());
-  if (options.narrowReductions && options.from < Phase::resharded && options.to > Phase::normalized)
-    manager.addPass(dist::createDistNarrowPartials());
+  if (options.from < Phase::resharded && options.to > Phase::normalized) {
+    dist::DistNarrowPartialsOptions narrow;
+    narrow.accumulated = !options.narrowReductions;
+    manager.addPass(dist::createDistNarrowPartials(narrow));
+  }
   if (leadsTo(Phase::propagated))
     addPropagation(manager, options);
   if (leadsTo(Phase::resharded))

@@ -230,8 +230,13 @@ def DistNarrowPartials : Dist_Pass<"dist-narrow-partials"> {
     Marks ops that round element by element to bf16 or f16, so that partial values pass through them and are reduced in
     16 bits: half the bytes of a bf16 gradient whose product accumulates in f32. The sum then differs from that of one
     device by a rounding per device. With `--narrow-reductions` it runs before propagation and replaces
-    `dist-widen-partials`.
+    `dist-widen-partials`; else with `accumulated`.
   }];
+  let options = [
+    Option<"accumulated", "accumulated", "bool", "false",
+           "Only roundings of what a loop adds up in more bits: gradients of micro-batches, which are reduced once, behind "
+           "the loop">,
+  ];
 }
 
 def DistWidenPartials : Dist_Pass<"dist-widen-partials"> {

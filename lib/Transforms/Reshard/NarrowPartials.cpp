@@ -10,6 +10,10 @@
 // they are reduced in f32. A marked rounding forwards them (Rules/Rounding.h), and
 // later passes reduce them where that sends the fewest bytes: after the rounding.
 //
+// Without the option this holds for what a loop adds up alone, as gradients of
+// micro-batches: they are reduced once, in f32, not in each iteration. One device
+// rounds each of the sums, n devices their parts of them.
+//
 //===----------------------------------------------------------------------===//
 
 #include "tessera/Dialect/Check/Check.h"
@@ -23,6 +27,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTNARROWPARTIALS
@@ -41,14 +46,76 @@ static bool roundsElements(linalg::LinalgOp op) {
          });
 }
 
+/// Whether an op computes each element from one of `value`: an extension, a scaling by a number.
+static bool scalesElements(linalg::LinalgOp op) {
+  return op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
+         !op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)) &&
+         llvm::all_of(op.getBlock()->without_terminator(), [](Operation &each) {
+           return isa<arith::ExtFOp, arith::TruncFOp, arith::MulFOp, arith::DivFOp,
+                      arith::ConstantOp>(each);
+         });
+}
+
+/// The carry to which an op adds a value of at least 32 bits, if the sum is the next one.
+static bool addsToCarry(linalg::LinalgOp op) {
+  if (op.getNumDpsInputs() != 2 || op->getNumResults() != 1 || !op->getResult(0).hasOneUse() ||
+      op.getNumParallelLoops() != op.getNumLoops() ||
+      getElementTypeOrSelf(op->getResult(0).getType()).getIntOrFloatBitWidth() < 32 ||
+      !llvm::all_of(op.getBlock()->without_terminator(),
+                    llvm::IsaPred<arith::AddFOp, arith::ExtFOp>))
+    return false;
+  OpOperand &use = *op->getResult(0).getUses().begin();
+  auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+  return loop && isa<scf::YieldOp>(use.getOwner()) && use.getOwner()->getParentOp() == loop &&
+         llvm::is_contained(op.getDpsInputs(), loop.getRegionIterArg(use.getOperandNumber()));
+}
+
+/// Whether a value is only added to what loops carry, behind moves, extensions, and stacks that
+/// other loops make of it.
+static bool isAccumulated(Value rounded) {
+  llvm::SetVector<Value> values;
+  values.insert(rounded);
+  bool isAdded = false;
+  for (size_t i = 0; i < values.size(); ++i)
+    for (OpOperand &use : values[i].getUses()) {
+      Operation *op = use.getOwner();
+      auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+      if (linalgOp && addsToCarry(linalgOp)) {
+        isAdded = true;
+      } else if (isa<linalg::TransposeOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) ||
+                 (linalgOp && linalgOp.isDpsInput(&use) && scalesElements(linalgOp))) {
+        values.insert(op->getResult(0));
+      } else if (auto insert = dyn_cast<tensor::InsertSliceOp>(op);
+                 insert && use.get() == insert.getSource()) {
+        values.insert(insert.getResult());
+      } else if (auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+                 loop && isa<scf::YieldOp>(op)) {
+        // A carry that is only written to is the stack of what the iterations make.
+        BlockArgument carry = loop.getRegionIterArg(use.getOperandNumber());
+        if (!llvm::all_of(carry.getUses(), [](OpOperand &read) {
+              auto insert = dyn_cast<tensor::InsertSliceOp>(read.getOwner());
+              return insert && read.get() == insert.getDest();
+            }))
+          return false;
+        values.insert(loop.getResult(use.getOperandNumber()));
+      } else {
+        return false;
+      }
+    }
+  return isAdded;
+}
+
 namespace {
 
 struct DistNarrowPartials : dist::impl::DistNarrowPartialsBase<DistNarrowPartials> {
+  using Base::Base;
+
   void runOnOperation() override {
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (!isLocalView(function))
-        function.walk([](linalg::LinalgOp op) {
-          if (roundsElements(op))
+        function.walk([&](linalg::LinalgOp op) {
+          if (roundsElements(op) &&
+              (!accumulated || (op->getNumResults() == 1 && isAccumulated(op->getResult(0)))))
             op->setAttr(kRoundsPartials, UnitAttr::get(op->getContext()));
         });
   }

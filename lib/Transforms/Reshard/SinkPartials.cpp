@@ -163,7 +163,12 @@ private:
                         [&](const PartialAxis &other) { return other.kind == partial.kind; });
   }
 
-  /// Whether a sharding cuts one dimension over exactly the axis, and could be partial instead.
+  /// Removes the axis, or parts of it, from axes that cut a dimension or a loop.
+  void eraseFrom(sharding::AxisList &axes) const {
+    llvm::erase_if(axes, [&](const sharding::AxisRef &cut) { return partial.axis.contains(cut); });
+  }
+
+  /// Whether a sharding cuts dimensions over the axis, or parts of it, and could be partial instead.
   bool mayLoseCut(const TensorSharding &own) const {
     TensorSharding without = withoutCut(own);
     return without != own && mayBecomePartial(without);
@@ -171,7 +176,7 @@ private:
 
   TensorSharding withoutCut(TensorSharding own) const {
     for (sharding::AxisList &axes : own.dims)
-      llvm::erase(axes, partial.axis);
+      eraseFrom(axes);
     return own;
   }
 
@@ -226,11 +231,12 @@ private:
           bringing.push_back(i);
       if (bringing.empty())
         return;
-      for (const sharding::AxisList &axes : shardings.of(op).sharding.factors)
-        if (candidate.isCut ? sharding::overlapsAny(axes, partial.axis) &&
-                                  !llvm::is_contained(axes, partial.axis)
-                            : sharding::overlapsAny(axes, partial.axis))
+      for (sharding::AxisList axes : shardings.of(op).sharding.factors) {
+        if (candidate.isCut)
+          eraseFrom(axes);
+        if (sharding::overlapsAny(axes, partial.axis))
           return;
+      }
       for (int64_t i : operandsToPass(op, partial.kind, preferred(op, bringing)))
         candidate.through.push_back(&op->getOpOperand(i));
       if (candidate.through.empty() || (candidate.isCut && !mayAddWhole(op, candidate)))
@@ -419,7 +425,7 @@ private:
     sharding::OpSharding sharding = shardings.of(op).sharding;
     if (candidate.isCut)
       for (sharding::AxisList &axes : sharding.factors)
-        llvm::erase(axes, partial.axis);
+        eraseFrom(axes);
     sharding::Forward forward{partial, {}};
     for (OpOperand *operand : candidate.through)
       forward.operands.push_back(operand->getOperandNumber());
