@@ -97,10 +97,10 @@ FailureOr<SmallVector<Value>> dist::partitionLinalg(linalg::LinalgOp op,
                           << "' has an uneven edge that cannot be masked; cut a dimension that the "
                              "devices divide evenly";
 
-  // Indices in a body are global.
+  // Indices in a body are global. A window of a loop that is not cut begins later, too.
   SmallVector<linalg::IndexOp> reads;
   for (auto index : local.getBlock()->getOps<linalg::IndexOp>())
-    if (llvm::is_contained(cut, index.getDim()))
+    if (llvm::is_contained(cut, index.getDim()) || context.isUneven(index.getDim()))
       reads.push_back(index);
   for (linalg::IndexOp index : reads) {
     OpBuilder builder(index->getBlock(), std::next(index->getIterator()));
