@@ -57,7 +57,8 @@ static std::optional<Split> splitOf(ext::SortOp op, const ConnectedDims &connect
   tensor::CollapseShapeOp merge = mergeOf(op);
   ArrayRef<int64_t> shape = merge.getSrcType().getShape();
   int64_t outer = 1, all = op.getShape()[op.getDim()];
-  for (int64_t d : merge.getReassociationIndices()[op.getDim()]) {
+  ReassociationIndices merged = merge.getReassociationIndices()[op.getDim()];
+  for (int64_t d : merged) {
     if (connected.partsOf({merge.getSrc(), d}) > 1) {
       bool isLess = outer > 1 && all > 0 && outer * op.getCount() < all;
       return isLess ? std::optional(Split{op.getDim(), outer, all / outer}) : std::nullopt;
