@@ -43,8 +43,9 @@ def silu(x) -> Tensor:
 
 
 def softplus(x) -> Tensor:
-    """log(1 + exp(x)), without overflow."""
-    return ops.maximum(x, 0) + ops.log1p(ops.exp(-ops.abs(x)))
+    """log(1 + exp(x)), without overflow, and without a kink at 0, where the derivatives would not be those of a smooth function."""
+    above = ops.greater(x, 0)
+    return ops.where(above, x, 0) + ops.log1p(ops.exp(ops.where(above, -tensor_of(x, "softplus"), x)))
 
 
 def linear(x, weight, bias=None) -> Tensor:

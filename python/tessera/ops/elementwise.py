@@ -14,6 +14,7 @@ from ..source import refuse
 from ..tensor import Tensor
 from ..trace import check_meshes
 from .base import broadcast_shapes, cast, common_type, elementwise, is_number, need, op, operand, tensor_of
+from .distributed import stop_gradient
 
 __all__ = []
 
@@ -161,14 +162,19 @@ def _(trace, x):
 
 @_named("sign")
 def _(trace, x):
-    """-1, 0 or 1, in the dtype of x; NaN for NaN."""
+    """-1, 0 or 1, in the dtype of x; NaN for NaN. Its derivative is 0."""
+    x = stop_gradient(x)
     return elementwise(trace, "sign", [x], lambda b, x: scalars.sign(b, x.type, x))
 
 
 @_named("sigmoid")
 def _(trace, x):
     """1 / (1 + exp(-x)); integers are converted to float32."""
-    return _floats(trace, "sigmoid", x, scalars.logistic)
+    def body(b, x):  # of exp(-|x|), which does not overflow: 1 / inf**2 * inf in the derivative is not a number
+        above, one = b.compare("ogt", x, b.constant(0, x.type)), b.constant(1, x.type)
+        power = b.apply("math.exp", b.select(above, b.apply("arith.negf", x), x))
+        return b.apply("arith.divf", b.select(above, one, power), b.apply("arith.addf", one, power))
+    return _floats(trace, "sigmoid", x, body)
 
 
 def _comparison(name, what):

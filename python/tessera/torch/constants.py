@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Constants to derivatives in PyTorch graphs: `detach()`, and values computed under `torch.no_grad()`.
+"""Constants to derivatives in PyTorch graphs: `detach()`, and values under `torch.no_grad()` or `torch.inference_mode()`.
 
 PyTorch's decompositions lose both: a detach becomes an alias, and a no_grad region is inlined. A custom operation,
 which they keep, marks these values; its rule is stop_gradient. What is written in place to an alias of a differentiable
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+from unittest import mock
 
 import torch
 
@@ -62,6 +63,18 @@ def seen_in_autocast():
             yield
     finally:
         autocast.__enter__, autocast.__exit__ = enter, leave
+
+
+@contextlib.contextmanager
+def seen_in_inference_mode():
+    """Context manager: inference_mode is no_grad in it, which torch.export keeps, while it forgets inference_mode."""
+    def entered(context):
+        context._inference_mode_context = torch.set_grad_enabled(not context.mode)
+
+    def left(context, *error):
+        context._inference_mode_context.__exit__(*error)
+    with mock.patch.multiple(torch.inference_mode, __enter__=entered, __exit__=left):
+        yield
 
 
 @contextlib.contextmanager

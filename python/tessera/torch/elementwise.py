@@ -19,13 +19,13 @@ for _name in ("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", 
 RULES["neg.default"] = ops.negative
 RULES["reciprocal.default"] = lambda x: 1 / x
 RULES["bitwise_not.default"] = lambda x: ~x
-for _name, _function in dict(mul=ops.multiply, div=ops.divide, maximum=ops.maximum, minimum=ops.minimum, eq=ops.equal, ne=ops.not_equal,
-                             lt=ops.less, le=ops.less_equal, gt=ops.greater, ge=ops.greater_equal, pow=ops.pow, atan2=ops.atan2,
-                             fmax=ops.maximum, fmin=ops.minimum, floor_divide=ops.floor_divide, bitwise_xor=ops.bitwise_xor,
+for _name, _function in dict(mul=ops.multiply, div=ops.divide, eq=ops.equal, ne=ops.not_equal,
+                             lt=ops.less, le=ops.less_equal, gt=ops.greater, ge=ops.greater_equal, pow=ops.pow,
+                             floor_divide=ops.floor_divide, bitwise_xor=ops.bitwise_xor,
                              logical_xor=ops.logical_xor, logical_and=ops.logical_and, logical_or=ops.logical_or, bitwise_and=ops.bitwise_and,
                              bitwise_or=ops.bitwise_or, remainder=ops.remainder, bitwise_left_shift=ops.bitwise_left_shift,
                              bitwise_right_shift=ops.bitwise_right_shift, __lshift__=ops.bitwise_left_shift,
-                             __rshift__=ops.bitwise_right_shift, copysign=ops.copysign, hypot=ops.hypot).items():
+                             __rshift__=ops.bitwise_right_shift, hypot=ops.hypot).items():
     for _kind in ("Tensor", "Scalar", "default", "Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor"):
         RULES[f"{_name}.{_kind}"] = promoting(_function)
 
@@ -94,18 +94,6 @@ def _(x, slope=0.01):
     return F.leaky_relu(x, slope)
 
 
-@rule("elu.default")
-def _(x, alpha=1, scale=1, input_scale=1):
-    return ops.where(ops.greater(x, 0), x * scale, ops.expm1(ops.minimum(x, 0) * input_scale) * (alpha * scale))
-
-
-@rule("fmod.Tensor", "fmod.Scalar")
-@promoting
-def _(x, y):
-    rest = ops.remainder(ops.abs(x), ops.abs(y))
-    return ops.where(ops.less(x, 0), -rest, rest)
-
-
 @rule("div.Tensor_mode", "div.Scalar_mode")
 @promoting
 def _(x, y, rounding_mode=None):
@@ -115,8 +103,7 @@ def _(x, y, rounding_mode=None):
     return quotient if rounding_mode is None else ops.trunc(quotient)
 
 
-@rule("hardtanh.default", "clamp.default", "clamp.Tensor")
-@promoting
+@rule("hardtanh.default", "clamp.default")
 def _(x, low=None, high=None):
     return ops.clip(x, low, high)
 

@@ -29,9 +29,9 @@ from ..source import entry, refuse, warn
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
-from . import branches, elementwise, grids, indexing, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
+from . import branches, elementwise, grids, indexing, kinks, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
-from .constants import hidden_write, marked, seen_in_autocast
+from .constants import hidden_write, marked, seen_in_autocast, seen_in_inference_mode
 from .custom_derivatives import noticed
 from .exportable import exportable
 from .foreach import of_lists
@@ -417,7 +417,7 @@ def _quiet():
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
     try:
-        with noticed() as derivatives, exportable(), _quiet(), seen_in_autocast(), differentiating() as transforms:
+        with noticed() as derivatives, exportable(), _quiet(), seen_in_autocast(), seen_in_inference_mode(), differentiating() as transforms:
             try:
                 exported = torch.export.export(module, args, kwargs)
             except Exception:
@@ -445,7 +445,10 @@ _SHAPES = logging.getLogger("torch.fx.experimental.symbolic_shapes")
 _aten = torch.ops.aten
 _NOT_DECOMPOSED = (_aten.scaled_dot_product_attention.default, _aten._safe_softmax.default, _aten.upsample_bicubic2d.vec, _aten.sinc.default,
                    _aten.special_entr.default, _aten.special_log_ndtr.default, _aten.xlogy.Tensor, _aten.xlogy.Scalar_Other, _aten.xlogy.Scalar_Self,
-                   _aten.special_xlog1py.default, _aten.special_xlog1py.other_scalar, _aten.special_xlog1py.self_scalar)
+                   _aten.special_xlog1py.default, _aten.special_xlog1py.other_scalar, _aten.special_xlog1py.self_scalar, _aten.log_sigmoid.default,
+                   _aten.log_sigmoid_forward.default, _aten.softplus.default, _aten.mish.default, _aten.celu.default, _aten.selu.default,
+                   _aten.logaddexp.default, _aten.logaddexp2.default, _aten.linalg_vector_norm.default, _aten.std.correction,
+                   _aten.std_mean.correction)
 
 
 def _form(program, name: str) -> _Form:

@@ -9,6 +9,7 @@ import math
 
 from .. import ops
 from ..ops.base import tensor_of
+from .kinks import shared
 from .registry import RULES, dtype_of, rule
 
 
@@ -51,12 +52,12 @@ def _(x, axis=None, keepdim=False, dtype=None):
 
 @_of_axes("max.default")
 def _(x):
-    return ops.max(x)
+    return shared(ops.max, x)
 
 
 @_of_axes("min.default")
 def _(x):
-    return ops.min(x)
+    return shared(ops.min, x)
 
 
 @_of_axes("max.dim")
@@ -71,12 +72,12 @@ def _(x, axis, keepdim=False):
 
 @_of_axes("amax.default")
 def _(x, axes=None, keepdim=False):
-    return ops.max(x, axes or None, keepdim)
+    return shared(ops.max, x, axes or None, keepdim)
 
 
 @_of_axes("amin.default")
 def _(x, axes=None, keepdim=False):
-    return ops.min(x, axes or None, keepdim)
+    return shared(ops.min, x, axes or None, keepdim)
 
 
 def _count(x, axes):
@@ -96,20 +97,34 @@ def _(x, axes=None, correction=1, keepdim=False):
     return RULES["var.correction"](x, axes, correction, keepdim), ops.mean(x, axes or None, keepdim)
 
 
+@_of_axes("std.correction")
+def _(x, axes=None, correction=1, keepdim=False):
+    return _root(RULES["var.correction"](x, axes, correction, keepdim))
+
+
+@_of_axes("std_mean.correction")
+def _(x, axes=None, correction=1, keepdim=False):
+    return RULES["std.correction"](x, axes, correction, keepdim), ops.mean(x, axes or None, keepdim)
+
+
 @_of_axes("linalg_vector_norm.default", "norm.ScalarOpt_dim", "norm.Scalar")
 def _(x, order=2, axes=None, keepdim=False, dtype=None):
     x = ops.abs(_kind(x, dtype))
     axes = axes or None
     if order == math.inf or order == -math.inf:
-        return (ops.max if order > 0 else ops.min)(x, axes, keepdim)
+        return shared(ops.max if order > 0 else ops.min, x, axes, keepdim)
     if order == 0:
         return ops.sum(ops.not_equal(x, 0).astype(x.dtype), axes, keepdim)
     if order == 1:
         return ops.sum(x, axes, keepdim)
-    total = ops.sum(ops.square(x) if order == 2 else x ** order, axes, keepdim)
-    none = ops.equal(total, 0)  # the gradient of the norm of zeros is 0, as in PyTorch
-    root = ops.where(none, 1.0, total)
-    return ops.where(none, 0.0, ops.sqrt(root) if order == 2 else root ** (1 / order))
+    return _root(ops.sum(ops.square(x) if order == 2 else x ** order, axes, keepdim), order)
+
+
+def _root(x, order=2):
+    """x ** (1 / order) with the derivative 0 at 0, which PyTorch gives norms and deviations."""
+    none = ops.equal(x, 0)
+    x = ops.where(none, 1.0, x)
+    return ops.where(none, 0.0, ops.sqrt(x) if order == 2 else x ** (1 / order))
 
 
 @rule("dist.default")
@@ -198,7 +213,8 @@ def _median(x, axis, keepdim, skips_nan):
 
 for _name, _skips in (("median", False), ("nanmedian", True)):
     _of_axes(f"{_name}.dim")(lambda x, axis, keepdim=False, _skips=_skips: _median(x, axis, keepdim, _skips))
-    _of_axes(f"{_name}.default")(lambda x, _skips=_skips: _median(ops.reshape(x, (-1,)), 0, False, _skips)[0])
+    _of_axes(f"{_name}.default")(lambda x, _skips=_skips: shared(
+        lambda x, axes, keepdims: ops.reshape(_median(ops.reshape(x, (-1,)), 0, False, _skips)[0], (1,) * x.ndim if keepdims else ()), x))
 
 
 @_of_axes("mode.default")
