@@ -2,12 +2,13 @@
 # REQUIRES: tessera-core, torch
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""torch.cond, and operations on lists of tensors."""
+"""torch.cond, loops, and operations on lists of tensors."""
 
 import unittest
 
 import torch
 from torch import nn
+from torch._higher_order_ops import map as torch_map, scan, while_loop
 from torch_case import TorchCase
 
 import tessera as ts
@@ -42,6 +43,28 @@ class Branches(TorchCase):
                 return torch.cond(x.sum() > 0, lambda x: torch.special.i1e(torch.special.airy_ai(x)), lambda x: x * 2, (x,))
         with self.assertRaisesRegex(ts.Error, "torch_branches.py:.*'aten.special_airy_ai.default' of 'Unknown' is not supported"):
             ts.from_torch(Unknown(), (torch.rand(2),))
+
+
+class Loops(TorchCase):
+    def test_scan(self):
+        def steps(x, w):
+            def body(carry, row):
+                carry = torch.tanh(carry @ w + row)
+                return carry, carry * 2
+            last, all = scan(body, torch.zeros(4, 3), x, dim=1)
+            return last, all
+        self.check(steps, torch.rand(4, 5, 3), torch.rand(3, 3), derivative=False)
+        self.check(lambda x: scan(lambda c, a: (c * 0.5 + a, c.sin() + a), torch.zeros(4, 3), x, dim=1)[1], torch.rand(4, 5, 3))
+
+    def test_map(self):
+        self.check(lambda x: torch_map(lambda row: row.sin() @ row.T, x), torch.rand(4, 2, 3))
+
+    def test_while(self):
+        """The number of iterations depends on the data."""
+        def doubled(x):
+            return while_loop(lambda i, x: (x.sum() < 100) & (i < 20), lambda i, x: (i + 1, x * 2), (torch.tensor(0), x))
+        self.check(doubled, torch.rand(4, 3) + 0.1, derivative=False)
+        self.check(doubled, torch.rand(4, 3) + 50, derivative=False)
 
 
 class Lists(TorchCase):

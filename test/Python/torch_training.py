@@ -249,6 +249,17 @@ class Modes(Training):
             self.same(model, module)
         self.assertFalse(model._origin.module[1].training is None)
 
+    def test_cumulative_batch_normalisation(self):
+        """momentum=None: the average over all batches, whose number is a buffer."""
+        parts = nn.BatchNorm1d(6, momentum=None), nn.Sequential(nn.Unflatten(1, (2, 3)), nn.BatchNorm1d(2, momentum=None), nn.Flatten())
+        for part in parts:
+            module, x = nn.Sequential(nn.Linear(6, 6), part), torch.randn(8, 6)
+            model, *_ = trained(ts.from_torch(copy.deepcopy(module), (x,)), x)
+            by_torch(module, x)
+            self.same(model, module)
+            model.eval(), module.eval()
+            self.assertIsNone(difference(model(x.numpy()).numpy(), module(x).detach().numpy()))
+
     def test_inside_of_a_module(self):
         class Outer(ts.nn.Module):
             def __init__(self, inner):

@@ -121,6 +121,8 @@ def _(x, *_, **__):
 
 @rule("_to_copy.default")
 def _(x, dtype=None, **_):
+    if not hasattr(x, "astype"):  # a number, under vmap
+        return ops.full((), x, dtype_of(dtype) if dtype is not None else None)
     return x if dtype is None else x.astype(dtype_of(dtype))
 
 

@@ -11,6 +11,7 @@ from unittest import mock
 import torch
 
 from .ctc import ctc_loss
+from .flex import seen_in_attention
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
@@ -48,12 +49,30 @@ def _detect_is_causal_mask(mask, is_causal=None, size=None):
     return is_causal is True
 
 
+_normalize = torch.nn.modules.batchnorm._BatchNorm.forward
+
+
+def _cumulative_batch_norm(self, input):
+    """The forward of a batch normalization; with momentum=None the average over all batches has a weight that is a tensor."""
+    if self.momentum is not None or not self.training or not self.track_running_stats:
+        return _normalize(self, input)
+    self._check_input_dim(input)
+    with torch.no_grad():
+        self.num_batches_tracked.add_(1)
+        weight, axes = 1.0 / self.num_batches_tracked, (0, *range(2, input.ndim))
+        for running, batch in ((self.running_mean, input.mean(axes)), (self.running_var, input.var(axes))):
+            running.add_((batch.to(running.dtype) - running) * weight.to(running.dtype))
+    return torch.nn.functional.batch_norm(input, None, None, self.weight, self.bias, True, 0.0, self.eps)
+
+
 @contextlib.contextmanager
 def exportable():
     """Context manager: these functions can be exported."""
     with contextlib.ExitStack() as stack:
         if hasattr(torch.nn.modules.transformer, _detect_is_causal_mask.__name__):  # it is private
             stack.enter_context(mock.patch.object(torch.nn.modules.transformer, _detect_is_causal_mask.__name__, _detect_is_causal_mask))
+        stack.enter_context(mock.patch.object(torch.nn.modules.batchnorm._BatchNorm, "forward", _cumulative_batch_norm))
+        stack.enter_context(seen_in_attention())
         for module, function in ((torch, ctc_loss), (torch, cov), (torch, corrcoef), (torch.nn.functional, gaussian_nll_loss)):
             stack.enter_context(mock.patch.object(module, function.__name__, function))
         yield

@@ -255,7 +255,8 @@ class _Plan:
             return argument
         for node in self.graph.nodes:
             if node.op == "output":
-                return [v if isinstance(v, Tensor) or v is None else tensor_of(refuse_result(v), "output") for v in map(read, node.args[0])]
+                results = node.args[0] if isinstance(node.args[0], (tuple, list)) else node.args  # the graph of a condition returns one value
+                return [v if isinstance(v, Tensor) or v is None else tensor_of(refuse_result(v), "output") for v in map(read, results)]
             if node.op == "placeholder":
                 if is_complex(node):
                     values[node.name] = of_last_axis(values[node.name])
