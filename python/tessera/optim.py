@@ -5,6 +5,8 @@
 from __future__ import annotations
 
 import contextlib
+import dis
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -16,7 +18,7 @@ from .mesh import ProcessMesh
 from .ops.creation import zeros_like
 from .ops.distributed import Unused, shard_tensor
 from .sharding import Open, Replicate, Shard, Sharding
-from .source import entry, refuse
+from .source import entry, refuse, warn
 from .tensor import Tensor, asarray, from_array, spec
 from .trace import current
 
@@ -324,7 +326,7 @@ def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None
     """A copy of `parameters` placed on `mesh`.
 
     rule(name, tensor) returns placements, or None for replicated; without a rule parameters are sharded over `axis`
-    where possible (ZeRO-3). Buffers are replicated.
+    where possible (ZeRO-3). Buffers are replicated. Warns if the rule chooses by names and gives no parameter a placement.
     """
     made, unused = placed_parameters(parameters, mesh, rule, axis), Unused("shard_parameters")
     leaves = tree.flatten(made)[0]
@@ -339,14 +341,31 @@ def shard_parameters(parameters, mesh: ProcessMesh, rule: Callable | None = None
 
 def placed_parameters(parameters, mesh: ProcessMesh, rule: Callable | None, axis: str | None = None):
     """As shard_parameters, without a warning if the result is unused."""
+    chosen = {}
+
     def one(leaf):
         tensor = asarray(leaf.value)
         whole = [Replicate()] * len(mesh.shape)
         placements = whole
         if leaf.parameter:
             placements = rule(leaf.path, tensor) if rule else zero_placements(_placed_like(tensor, mesh, whole), axis)
+            chosen[leaf.path] = placements
         return _placed_like(tensor, mesh, whole if placements is None else placements)
-    return tree.rebuild(parameters, [one(leaf) for leaf in tree.flatten(parameters)[0]])
+    made = tree.rebuild(parameters, [one(leaf) for leaf in tree.flatten(parameters)[0]])
+    if chosen and all(placements is None for placements in chosen.values()) and _reads_name(rule):
+        names = ", ".join(f"'{name}'" for name in itertools.islice(chosen, 5))
+        warn(f"the rule of shard_parameters returns None for all {len(chosen)} parameters, which are replicated; it is given the names "
+             f"{names}{', ...' if len(chosen) > 5 else ''}")
+    return made
+
+
+def _reads_name(rule) -> bool:
+    """Whether the code of a rule uses its first argument."""
+    code = getattr(rule, "__code__", None)
+    if code is None or not code.co_varnames:
+        return False
+    read = (i.argval if isinstance(i.argval, tuple) else (i.argval,) for i in dis.get_instructions(code))
+    return any(code.co_varnames[0] in names for names in read)
 
 
 def _placed_like(tensor, mesh, placements):

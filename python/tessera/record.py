@@ -22,7 +22,7 @@ from .resident import OnDevices, Steps
 from .runtime import Session, target_of
 from .sharding import Open, Replicate, Sharding, quoted
 from .source import of_function, refuse
-from .tensor import Tensor, asarray
+from .tensor import Tensor, asarray, explained
 from .trace import Trace, operations
 
 
@@ -78,7 +78,8 @@ class Recorded:
             traced = [replicas.averaged(trace, inside, t._own.mesh, held=True) if t._own else inside
                       for inside, t in zip(traced, self.inputs)]
             args, kwargs = arguments.rebuilt(traced)
-            returned = function(*args, **kwargs)
+            with explained():
+                returned = function(*args, **kwargs)
             self._returned(returned, arguments, traced, feeds)
             self._changes(traced, arguments.leaves_of(args, kwargs))
             values = [trace.value(result.tensor) for result in self.results]

@@ -92,13 +92,26 @@ def running_call() -> tuple[str | None, Location | None]:
     frame = sys._getframe(1)
     while frame is not None and (is_of_package(frame.f_code.co_filename) or is_of_library(frame.f_code.co_filename)):
         frame = frame.f_back
-    if frame is None:
-        return None, None
-    file, none = frame.f_code.co_filename, (None, None, None, None)
-    positions = frame.f_code.co_positions() if hasattr(frame.f_code, "co_positions") else ()  # Python 3.11 on
-    first, last, start, end = next(itertools.islice(positions, frame.f_lasti // 2, None), none)
+    return (None, None) if frame is None else _call_at(frame.f_code, frame.f_lasti, frame.f_lineno)
+
+
+def failed_call(error: Exception) -> tuple[str | None, Location | None]:
+    """As running_call, of the call from which an error came."""
+    trace, found = error.__traceback__, (None, None)
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if not is_of_package(code.co_filename) and not is_of_library(code.co_filename):
+            found = _call_at(code, trace.tb_lasti, trace.tb_lineno)
+        trace = trace.tb_next
+    return found
+
+
+def _call_at(code, instruction, line):
+    file, none = code.co_filename, (None, None, None, None)
+    positions = code.co_positions() if hasattr(code, "co_positions") else ()  # Python 3.11 on
+    first, last, start, end = next(itertools.islice(positions, instruction // 2, None), none)
     if None in (first, last, start, end):
-        return None, Location(file, frame.f_lineno)
+        return None, Location(file, line)
     lines = [linecache.getline(file, n).encode() for n in range(first, last + 1)]  # positions count bytes
     lines[-1] = lines[-1][:end]
     lines[0] = lines[0][start:]
@@ -125,10 +138,10 @@ def refuse(kind: type[errors.Error], message: str, at: Location | None = None) -
     return kind(f"{at.file}:{at.line}:{at.column}: error: {message}" if at else f"error: {message}")
 
 
-def did_you_mean(name: str, known) -> str:
+def did_you_mean(name: str, known, ask: str = "did you mean") -> str:
     """The end of a message about an unknown name; empty if none of `known` is similar."""
     found = difflib.get_close_matches(name, sorted(known), 1)
-    return f"; did you mean '{found[0]}'?" if found else ""
+    return f"; {ask} '{found[0]}'?" if found else ""
 
 
 def misspelt(module: str, known):

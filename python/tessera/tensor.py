@@ -7,6 +7,7 @@ Operators and methods that compute come from `tessera.ops`, which attaches them 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from .foreign import on_gpu
 from .layout import SubAxisSharding, check, layout, listed, local_value
 from .mesh import ProcessMesh
 from .sharding import Sharding
-from .source import refuse, running_call
+from .source import failed_call, refuse, running_call
 
 
 try:
@@ -163,9 +164,19 @@ class Tensor(_Base):
 
     def __array__(self, dtype=None, copy=None):
         if self._array is None:
-            self._concrete(*_called_by_numpy())
+            self._concrete(*_called("numpy", running_call()))
         array = self.numpy()
         return array.astype(dtype) if dtype is not None and dtype != array.dtype else array.copy() if copy else array
+
+    def __setitem__(self, key, value):
+        raise refuse(ArgumentError, "tensors do not change, so elements cannot be assigned; make another one by ts.put_at(x, indices, values) or "
+                                    "ts.apply_at(x, function, indices), or choose by ts.where")
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        """Refuses functions of PyTorch. As a TypeError: an operator of a PyTorch tensor and this one then tries this class."""
+        called, instead, at = _called("torch", running_call())
+        raise refuse(DTypeError, f"'{called}' takes PyTorch's tensors, not those of tessera; {instead}", at)
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         """A capsule of the GPU's memory if one GPU has the whole value, else of the host's. Work on `stream`, of CUDA, waits for
@@ -261,12 +272,26 @@ class Tensor(_Base):
         return f"Tensor({', '.join(parts)})\n{np.array2string(self.numpy(), threshold=100)}"
 
 
-def _called_by_numpy():
-    """The call that needs an array, what to use in its place, and its location."""
-    called, at = running_call()
+@contextlib.contextmanager
+def explained():
+    """Context manager: JAX's error about a tensor of ours says which function to call."""
+    try:
+        yield
+    except TypeError as error:
+        if "<class 'tessera.tensor.Tensor'>" not in str(error):
+            raise
+        called, instead, at = _called("a function of JAX", failed_call(error))
+        raise refuse(DTypeError, f"'{called}' takes JAX's arrays, not tensors of tessera; {instead}", at) from error
+
+
+def _called(library: str, call):
+    """A call of a function of another library, what to use in its place, and its location."""
+    called, at = call
     name = (called or "").split(".")[-1]
-    ops = importlib.import_module(".ops", __package__)
-    return called or "numpy", f"use ts.{name}" if name in ops.__all__ else "compute on tensors with functions of tessera, or return it", at
+    for module, prefix in ((".ops", "ts"), (".nn.functional", "ts.nn")):
+        if name in importlib.import_module(module, __package__).__all__:
+            return called, f"use {prefix}.{name}", at
+    return called or library, "compute on tensors with functions of tessera, or return it", at
 
 
 def _placements(sharding) -> str:

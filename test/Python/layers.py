@@ -261,6 +261,12 @@ class Modules(unittest.TestCase):
                 (ts.ShapeError, "'cross_entropy' of shapes (4, 3) and (5,)", lambda: nn.cross_entropy(floats(4, 3), np.zeros(5, int))),
                 (ts.DTypeError, "indices of 'take' are float32", lambda: nn.Embedding(3, 2)(floats(2))),
                 (ts.ArgumentError, "reduction 'median'", lambda: nn.mse_loss(floats(2), floats(2), "median")),
+                (ts.ArgumentError, "the state has no 'weight', which the module has; is it 'wieght'?",
+                 lambda: nn.Linear(3, 4, bias=False).load_state_dict({"wieght": floats(3, 4)})),
+                (ts.ArgumentError, "the module has no 'weight.0', which the state has; did you mean 'weight'?",
+                 lambda: nn.Linear(3, 4, bias=False).load_state_dict({"weight": floats(3, 4), "weight.0": floats(3, 4)})),
+                (ts.ArgumentError, "elements cannot be assigned; make another one by ts.put_at",
+                 lambda: ts.asarray(floats(3)).__setitem__(0, 1.0)),
                 (ts.ArgumentError, "the state has no 'bias'", lambda: nn.Linear(3, 4).load_state_dict({"weight": floats(3, 4)})),
                 (ts.ShapeError, "'weight' has shape (3, 4), the state's is (4, 3)",
                  lambda: nn.Linear(3, 4, bias=False).load_state_dict({"weight": floats(4, 3)}))):

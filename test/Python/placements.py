@@ -111,6 +111,18 @@ class Placements(Refusals):
         self.assertEqual(shard_tensor(np.ones(4), self.square, [Shard(0)]).placements, (Shard(0), Replicate()))
         self.assertEqual(shard_tensor(np.ones((4, 4)), self.square, [Shard(-1)]).placements[0], Shard(1))
 
+    def test_rule_without_effect(self):
+        """A rule that chooses by names, and none of them."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            kept = [optim.shard_parameters(nn.Linear(4, 4), self.line, rule) for rule in (
+                lambda name, p: [Shard(0)] if name == "layers.0.weight" else None, lambda name, p: [Shard(0)] if name == "weight" else None,
+                lambda name, p: None)]
+            del kept
+        found = [str(each.message) for each in caught if "returns None" in str(each.message)]
+        self.assertEqual(found, ["the rule of shard_parameters returns None for all 2 parameters, which are replicated; it is given the names "
+                                 "'weight', 'bias'"])
+
     def test_unused(self):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -147,6 +147,21 @@ class Refusals(unittest.TestCase):
             self.assertRegex(str(caught.exception), r"^\S*refusals.py:\d+:\d+: error: ")
             self.assertIn(message, str(caught.exception))
 
+    def test_calls_by_name(self):
+        program, x, y = tessera.from_jax(lambda x, y: x - y, (array(3), array(3))), np.ones(3, np.float32), np.zeros(3, np.float32)
+        for values in (program(y=y, x=x), program(x, y=y)):
+            np.testing.assert_array_equal(values, x)
+        for args, names, message in (((x,), {"z": y}, "'<lambda>' has no argument 'z'"), ((x,), {"x": y}, "is given the argument 'x' by position and by name"),
+                                     ((), {"x": y}, "is called without the argument 'y'")):
+            with self.assertRaisesRegex(ImportFailure, r"refusals.py:\d+:\d+: error: .*" + message):
+                program(*args, **names)
+
+    def test_functions_of_jax(self):
+        for function, message in ((lambda x: jnp.sin(x), "'jnp.sin' takes JAX's arrays, not tensors of tessera; use ts.sin"),
+                                  (lambda x: jnp.linalg.norm(x), "'jnp.linalg.norm' takes JAX's arrays, not tensors of tessera; compute on tensors")):
+            with self.assertRaisesRegex(tessera.DTypeError, r"refusals.py:\d+:\d+: error: " + message):
+                tessera.jit(function)(np.ones(3, np.float32))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -150,6 +150,17 @@ class Imports(unittest.TestCase):
         with self.assertRaisesRegex(ts.ArgumentError, "was exported with 1 inputs, not 2"):
             ts.from_torch(nn.Linear(3, 2), (torch.zeros(4, 3),))(torch.zeros(4, 3), 1)
 
+    def test_functions_of_pytorch(self):
+        """Functions refuse tensors of tessera; operators with one on the right are tessera's, and conversions work."""
+        for function, message in ((lambda x: torch.sin(x), "'torch.sin' takes PyTorch's tensors, not those of tessera; use ts.sin"),
+                                  (lambda x: nn.functional.relu(x), "use ts.nn.relu"), (lambda x: torch.linalg.det(x), "compute on tensors")):
+            with self.assertRaisesRegex(ts.DTypeError, r"torch_import.py:\d+:\d+: error: .*" + message):
+                ts.jit(function)(np.ones((3, 3), np.float32))
+        x, y = torch.rand(3), ts.asarray(np.float32([1, 2, 3]))
+        for found in (ts.jit(lambda y: y * x)(y), ts.jit(lambda y: x * y)(y)):
+            self.assertIsNone(difference(found.numpy(), x.numpy() * y.numpy()))
+        self.assertTrue(torch.equal(torch.as_tensor(y), torch.from_dlpack(y)))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from jax.interpreters import partial_eval
 from .. import ir
 from ..program import Program
 from ..sharding import quoted
-from ..source import entry, of_library, warn
+from ..source import did_you_mean, entry, of_library, warn
 from . import arguments as trees
 from .associative import recognised
 from .checkpoints import merged_checkpoints
@@ -98,6 +99,14 @@ def _real_leaves(leaves):
     return real, places
 
 
+def _parameters(fn) -> list[str]:
+    """The names of the arguments that a function takes by position; empty if they are not known."""
+    try:
+        return [p.name for p in inspect.signature(fn).parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    except (TypeError, ValueError):
+        return []
+
+
 class JaxProgram(Program):
     """A program imported from JAX; arguments and results have the tree structure of the function's.
 
@@ -111,14 +120,30 @@ class JaxProgram(Program):
                                            for tree in (jax.tree.map(_abstract, tuple(args)), shape))
         self._words = [functools.partial(_words, dtype=leaf.aval.dtype) if is_key(leaf.aval.dtype) or not leaf.aval.shape else None
                        for leaf in self.inputs]
+        self._names = _parameters(fn)
         super().__init__(str(module), getattr(fn, "__name__", "program"), verify=False)
 
+    def _in_order(self, args, kwargs) -> tuple:
+        """All arguments by position."""
+        wanted, names = len(self._in_tree.children()), self._names
+        for name in kwargs:
+            if name not in names[:wanted]:
+                raise ImportFailure(f"'{self.name}' has no argument '{name}'{did_you_mean(name, names[:wanted])}" if names else
+                                    f"'{self.name}' takes arguments by position, not '{name}'")
+            if name in names[:len(args)]:
+                raise ImportFailure(f"'{self.name}' is given the argument '{name}' by position and by name")
+        missing = [name for name in names[len(args):wanted] if name not in kwargs]
+        if missing:
+            raise ImportFailure(f"'{self.name}' is called without the argument '{missing[0]}'")
+        return (*args, *[kwargs[name] for name in names[len(args):wanted]])
+
     @entry
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
         """Runs one step on virtual devices; returns global NumPy arrays in the tree of the function's results.
 
-        Raises ImportFailure for arguments of another structure.
+        Arguments may be named as the function names them. Raises ImportFailure for arguments of another structure.
         """
+        args = self._in_order(args, kwargs) if kwargs else args
         leaves, tree = jax.tree.flatten(args)
         if tree != self._in_tree:
             wanted, given = len(self._in_tree.children()), len(args)

@@ -17,7 +17,7 @@ from .. import tree
 from ..compiled import infer_predict_layout
 from ..errors import ArgumentError, ShapeError, TraceError
 from ..layout import Placed
-from ..source import refuse
+from ..source import did_you_mean, refuse
 from ..strategy import shard
 from ..tensor import Tensor, asarray, from_array
 
@@ -110,10 +110,11 @@ class Module:
         found = [next((name for name in leaf.known if name in state), None) for leaf in leaves]
         for leaf, name in zip(leaves, found):
             if name is None and leaf.names:
-                raise refuse(ArgumentError, f"the state has no '{leaf.names[0]}', which the module has")
+                raise refuse(ArgumentError, f"the state has no '{leaf.names[0]}', which the module has"
+                                            f"{did_you_mean(leaf.names[0], [n for n in state if n not in known], 'is it')}")
         for name in state:
             if name not in known:
-                raise refuse(ArgumentError, f"the module has no '{name}', which the state has")
+                raise refuse(ArgumentError, f"the module has no '{name}', which the state has{did_you_mean(name, known)}")
         values = []
         for leaf, name in zip(leaves, found):
             if name is None:
