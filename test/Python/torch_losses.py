@@ -6,10 +6,14 @@
 
 import unittest
 
+import numpy as np
 import torch
-from torch import distributions
+from torch import distributions, nn
 from torch.nn import functional as F
 from torch_case import TorchCase
+
+import tessera as ts
+from tessera.testing import difference
 
 X, Y = torch.randn(4, 6), torch.randn(4, 6)
 CLASSES = torch.tensor([5, 0, 3, 3])
@@ -59,6 +63,31 @@ class Losses(TorchCase):
         self.check(lambda x: F.ctc_loss(x[:, 0].log_softmax(-1), targets[0], torch.tensor(9), torch.tensor(4)), logits)
         self.check(lambda x: F.ctc_loss(x[:4].log_softmax(-1), targets, torch.full((4,), 4), lengths, zero_infinity=True), logits)
         self.check(lambda x: F.ctc_loss(x[:4].log_softmax(-1), targets, torch.full((4,), 4), lengths, reduction="none"), logits, derivative=False)
+
+    def test_adaptive(self):
+        """Clusters of classes: losses, all parameters' gradients, and predictions."""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.loss = nn.AdaptiveLogSoftmaxWithLoss(6, 12, [3, 7], 2.0)
+
+            def forward(self, x, classes):
+                found = self.loss(x, classes)
+                return found.output, found.loss, self.loss(x[0], classes[0]).output, self.loss.predict(x), self.loss.log_prob(x)
+        net, x, classes = Net(), torch.randn(12, 6), torch.arange(12)
+        expected = net(x, classes)
+        expected[1].backward()
+        imported = ts.from_torch(net, (x, classes))
+        mesh = ts.ProcessMesh(list(range(4)), ["d"])
+        for make in (lambda x: x.numpy(), lambda x: ts.shard_tensor(x.numpy(), mesh, [ts.Shard(0)])):
+            (_, results), gradients = ts.jit(lambda m, *args: ts.value_and_grad(lambda m, *args: (lambda r: (r[1], r))(m(*args)), has_aux=True)(m, *args))(
+                imported, make(x), make(classes))
+            for result, e in zip(results, expected, strict=True):
+                self.assertIsNone(difference(result.numpy(), e.detach().numpy(), 3))
+            for name, p in net.named_parameters():
+                self.assertIsNone(difference(gradients.weights[name].numpy(), p.grad.numpy(), 3), name)
+        with self.assertRaises(ts.OutOfRangeError):
+            imported(x.numpy(), np.int64([12, -1] + [0] * 10))
 
 
 if __name__ == "__main__":

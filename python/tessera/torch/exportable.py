@@ -65,6 +65,28 @@ def _cumulative_batch_norm(self, input):
     return torch.nn.functional.batch_norm(input, None, None, self.weight, self.bias, True, 0.0, self.eps)
 
 
+def _adaptive_loss(self, input, target):
+    """The forward of AdaptiveLogSoftmaxWithLoss: every cluster for all rows, since the number of rows of each depends on the targets.
+
+    A target that is no class is an index out of range.
+    """
+    rows, classes = (input, target) if target.ndim else (input[None], target[None])
+    places, logs = torch.where(target < self.n_classes, classes, -1), 0.0
+    for i, (low, high) in enumerate(zip(self.cutoffs, self.cutoffs[1:])):
+        within = (classes >= low) & (classes < high)
+        own = torch.log_softmax(self.tail[i](rows), 1).gather(1, torch.where(within, classes - low, 0)[:, None])[:, 0]
+        logs, places = logs + torch.where(within, own, 0.0), torch.where(within, self.shortlist_size + i, places)
+    output = logs + torch.log_softmax(self.head(rows), 1).gather(1, places[:, None])[:, 0]
+    return torch.nn.modules.adaptive._ASMoutput(output if target.ndim else output[0], -output.mean())
+
+
+def _adaptive_prediction(self, input):
+    """Its predict(), with the logarithms of all classes for all rows."""
+    head = self.head(input)
+    best = head.argmax(1)
+    return torch.where(best < self.shortlist_size, best, self._get_full_log_prob(input, head).argmax(1))
+
+
 @contextlib.contextmanager
 def exportable():
     """Context manager: these functions can be exported."""
@@ -72,6 +94,7 @@ def exportable():
         if hasattr(torch.nn.modules.transformer, _detect_is_causal_mask.__name__):  # it is private
             stack.enter_context(mock.patch.object(torch.nn.modules.transformer, _detect_is_causal_mask.__name__, _detect_is_causal_mask))
         stack.enter_context(mock.patch.object(torch.nn.modules.batchnorm._BatchNorm, "forward", _cumulative_batch_norm))
+        stack.enter_context(mock.patch.multiple(torch.nn.AdaptiveLogSoftmaxWithLoss, forward=_adaptive_loss, predict=_adaptive_prediction))
         stack.enter_context(seen_in_attention())
         for module, function in ((torch, ctc_loss), (torch, cov), (torch, corrcoef), (torch.nn.functional, gaussian_nll_loss)):
             stack.enter_context(mock.patch.object(module, function.__name__, function))
