@@ -288,7 +288,7 @@ def _called(library: str, call):
     """A call of a function of another library, what to use in its place, and its location."""
     called, at = call
     name = (called or "").split(".")[-1]
-    for module, prefix in ((".ops", "ts"), (".nn.functional", "ts.nn")):
+    for module, prefix in ((".ops", "ts"), (".nn", "ts.nn")):
         if name in importlib.import_module(module, __package__).__all__:
             return called, f"use {prefix}.{name}", at
     return called or library, "compute on tensors with functions of tessera, or return it", at

@@ -175,6 +175,15 @@ class Gradients(unittest.TestCase):
         self.check(nn.MultiHeadAttention(4, 2, causal=True), floats(2, 3, 4))
         self.check(nn.Linear(4, 3), floats(5, 4), lambda y: nn.cross_entropy(y, np.array([0, 2, 1, 1, 0])))
 
+    def test_smooth(self):
+        """At 0, where forms meet, and where exponentials overflow."""
+        x, s = np.float32([0, 1, 100, -100]), 1 / (1 + np.exp(-1))
+        for function, expected in ((nn.functional.softplus, [0.5, s, 1, 0]), (nn.sigmoid, [0.25, s * (1 - s), 0, 0]),
+                                   (nn.silu, [0.5, s + s * (1 - s), 1, 0]), (lambda x: ts.sign(x) * x, [0, 1, 1, -1]),
+                                   (lambda x: ts.grad(lambda x: ts.sum(nn.functional.softplus(x)))(x), [0.25, s * (1 - s), 0, 0])):
+            found = ts.jit(lambda x, function=function: ts.grad(lambda x: ts.sum(function(x)))(x))(x).numpy()
+            np.testing.assert_allclose(found, expected, 1e-5, 1e-12)
+
 
 class Random(unittest.TestCase):
     def test_threefry(self):
