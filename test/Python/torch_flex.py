@@ -81,6 +81,25 @@ class Flex(unittest.TestCase):
     def test_sums(self):
         self.check(lambda q, k, v: flex_attention(q, k, v, score_mod=biased, return_aux=AuxRequest(lse=True))[1].lse)
 
+    def test_parameters(self):
+        """PyTorch refuses this on CPUs."""
+        class Layer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.project = nn.Linear(8, 24)
+
+            def forward(self, x, flex=True):
+                q, k, v = self.project(x).reshape(2, 6, 3, 2, 4).permute(2, 0, 3, 1, 4)
+                causal = torch.ones(6, 6).tril().bool()
+                return flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: torch.where(i >= j, s, -float("inf"))) if flex else \
+                    scaled_dot_product_attention(q, k, v, attn_mask=causal)
+        layer, x = Layer(), torch.randn(2, 6, 8)
+        weight = torch.randn(2, 2, 6, 4)
+        (layer(x, False) * weight).sum().backward()
+        found = ts.jit(lambda m, x: ts.grad(lambda m, x: ts.sum(m(x) * weight.numpy()))(m, x))(ts.from_torch(layer, (x,)), x.numpy())
+        for name, p in layer.named_parameters():
+            self.assertIsNone(difference(found.weights[name].numpy(), p.grad.numpy(), 10), name)
+
     def test_memory(self):
         """Scores are not kept: the program has attention as one operation."""
         q = torch.randn(1, 4, 2048, 32)

@@ -343,8 +343,9 @@ def _location(node) -> Location | None:
 
 
 def _of_user(found) -> Location | None:
-    """The innermost (file, line) outside PyTorch and the code that it generates, else the innermost of all."""
+    """The innermost (file, line) outside PyTorch, the code that it generates and this package, else the innermost of all."""
     folder = os.path.dirname(torch.__file__) + os.sep
+    found = [f for f in found if not source.is_of_package(f[0])] or found
     found = [f for f in found if not f[0].startswith((folder, "<"))] or [f for f in found if not f[0].startswith(folder)] or found
     return Location(found[-1][0], int(found[-1][1])) if found else None
 
