@@ -55,6 +55,11 @@ static constexpr double kMostRepeated = 1.5;
 static constexpr int64_t kLeastBytes = 4096;
 /// Latencies count where more collectives than this take the rest of the step.
 static constexpr int64_t kManyCollectives = 16;
+/// Whoever cuts a batch wants its work to be divided, even where every device could do all of it.
+/// So arguments are gathered only in place of more collectives, as one for each row of a matrix,
+/// and if the step is this part then.
+static constexpr int64_t kCollectivesOfRows = 256;
+static constexpr double kStepOfGathered = 1.0 / 16;
 static constexpr double kMostWithoutLatencies = 0.5, kLittleMore = 1.25;
 
 static int64_t devicesOf(ModuleOp module) {
@@ -303,13 +308,13 @@ LogicalResult tessera::searchWithin(PhasedProgram &program, const PipelineOption
   }
 
   func::FuncOp before = *normalized->getOps<func::FuncOp>().begin();
-  if (*many && !byBytes &&
-      arithmeticOf(before, cost->topology, devices) <= kFraction * best->step) {
+  if (*many && !byBytes && executedCollectives(*plain) >= kCollectivesOfRows &&
+      arithmeticOf(before, cost->topology, devices) <= kStepOfGathered * best->step) {
     OwningOpRef<ModuleOp> gathered = normalized->clone();
     gatherArguments(*gathered->getOps<func::FuncOp>().begin(), dist::MeshTable(*gathered));
     auto isBetter = [&](ModuleOp found, const Report &report) {
       FailureOr<Measures> measures = measure(found, report, cost->topology);
-      bool isTaken = succeeded(measures) && measures->step <= kFraction * best->step &&
+      bool isTaken = succeeded(measures) && measures->step <= kStepOfGathered * best->step &&
                      measures->bytes <= best->bytes && fits(*measures, *best);
       best = isTaken ? measures : best;
       return isTaken;

@@ -111,9 +111,9 @@ class Images(unittest.TestCase):
                 self.check(Chain(resized, conv()), (2, 4, 32, 8), 2, rows * row)
 
     def test_u_net(self):
-        row = 2 * 4 * 8 * 4
+        row = 2 * 4 * 256 * 4  # long: smaller images are gathered in one collective
         forward = 2 + 2 // 2 + 2 * 2  # of x; of the pooled; of eight channels
-        self.check(UNet(), (2, 4, 16, 8), 2, (forward + 2 + 2) * row)  # and of both gradients
+        self.check(UNet(), (2, 4, 64, 256), 2, (forward + 2 + 2) * row)  # and of both gradients
 
     def test_windows_of_a_batch_that_the_devices_do_not_divide(self):
         self.check(Chain(windowed, nn.Linear(4, 12)), (10, 8, 8, 4), 0, 0)
