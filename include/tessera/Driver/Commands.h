@@ -27,7 +27,8 @@
 
 namespace tessera {
 
-/// Options common to all subcommands that read a program.
+/// Options common to all subcommands that read a program. What decides the artifact is part of its
+/// key in the cache (ArtifactCache.cpp).
 struct ProgramOptions : PlanOptions {
   std::string file;                  ///< the program, "-" for standard input
   std::optional<std::string> text;   ///< the program itself; `file` then only names it

@@ -51,7 +51,8 @@ struct SearchRequest {
 };
 
 /// What a user chooses about the plan of a program. The command line, Python and
-/// `--tessera-pipeline` set these fields, and the pipeline reads them.
+/// `--tessera-pipeline` set these fields, and the pipeline reads them. All are part of the key of
+/// cached artifacts (lib/Driver/ArtifactCache.cpp).
 struct PlanOptions {
   sharding::Objective objective = sharding::Objective::time; ///< of reshard plans
   bool narrowReductions = false;                             ///< reduce 16-bit floats in 16 bits
