@@ -84,9 +84,10 @@ private:
   };
 
   double leastSeconds() const { return compiled[taken].seconds; }
-  /// Compiles the annotated program. Returns false if the budget is too small, or, if it
-  /// `mayBeDropped`, if the estimate of its computation alone exceeds the best plan.
-  FailureOr<bool> compile(const sharding::Topology &topology, bool mayBeDropped);
+  /// Compiles the program with the annotations of a plan. Returns false if the budget is too small,
+  /// or, unless they are the user's (`isAnnotated`), if the estimate of its computation alone
+  /// exceeds the best plan.
+  FailureOr<bool> compile(const sharding::Topology &topology, bool isAnnotated);
 
   PhasedProgram &program; ///< normalized
   const PipelineOptions &requested;
@@ -114,17 +115,22 @@ LogicalResult PlanComparison::compileSearched() {
   return success();
 }
 
-FailureOr<bool> PlanComparison::compile(const sharding::Topology &topology, bool mayBeDropped) {
+FailureOr<bool> PlanComparison::compile(const sharding::Topology &topology, bool isAnnotated) {
   PipelineOptions options = requested;
   options.search.mode.clear();
   options.search.memoryBudget.reset(); // it only makes a program slower
   OwningOpRef<ModuleOp> annotated = program.module->clone();
-  if (failed(program.run(options, start, Phase::propagated)))
-    return failure();
-  if (mayBeDropped && dist::computeSecondsOf(*program.module, topology) > leastSeconds())
-    return false;
-  if (failed(runPhases(program, options, Phase::propagated, Phase::scheduled)))
-    return failure();
+  if (isAnnotated) { // as without a search
+    if (failed(chooseMicroBatches(program, options, start)))
+      return failure();
+  } else {
+    if (failed(program.run(options, start, Phase::propagated)))
+      return failure();
+    if (dist::computeSecondsOf(*program.module, topology) > leastSeconds())
+      return false;
+    if (failed(runPhases(program, options, Phase::propagated, Phase::scheduled)))
+      return failure();
+  }
   if (!requested.search.memoryBudget)
     return true;
   FailureOr<Report> report = program.report();
@@ -164,8 +170,7 @@ LogicalResult PlanComparison::compilePlain() {
     Variant variant = tryVariant(program, normalized.clone(), [&]() -> LogicalResult {
       dist::writePlan(*program.module, plan);
       // No searched program takes longer than the annotations alone, whatever estimates say.
-      FailureOr<bool> isCompiled =
-          compile(cost->topology, /*mayBeDropped=*/&plan != &plans.front());
+      FailureOr<bool> isCompiled = compile(cost->topology, /*isAnnotated=*/&plan == &plans.front());
       isDropped = succeeded(isCompiled) && !*isCompiled;
       return success(succeeded(isCompiled) && *isCompiled);
     });

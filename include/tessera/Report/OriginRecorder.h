@@ -27,8 +27,8 @@ public:
   std::string originOf(const std::string &name) const;
   /// Whether nothing was propagated, as in a program in the local view.
   bool isEmpty() const { return gains.empty(); }
-  /// Whether recording is suspended.
-  void pause(bool isPaused) { paused = isPaused; }
+  /// Begins or ends a pause of recording; pauses may nest.
+  void pause(bool begins) { paused += begins ? 1 : -1; }
 
 private:
   struct Gain {
@@ -36,7 +36,7 @@ private:
     int64_t source;
   };
   mlir::MLIRContext *context;
-  bool paused = false;
+  int paused = 0; ///< pauses that have not ended
   std::map<int64_t, std::vector<Gain>> gains; ///< by tensor
   std::map<std::string, int64_t> byName;
   std::map<int64_t, std::string> describe; ///< name or location of each tensor seen

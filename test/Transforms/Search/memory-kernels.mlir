@@ -44,17 +44,17 @@ func.func @one_kernel(%t0: tensor<8192x64xf32> {dist.sharding = #columns}, %t1: 
 }
 
 //--- sent.mlir
-// The sum over the devices is not part of a kernel: a table of 2 MiB, a gradient of 2 MiB, and 48
-// KiB of its operands.
-// SENT: "peak_memory_bytes": 4243456
-// SENT: "memory": 4243456
+// The sum over the devices is not part of a kernel: a table of 2 MiB, a gradient of 2 MiB, and 6
+// MiB of its operands.
+// SENT: "peak_memory_bytes": 10485760
+// SENT: "memory": 10485760
 dist.process_mesh @line(shape = [2], dim_names = ["d"])
 #whole = #dist.sharding<@line, [replicate]>
-func.func @sent(%t: tensor<512x1024xf32> {dist.sharding = #whole}, %a: tensor<512x16xf32> {dist.sharding = #dist.sharding<@line, [shard(1)]>},
-                %b: tensor<16x1024xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+func.func @sent(%t: tensor<512x1024xf32> {dist.sharding = #whole}, %a: tensor<512x2048xf32> {dist.sharding = #dist.sharding<@line, [shard(1)]>},
+                %b: tensor<2048x1024xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
     -> (tensor<512x1024xf32> {dist.feeds = 0}) {
   %zero = arith.constant dense<0.0> : tensor<512x1024xf32>
-  %c = linalg.matmul ins(%a, %b : tensor<512x16xf32>, tensor<16x1024xf32>) outs(%zero : tensor<512x1024xf32>) -> tensor<512x1024xf32>
+  %c = linalg.matmul ins(%a, %b : tensor<512x2048xf32>, tensor<2048x1024xf32>) outs(%zero : tensor<512x1024xf32>) -> tensor<512x1024xf32>
   %u = arith.subf %t, %c : tensor<512x1024xf32>
   return %u : tensor<512x1024xf32>
 }
