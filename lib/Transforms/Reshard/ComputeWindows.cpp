@@ -312,7 +312,7 @@ private:
         int64_t high = low + pad.getSourceType().getDimSize(window.dim);
         return !ShapedType::isDynamic(low) && (end <= low || high <= begin);
       }
-      if (!rearrange.getFillAttr() || rearrange.getDim() != window.dim)
+      if (!rearrange.getFillAttr() || static_cast<int64_t>(rearrange.getDim()) != window.dim)
         return false;
       for (size_t i = 0; i < rearrange.getInputs().size(); ++i) {
         sharding::Segment segment = rearrange.getSegment(i);
@@ -508,8 +508,18 @@ private:
     const Way &way = ways.at(key);
     Operation *before = value.getDefiningOp() ? value.getDefiningOp()->getNextNode()
                                               : &value.getParentBlock()->front();
+    auto fillEnds = [&](Value result) {
+      // Rearranged operands have been filled; pads and constants are filled with their own element.
+      bool isFilled =
+          fillOf(result) == fill || (result.getDefiningOp<RearrangeOp>() && !fillOf(result));
+      return !fill || target.windows.empty() || isFilled
+                 ? result
+                 : reshard(before, root.getLoc(), result, mesh, target, fill,
+                           root->getDiscardableAttrDictionary())
+                       .getResult();
+    };
     if (way.isFill)
-      return known[key] = makeFill(value, target, before);
+      return known[key] = fillEnds(makeFill(value, target, before));
     if (way.isSelected) {
       Value whole = make({value, withoutWhole(target)}, fill, root, known);
       return known[key] = reshard(whole.getDefiningOp()->getNextNode(), root.getLoc(), whole, mesh,
@@ -537,11 +547,7 @@ private:
     setOpSharding(copy, mesh, meshes.get(mesh), *way.computed);
     setSharding(copy->getResult(0),
                 ShardingAttr::get(mesh, meshes.get(mesh), target, copy->getContext()));
-    Value result = copy->getResult(0);
-    if (fill && !target.windows.empty() && !movesWindows(made))
-      result = reshard(before, root.getLoc(), result, mesh, target, fill,
-                       root->getDiscardableAttrDictionary());
-    return known[key] = result;
+    return known[key] = fillEnds(copy->getResult(0));
   }
 
   func::FuncOp function;
