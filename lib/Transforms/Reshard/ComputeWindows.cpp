@@ -509,10 +509,7 @@ private:
     Operation *before = value.getDefiningOp() ? value.getDefiningOp()->getNextNode()
                                               : &value.getParentBlock()->front();
     auto fillEnds = [&](Value result) {
-      // Rearranged operands have been filled; pads and constants are filled with their own element.
-      bool isFilled =
-          fillOf(result) == fill || (result.getDefiningOp<RearrangeOp>() && !fillOf(result));
-      return !fill || target.windows.empty() || isFilled
+      return !fill || target.windows.empty() || fillOf(result) == fill
                  ? result
                  : reshard(before, root.getLoc(), result, mesh, target, fill,
                            root->getDiscardableAttrDictionary())
