@@ -48,15 +48,6 @@ static constexpr double kPrefetchParts[] = {1, 0.5, 0.25};
 
 static constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-/// Estimated bytes of the device that needs most.
-static double peakOf(ModuleOp module) {
-  double bytes = 0;
-  for (func::FuncOp function : module.getOps<func::FuncOp>())
-    if (dist::isLocalView(function))
-      bytes = std::max(bytes, dist::localPeakOf(function).bytes);
-  return bytes;
-}
-
 static int64_t countOps(ModuleOp module) {
   int64_t count = 0;
   module.walk([&](Operation *) { ++count; });

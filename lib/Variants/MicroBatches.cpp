@@ -14,7 +14,6 @@
 
 #include "Variants.h"
 
-#include "tessera/Planning/LocalPeak.h"
 #include "tessera/Transforms/MicroBatches.h"
 
 using namespace mlir;
@@ -22,13 +21,6 @@ using namespace tessera;
 
 /// The part of the step that must be saved, and the memory that it may take.
 static constexpr double kLeastGain = 0.05, kMostMemory = 1.25;
-
-static double peakOf(ModuleOp module) {
-  double peak = 0;
-  for (func::FuncOp function : module.getOps<func::FuncOp>())
-    peak = std::max(peak, dist::localPeakOf(function).bytes);
-  return peak;
-}
 
 LogicalResult tessera::chooseMicroBatches(PhasedProgram &program, const PipelineOptions &options,
                                           Phase from) {

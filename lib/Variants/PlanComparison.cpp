@@ -17,7 +17,6 @@
 #include "Variants.h"
 
 #include "tessera/Planning/CostOptions.h"
-#include "tessera/Planning/LocalPeak.h"
 #include "tessera/Transforms/Portfolio.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -228,12 +227,9 @@ void PlanComparison::keepBest() {
   entries.set("compiled", builder.getF64FloatAttr(leastSeconds()));
   entries.set("portfolio", builder.getArrayAttr(list));
   if (taken > 0) {
-    double memory = 0;
-    for (func::FuncOp function : functions)
-      memory = std::max(memory, dist::localPeakOf(function).bytes);
     entries.set("parallelisms", builder.getStrArrayAttr({compiled[taken].name}));
     entries.set("taken", builder.getStringAttr(compiled[taken].name));
-    entries.set("memory", builder.getF64FloatAttr(memory));
+    entries.set("memory", builder.getF64FloatAttr(peakOf(module)));
   }
   module->setAttr(dist::DistDialect::kSearch, entries.getDictionary(module.getContext()));
 }

@@ -26,7 +26,6 @@
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/SignatureAttrs.h"
 #include "tessera/Planning/CostOptions.h"
-#include "tessera/Planning/LocalPeak.h"
 #include "tessera/Planning/OpCosts.h"
 #include "tessera/Transforms/Passes.h"
 #include "tessera/Transforms/Pipeline/SimulateStep.h"
@@ -122,13 +121,11 @@ static FailureOr<Measures> measure(ModuleOp program, const Report &report,
   FailureOr<pipeline::StepReport> step = pipeline::simulateStep(program, withoutMemory(topology));
   if (failed(step))
     return failure();
-  double arithmetic = 0, memory = 0;
+  double arithmetic = 0;
   for (const pipeline::PartTimeline &part : step->parts)
     arithmetic += part.computeSeconds;
-  for (func::FuncOp function : program.getOps<func::FuncOp>())
-    memory = std::max(memory, dist::localPeakOf(function).bytes);
   return Measures{report.stepSeconds, report.computeSeconds, arithmetic,
-                  static_cast<double>(report.wireBytesTotal()), memory};
+                  static_cast<double>(report.wireBytesTotal()), peakOf(program)};
 }
 
 /// Seconds of the arithmetic of a normalized function on one of `devices` devices.

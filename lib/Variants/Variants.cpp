@@ -7,6 +7,9 @@
 
 #include "Variants.h"
 
+#include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Planning/LocalPeak.h"
+
 using namespace mlir;
 using namespace tessera;
 
@@ -32,6 +35,14 @@ Variant tessera::tryVariant(PhasedProgram &program, OwningOpRef<ModuleOp> start,
   program.module = std::move(start);
   program.seconds = std::move(before);
   return variant;
+}
+
+double tessera::peakOf(ModuleOp module) {
+  double bytes = 0;
+  for (func::FuncOp function : module.getOps<func::FuncOp>())
+    if (dist::isLocalView(function))
+      bytes = std::max(bytes, dist::localPeakOf(function).bytes);
+  return bytes;
 }
 
 void tessera::emit(MLIRContext *context, std::vector<Diagnostic> messages) {

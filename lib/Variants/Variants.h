@@ -34,6 +34,9 @@ Variant tryVariant(PhasedProgram &program, mlir::OwningOpRef<mlir::ModuleOp> sta
 /// Replaces the program by a variant of it and emits the variant's messages. Its result.
 mlir::LogicalResult take(PhasedProgram &program, Variant variant);
 
+/// Estimated bytes of the device that needs most, of a program in the local view.
+double peakOf(mlir::ModuleOp module);
+
 /// Emits withheld messages.
 void emit(mlir::MLIRContext *context, std::vector<mlir::Diagnostic> messages);
 

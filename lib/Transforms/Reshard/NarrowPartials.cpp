@@ -46,7 +46,7 @@ static bool roundsElements(linalg::LinalgOp op) {
          });
 }
 
-/// Whether an op computes each element from one of `value`: an extension, a scaling by a number.
+/// Whether an op computes each element from one of its operand: extensions, scalings.
 static bool scalesElements(linalg::LinalgOp op) {
   return op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
          !op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)) &&
