@@ -48,11 +48,17 @@ static bool roundsElements(linalg::LinalgOp op) {
 
 /// Whether an op computes each element from one of its operand: extensions, scalings.
 static bool scalesElements(linalg::LinalgOp op) {
+  auto isNumber = [&](Value value) {
+    return value.getDefiningOp<arith::ConstantOp>() || value.getParentBlock() != op.getBlock();
+  };
   return op.getNumDpsInputs() == 1 && op.getNumParallelLoops() == op.getNumLoops() &&
          !op.payloadUsesValueFromOperand(op.getDpsInitOperand(0)) &&
-         llvm::all_of(op.getBlock()->without_terminator(), [](Operation &each) {
-           return isa<arith::ExtFOp, arith::TruncFOp, arith::MulFOp, arith::DivFOp,
-                      arith::ConstantOp>(each);
+         llvm::all_of(op.getBlock()->without_terminator(), [&](Operation &each) {
+           if (isa<arith::MulFOp>(each)) // no square
+             return isNumber(each.getOperand(0)) || isNumber(each.getOperand(1));
+           if (isa<arith::DivFOp>(each))
+             return isNumber(each.getOperand(1));
+           return isa<arith::ExtFOp, arith::TruncFOp, arith::ConstantOp>(each);
          });
 }
 
