@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelTesting.h"
+#include "tessera/Codegen/Kernels/DiskCache.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/FileSystem.h"
@@ -82,7 +83,8 @@ TEST(KernelApi, Cache) {
   auto entries = [&] {
     std::vector<std::filesystem::path> paths;
     for (auto &entry : std::filesystem::directory_iterator(directory))
-      paths.push_back(entry.path());
+      if (entry.path().extension() == ".kernel")
+        paths.push_back(entry.path());
     return paths;
   };
   Library cold(kTwo, options);
@@ -113,6 +115,31 @@ TEST(KernelApi, Cache) {
   EXPECT_TRUE(entries().empty());
   options.cacheDirectory = "/proc/no/such/directory";
   EXPECT_TRUE(Library(kTwo, options).valid());
+  std::filesystem::remove_all(directory);
+}
+
+TEST(KernelApi, CacheStaysWithinItsLimit) {
+  auto directory = std::filesystem::temp_directory_path() / "tessera-kernel-cache-limit-test";
+  std::filesystem::remove_all(directory);
+  constexpr uint64_t kLimit = 64 << 10, kEntry = 1 << 10;
+  auto bytes = [&] {
+    uint64_t total = 0;
+    for (auto &entry : std::filesystem::directory_iterator(directory))
+      total += entry.file_size();
+    return total;
+  };
+  for (int i = 0; i < 200; ++i) {
+    DiskCache cache(directory, ".kernel", kLimit);
+    cache.store("entry" + std::to_string(i), std::string(kEntry, 'x'), {});
+    cache.trim();
+    EXPECT_LT(bytes(), kLimit + kLimit / 8) << i;
+  }
+  EXPECT_GT(bytes(), kLimit / 2);
+  std::string object;
+  llvm::json::Object about;
+  DiskCache cache(directory, ".kernel", kLimit);
+  EXPECT_TRUE(cache.load("entry199", object, about));
+  EXPECT_FALSE(cache.load("entry0", object, about));
   std::filesystem::remove_all(directory);
 }
 

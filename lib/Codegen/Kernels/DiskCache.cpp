@@ -22,6 +22,9 @@ using namespace llvm;
 
 namespace tessera::codegen {
 
+/// A byte of a ledger stands for as many stored bytes.
+static constexpr uint64_t kBytesOfMark = 1024;
+
 DiskCache::DiskCache(std::string asked, std::string extension, uint64_t limitBytes)
     : directory(std::move(asked)), extension(std::move(extension)), limitBytes(limitBytes) {
   if (!directory.empty())
@@ -103,8 +106,24 @@ void DiskCache::store(StringRef key, StringRef object, json::Object about) const
       return;
     }
   }
-  if (sys::fs::rename(temporary, path(key)))
+  if (sys::fs::rename(temporary, path(key))) {
     sys::fs::remove(temporary);
+    return;
+  }
+  // Appended at once, as other threads and processes append to it.
+  if (!sys::fs::openFileForWrite(ledger(), descriptor, sys::fs::CD_OpenAlways,
+                                 sys::fs::OF_Append)) {
+    raw_fd_ostream file(descriptor, /*shouldClose=*/true);
+    file << std::string(content.size() / kBytesOfMark + 1, '.');
+    file.close();
+    file.clear_error();
+  }
+}
+
+std::string DiskCache::ledger() const {
+  SmallString<128> result(directory);
+  sys::path::append(result, "stored" + extension + "s");
+  return std::string(result);
 }
 
 void DiskCache::trim() const {
@@ -118,6 +137,14 @@ void DiskCache::trim() const {
   std::error_code code;
   if (directory.empty())
     return;
+  // A full directory has a hundred thousand entries: it is read once in `slack` stored bytes.
+  const uint64_t slack = limitBytes / 16;
+  uint64_t marks = 0;
+  if (!sys::fs::file_size(ledger(), marks) && marks * kBytesOfMark <= slack)
+    return;
+  int descriptor;
+  if (!sys::fs::openFileForWrite(ledger(), descriptor)) // empty from here on
+    sys::Process::SafelyCloseFileDescriptor(descriptor);
   for (sys::fs::directory_iterator it(directory, code), end; it != end && !code;
        it.increment(code)) {
     StringRef found = sys::path::extension(it->path());
@@ -134,13 +161,13 @@ void DiskCache::trim() const {
     entries.push_back({status->getLastModificationTime(), it->path(), status->getSize()});
     total += status->getSize();
   }
-  if (total <= limitBytes)
+  if (total + slack <= limitBytes)
     return;
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
     return std::tie(a.used, a.path) < std::tie(b.used, b.path);
   });
   for (const Entry &entry : entries) {
-    if (total <= limitBytes)
+    if (total + slack <= limitBytes)
       break;
     if (!sys::fs::remove(entry.path))
       total -= entry.bytes;

@@ -26,11 +26,14 @@ public:
   bool load(llvm::StringRef key, std::string &object, llvm::json::Object &about) const;
   /// Stores an object atomically, also with concurrent threads and processes.
   void store(llvm::StringRef key, llvm::StringRef object, llvm::json::Object about) const;
-  /// Removes the least recently used entries until the directory is within the limit.
+  /// Removes the least recently used entries until the directory is within the limit, once a
+  /// sixteenth of the limit has been stored since that was last done.
   void trim() const;
 
 private:
   std::string path(llvm::StringRef key) const;
+  /// A file whose length says how much was stored since the directory was trimmed.
+  std::string ledger() const;
 
   std::string directory, extension;
   uint64_t limitBytes;
