@@ -53,6 +53,11 @@ class DType:
         """The NumPy type. For bfloat16 without the package ml_dtypes it is uint16, which holds the bits."""
         return numpy_of(self.element)
 
+    @property
+    def dtype(self) -> np.dtype:
+        """The NumPy type: `np.dtype(ts.float32)`, and what takes arrays by their shape and dtype, understand ours."""
+        return self.numpy
+
     def of(self, array: np.ndarray) -> np.ndarray:
         """The array with its bits reinterpreted as this type if that is unsigned: MLIR's integers are signless."""
         return array.view(self.numpy) if self.element.startswith("ui") else array

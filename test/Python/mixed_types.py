@@ -63,6 +63,22 @@ def types_of(function_number):
     return [(s, TYPES[(5 * i + function_number) % len(TYPES)]) for i, s in enumerate(TYPES)]
 
 
+class OurTypes(unittest.TestCase):
+    def test_understood_by_numpy_and_jax(self):
+        for dtype in tessera.dtypes.ALL:
+            self.assertEqual(np.dtype(dtype), dtype.numpy)
+            self.assertEqual(np.zeros(3, dtype).dtype, dtype.numpy)
+            self.assertEqual(jnp.zeros(3, dtype).dtype, dtype.numpy)
+
+    def test_tensor_as_example(self):
+        """Arguments of an imported JAX program are described by our tensors, too, of every type."""
+        values = np.arange(6).reshape(2, 3)
+        for dtype in tessera.dtypes.ALL:
+            example = tessera.Tensor(values.astype(dtype.numpy), dtype)
+            program = tessera.from_jax(lambda a: jnp.concatenate([a["w"], a["w"]]), ({"w": example},))
+            np.testing.assert_array_equal(np.asarray(program({"w": example})), np.concatenate([values.astype(dtype.numpy)] * 2))
+
+
 class MixedTypes(JaxCase):
     def pairs(self, function, square=True):
         """Cases of the pairs of types that JAX takes, every number with every other."""
