@@ -230,6 +230,26 @@ class HiddenWrites(unittest.TestCase):
                 ts.from_torch(self.module(forward), (torch.randn(3, 4),))
 
 
+class InLists(Training):
+    def test_parameters_and_modules(self):
+        """Parameters, buffers and modules that the module's own lists and functions hold are trained as such."""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.scale, self.linear = nn.Parameter(torch.rand(4) + 0.5), nn.Linear(4, 4)
+                self.register_buffer("shift", torch.rand(4))
+                self.parts, self.function = [self.scale, self.shift], lambda x: self.linear(x)
+
+            def forward(self, x):
+                return self.function(x) * self.parts[0] + self.parts[1]
+        module, x = Net(), torch.randn(8, 4)
+        model = ts.from_torch(module, (x,))
+        self.assertEqual(sorted(model.state_dict()), ["linear.bias", "linear.weight", "scale", "shift"])
+        model, _, _ = trained(model, x)
+        by_torch(module, x)
+        self.same(model, module)
+
+
 class Modes(Training):
     def norm(self):
         return nn.Sequential(nn.Linear(6, 6), nn.BatchNorm1d(6))

@@ -9,6 +9,7 @@
 #include "LoopNest.h"
 #include "Reverse.h"
 #include "tessera/Transforms/Elementwise.h"
+#include "tessera/Transforms/HoistInvariants.h"
 #include "tessera/Transforms/Inline.h"
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
@@ -225,6 +226,7 @@ LogicalResult Derivative::write() {
       elementwise.push_back(op);
   });
   llvm::for_each(elementwise, elementwiseToGeneric);
+  hoistInvariants(function); // what a loop computes is kept for each iteration
 
   Operation *ret = function.getBody().front().getTerminator();
   SmallVector<Value> inputs, outputs, seeds, gradients;

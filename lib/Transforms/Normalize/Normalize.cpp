@@ -12,13 +12,13 @@
 #include "FormLookups.h"
 #include "FormRearrangements.h"
 #include "GrowInteriors.h"
-#include "HoistInvariants.h"
 #include "NarrowBands.h"
 #include "PeelLastMoves.h"
 #include "ReadByMap.h"
 #include "ReadNarrow.h"
 #include "RefineReshapes.h"
 #include "SinkPads.h"
+#include "SinkProducts.h"
 #include "SinkUpdates.h"
 #include "SliceIndices.h"
 #include "SliceWindows.h"
@@ -30,6 +30,7 @@
 #include "WriteByMap.h"
 #include "tessera/Planning/MeshAssignment.h"
 #include "tessera/Transforms/Elementwise.h"
+#include "tessera/Transforms/HoistInvariants.h"
 #include "tessera/Transforms/Inline.h"
 
 #include "tessera/Dialect/Check/Check.h"
@@ -123,6 +124,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     selectProducts(function);
     sinkUpdates(function);
     hoistInvariants(function);
+    sinkProducts(function);
     MeshTable meshes(getOperation());
     if (!meshes.empty() || devices > 0) {
       formLookups(function);

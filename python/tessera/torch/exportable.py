@@ -12,6 +12,7 @@ import torch
 
 from .ctc import ctc_loss
 from .flex import seen_in_attention
+from .packed import packed_as_padded
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"):
@@ -96,6 +97,7 @@ def exportable():
         stack.enter_context(mock.patch.object(torch.nn.modules.batchnorm._BatchNorm, "forward", _cumulative_batch_norm))
         stack.enter_context(mock.patch.multiple(torch.nn.AdaptiveLogSoftmaxWithLoss, forward=_adaptive_loss, predict=_adaptive_prediction))
         stack.enter_context(seen_in_attention())
+        stack.enter_context(packed_as_padded())
         for module, function in ((torch, ctc_loss), (torch, cov), (torch, corrcoef), (torch.nn.functional, gaussian_nll_loss)):
             stack.enter_context(mock.patch.object(module, function.__name__, function))
         yield

@@ -29,7 +29,7 @@ from ..source import entry, refuse, warn
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
-from . import branches, elementwise, grids, indexing, kinks, layers, linalg, reductions, shapes, special, windows  # noqa: F401  their rules
+from . import branches, elementwise, grids, indexing, kinks, layers, linalg, recurrent, reductions, shapes, special, windows  # noqa: F401  rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import hidden_write, marked, seen_in_autocast, seen_in_inference_mode
 from .custom_derivatives import noticed
@@ -64,6 +64,7 @@ class _Form(_Shared):
         self.spec = program.call_spec.in_spec or pytree.tree_structure((tuple(None for _ in signature.user_inputs), {}))  # of both kinds of arguments
         self.keywords = tuple(self.spec.children()[1].context or ())
         names: dict[tuple, str] = {}  # storage -> first name of the parameter
+        buffers: dict[tuple, str] = {}
         inputs: list[tuple[str, str, str]] = []
         for spec in signature.input_specs:
             kind, argument, target = spec.kind.name, spec.arg.name, spec.target
@@ -75,9 +76,15 @@ class _Form(_Shared):
                     if not value.requires_grad:
                         self.frozen.add(first)
             elif kind in ("BUFFER", "CONSTANT_TENSOR"):
-                self.constants[target] = _tensor(state[target] if target in state else program.constants[target])
+                value = state[target] if target in state else program.constants[target]
+                # A list of the module's parameters or buffers has made a constant of one of them.
+                if kind == "CONSTANT_TENSOR" and (known := names.get(_storage(value), buffers.get(_storage(value)))) is not None:
+                    kind, target = "PARAMETER" if known in self.weights else "BUFFER", known
+                else:
+                    self.constants[target] = _tensor(value)
                 if kind == "BUFFER":
                     self.buffers.add(target)
+                    buffers.setdefault(_storage(value), target)
             elif kind not in ("USER_INPUT", "TOKEN"):
                 raise refuse(ArgumentError, f"'{name}' takes '{argument}' of kind {kind.lower()}; supported are "
                                             "tensors, parameters and buffers")
@@ -450,7 +457,7 @@ _NOT_DECOMPOSED = (_aten.scaled_dot_product_attention.default, _aten._safe_softm
                    _aten.special_xlog1py.default, _aten.special_xlog1py.other_scalar, _aten.special_xlog1py.self_scalar, _aten.log_sigmoid.default,
                    _aten.log_sigmoid_forward.default, _aten.softplus.default, _aten.mish.default, _aten.celu.default, _aten.selu.default,
                    _aten.logaddexp.default, _aten.logaddexp2.default, _aten.linalg_vector_norm.default, _aten.std.correction,
-                   _aten.std_mean.correction)
+                   _aten.std_mean.correction, _aten.lstm.input, _aten.gru.input, _aten.rnn_tanh.input, _aten.rnn_relu.input)
 
 
 def _form(program, name: str) -> _Form:

@@ -16,13 +16,24 @@ from .layers import attention
 from .registry import RULES, dtype_of
 
 RANDOM: dict = {}
-_DROPOUT_OF_ATTENTION = {"scaled_dot_product_attention.default": 4, "_scaled_dot_product_flash_attention_for_cpu.default": 3}
+
+
+def _of_attention(at):
+    return lambda node: node.kwargs.get("dropout_p") or (len(node.args) > at and node.args[at])
+
+
+def _between_layers(node):
+    layers, rate, train = node.args[4:7]
+    return layers > 1 and train and rate
+
+
+_RATES = {"scaled_dot_product_attention.default": _of_attention(4), "_scaled_dot_product_flash_attention_for_cpu.default": _of_attention(3),
+          **dict.fromkeys(("lstm.input", "gru.input", "rnn_tanh.input", "rnn_relu.input", "tessera.packed_rnn.default"), _between_layers)}
 
 
 def draws(node, name: str) -> bool:
     """Whether a node of a graph draws random bits."""
-    at = _DROPOUT_OF_ATTENTION.get(name)
-    return name in RANDOM if at is None else bool(node.kwargs.get("dropout_p") or (len(node.args) > at and node.args[at]))
+    return name in RANDOM and (name not in _RATES or bool(_RATES[name](node)))
 
 
 def _random(*names):

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef TESSERA_LIB_TRANSFORMS_NORMALIZE_HOISTINVARIANTS_H
-#define TESSERA_LIB_TRANSFORMS_NORMALIZE_HOISTINVARIANTS_H
+#ifndef TESSERA_TRANSFORMS_HOISTINVARIANTS_H
+#define TESSERA_TRANSFORMS_HOISTINVARIANTS_H
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -18,4 +18,4 @@ void hoistInvariants(mlir::func::FuncOp function);
 
 } // namespace tessera::dist
 
-#endif // TESSERA_LIB_TRANSFORMS_NORMALIZE_HOISTINVARIANTS_H
+#endif // TESSERA_TRANSFORMS_HOISTINVARIANTS_H
