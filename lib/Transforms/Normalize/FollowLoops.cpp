@@ -38,6 +38,22 @@ struct Followed {
 
 } // namespace
 
+/// Whether an operand would be read at the same loop in two dimensions, as x[b, b]: no device that
+/// has rows of x could compute its part. Then one of the loops stays, and looks up.
+static bool repeatsLoops(linalg::GenericOp op, const Followed &followed) {
+  return llvm::any_of(op.getIndexingMapsArray(), [&](AffineMap map) {
+    auto reads = [&](AffineExpr expr) { return expr.isFunctionOfDim(followed.loop); };
+    if (llvm::none_of(map.getResults(), reads))
+      return false;
+    return llvm::any_of(map.getResults(), [&](AffineExpr expr) {
+      bool isCommon = false;
+      for (unsigned dim = 0; dim < map.getNumDims(); ++dim)
+        isCommon |= expr.isFunctionOfDim(dim) && followed.by.isFunctionOfDim(dim);
+      return !reads(expr) && isCommon;
+    });
+  });
+}
+
 static std::optional<Followed> findFollowed(linalg::GenericOp op) {
   if (op.getNumReductionLoops() == 0 || !isPlain(op))
     return std::nullopt;
@@ -59,7 +75,8 @@ static std::optional<Followed> findFollowed(linalg::GenericOp op) {
       continue;
     if (isReduction(each.loop)) {
       std::optional<AffineValues::Interval> range = values.rangeOf(place);
-      if (range && range->low >= 0 && range->high < extents[each.loop])
+      bool isWithin = range && range->low >= 0 && range->high < extents[each.loop];
+      if (isWithin && !repeatsLoops(op, {each.loop, place}))
         return Followed{each.loop, place};
       continue; // it may be outside of the loop
     }

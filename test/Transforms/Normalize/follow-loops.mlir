@@ -3,7 +3,9 @@
 // RUN: tessera explain %s --function scattered | FileCheck %s --check-prefix=BYTES
 // RUN: tessera run %s --function looked_up --check
 // RUN: tessera run %s --function scattered --check
+// RUN: tessera explain %s --function diagonal | FileCheck %s --check-prefix=DIAGONAL
 // RUN: tessera run %s --function beyond --check
+// RUN: tessera run %s --function diagonal --check
 
 // An element of each row, x[arange(n), i], and its derivative: the row of the look-up is that of
 // the result, so it needs no search, and a device has the rows that it needs.
@@ -122,4 +124,39 @@ func.func @first_rows(%t: tensor<12x16xf32>, %init: tensor<6x16xf32>) -> tensor<
     linalg.yield %sum : f32
   } -> tensor<6x16xf32>
   return %r : tensor<6x16xf32>
+}
+
+// The diagonal, x[arange(n), arange(n)]: one loop is that of the result, the other stays; read as x[b, b], rows alone would
+// be of no use to a device.
+// CHECK-LABEL: func.func @diagonal(
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]} ins(%arg0
+// DIAGONAL: total: 0 collectives
+func.func @diagonal(%x: tensor<16x16xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<16xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %e = tensor.empty() : tensor<16xi32>
+  %i = linalg.generic {indexing_maps = [#one], iterator_types = ["parallel"]} outs(%e : tensor<16xi32>) {
+  ^bb0(%out: i32):
+    %a = linalg.index 0 : index
+    %b = arith.index_cast %a : index to i32
+    linalg.yield %b : i32
+  } -> tensor<16xi32>
+  %zero = arith.constant dense<0.0> : tensor<16xf32>
+  %y = linalg.generic {indexing_maps = [affine_map<(b, r, c) -> (r, c)>, affine_map<(b, r, c) -> (b)>,
+                                        affine_map<(b, r, c) -> (b)>, affine_map<(b, r, c) -> (b)>],
+                       iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%x, %i, %i : tensor<16x16xf32>, tensor<16xi32>, tensor<16xi32>) outs(%zero : tensor<16xf32>) {
+  ^bb0(%element: f32, %at0: i32, %at1: i32, %sum: f32):
+    %i0 = linalg.index 1 : index
+    %j0 = arith.index_cast %i0 : index to i32
+    %same0 = arith.cmpi eq, %at0, %j0 : i32
+    %i1 = linalg.index 2 : index
+    %j1 = arith.index_cast %i1 : index to i32
+    %same1 = arith.cmpi eq, %at1, %j1 : i32
+    %same = arith.andi %same0, %same1 : i1
+    %none = arith.constant 0.0 : f32
+    %term = arith.select %same, %element, %none : f32
+    %next = arith.addf %sum, %term : f32
+    linalg.yield %next : f32
+  } -> tensor<16xf32>
+  return %y : tensor<16xf32>
 }
