@@ -42,6 +42,18 @@ def two_towers(u, v, w1, w2):
     return -jnp.diagonal(jax.nn.log_softmax(20 * unit(u @ w1) @ unit(v @ w2).T)).mean()
 
 
+
+def contrastive(x, y):
+    """Both directions of a loss whose right pairs are on the diagonal."""
+    scores = x @ y.T
+    return -(jnp.diagonal(jax.nn.log_softmax(scores, 1)).mean() + jnp.diagonal(jax.nn.log_softmax(scores.T, 1)).mean()) / 2
+
+
+def contrastive_one_hot(x, y):
+    """The same with rows of the unit matrix as labels."""
+    scores, eye = x @ y.T, jnp.eye(len(x))
+    return -((eye * jax.nn.log_softmax(scores, 1)).sum(1).mean() + (eye * jax.nn.log_softmax(scores.T, 1)).sum(1).mean()) / 2
+
 def convolution(h, source, target, w):
     """A graph convolution: means over the edges that reach a node."""
     sums = jax.ops.segment_sum((h @ w)[source], target, len(h))
@@ -284,6 +296,13 @@ def model_cases(Case):
                                 "sums of columns, two means", cut=["s", "s", "s", None], out=("s", "s", None)),
         "step: Newton-Schulz": Case(newton_schulz, [shape(32, 64)], reduced(1) + 2 * reduced(32 * 32), "the norm, two products",
                                     cut=[columns], out=columns),
+        "matrix, rows: diagonal": Case(jnp.diagonal, [shape(512, 512)], 0, "a device has the element of each of its rows", cut=["s"], out="s"),
+        "model: contrastive loss, diagonal": Case(
+            jax.grad(contrastive, (0, 1)), [shape(4096, 64)] * 2, 2 * sent(4096 * 64) + 3 * reduced(4096),
+            "a side gathered, its gradient scattered; largest, sums of columns and their gradient", cut=["s", "s"], out=("s", "s")),
+        "model: contrastive loss, unit matrix": Case(
+            jax.grad(contrastive_one_hot, (0, 1)), [shape(4096, 64)] * 2, 2 * sent(4096 * 64) + 3 * reduced(4096),
+            "the same", cut=["s", "s"], out=("s", "s")),
         "step: LSTM, batch": Case(recurrent_step, [shape(128, 64, 1024), shape(2048, 4096), shape(4096)], reduced(2049 * 4096),
                                   "gradients of all steps, once", cut=[columns, None, None], out=None),
         "step: LSTM, batch and cut weights": Case(

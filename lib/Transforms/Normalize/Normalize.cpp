@@ -7,6 +7,7 @@
 
 #include "../Recognize/SelectProducts.h"
 #include "CancelSorts.h"
+#include "CopyIndices.h"
 #include "DecideBranches.h"
 #include "FollowLoops.h"
 #include "FormLookups.h"
@@ -149,6 +150,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       splitMergedDims(function);
       refineReshapes(function);
       splitBlockedDims(function, meshes);
+      copyIndices(function);
     }
     copyCheapOps(function);
     splitSharedArguments(function, meshes);
