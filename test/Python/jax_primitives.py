@@ -9,6 +9,7 @@ import warnings
 
 from jax_case import I, JaxCase, array, jax, jnp, np
 from jax import lax
+from jax.experimental import sparse
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
@@ -72,12 +73,20 @@ class Primitives(JaxCase):
             tessera.from_jax(fn, args)
         return str(caught.exception)
 
+    def test_lowered(self):
+        """What jit runs counts, also where evaluation outside of it needs values."""
+        on_host = primitive("test_lowered", jnp.sin)
+        on_host.def_impl(lambda x: jnp.asarray(np.sin(np.asarray(x))))
+        self.check(lambda x: on_host.bind(x) + 1, array(4))
+
     def test_refused(self):
         on_host = primitive("test_on_host", lambda x: jnp.sin(x))
         on_host.def_impl(lambda x: jnp.asarray(np.sin(np.asarray(x))))
+        mlir.register_lowering(on_host, lambda ctx, x: [x])  # of another kind
         self.assertRegex(self.refused(lambda x: on_host.bind(x) + 1, array(4)), rf"^{__file__}:\d+:\d+: error: primitive 'test_on_host' is not supported$")
         endless = primitive("test_endless", lambda x: x)
         endless.def_impl(lambda x: endless.bind(x))
+        mlir.register_lowering(endless, lambda ctx, x: [x])
         self.assertRegex(self.refused(lambda x: endless.bind(x), array(4)), "primitive 'test_endless' is not supported$")
         callback = lambda x: jax.pure_callback(lambda x: np.sin(x), x, x)
         self.assertRegex(self.refused(callback, array(4)), "primitive 'pure_callback' is not supported$")
@@ -92,6 +101,38 @@ def raise_error(*_):
 def checked(x, bad):
     """As packages check values in a compiled program."""
     return lax.cond(bad, lambda x: jax.pure_callback(raise_error, x, x), lambda x: x, x)
+
+
+class Sparse(JaxCase):
+    def test_products(self):
+        dense = np.where(np.arange(30).reshape(6, 5) % 3 == 0, np.linspace(-1, 1, 30).reshape(6, 5), 0).astype(np.float32)
+        entries, x = sparse.BCOO.fromdense(dense), np.linspace(0, 2, 15).reshape(5, 3).astype(np.float32)
+        rows = sparse.BCSR.from_bcoo(entries)
+        self.check(lambda a, x: a @ x, entries, x)
+        self.check(lambda a, x: x.T @ a.T, entries, x)
+        self.check(lambda data, x: sparse.BCSR((data, rows.indices, rows.indptr), shape=rows.shape) @ x, rows.data, x)
+
+        def loss(data, x):
+            return jnp.sum((sparse.BCOO((data, entries.indices), shape=entries.shape) @ x) ** 2)
+        self.check(jax.grad(loss, (0, 1)), entries.data, x)
+
+
+class Debugging(unittest.TestCase):
+    def test_left_out(self):
+        def fn(x):
+            def body(carry, _):
+                jax.debug.print("{}", carry[0])
+                return carry * 2, jnp.sum(carry)
+            jax.debug.callback(print, x)
+            return lax.scan(body, x, None, length=3)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            program = tessera.from_jax(jax.jit(fn), (array(4),))
+        self.assertEqual([str(w.message)[:41] for w in caught], ["jax.debug.print and jax.debug.callback ar"])
+        x = np.ones(4, np.float32)
+        last, sums = program(x)
+        np.testing.assert_array_equal(last, x * 8)
+        np.testing.assert_array_equal(sums, [4, 8, 16])
 
 
 class Checks(JaxCase):

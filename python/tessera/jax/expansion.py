@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Primitives of other packages as the programs that evaluate them, and checks that raise as NaN.
 
-A primitive has a function that evaluates it on arrays, `impl`. Most packages write it with JAX, so that it can be
-traced; what it traces to is imported in place of the primitive. Derivatives and batching have been done before.
+A primitive has a function that evaluates it on arrays, `impl`, or one that it is lowered by. Most packages write them
+with JAX, so that they can be traced; what they trace to is imported in place of the primitive. Derivatives and batching have been done before.
 
 A program cannot raise. A branch of a `cond` that calls a Python function that only raises (as `equinox.error_if` does)
 is left out, and where the program takes it, floats are NaN.
@@ -23,9 +23,11 @@ from jax.extend.core.primitives import closed_call_p
 from jax.interpreters import partial_eval
 
 try:  # not public, see importer.py
+    from jax._src.interpreters.mlir import _lowerings as LOWERINGS, lower_fun
     from jax._src.source_info_util import user_context
+    LOWERINGS_OF = lower_fun.__module__
 except ImportError:
-    user_context = None
+    user_context, LOWERINGS, LOWERINGS_OF = None, {}, None
 
 from ..source import warn
 from .complexes import COMPLEX
@@ -51,6 +53,8 @@ def expanded(closed, where):
         (first, place), *others = dict.fromkeys(expander.checks)
         more = "".join(f"; also {check}" + (f" at {at.file}:{at.line}" if at else "") for check, at in others)
         warn(f"a program cannot raise: where {first} would, the floats that it guards become NaN{more}", place)
+    if expander.printing:
+        warn("jax.debug.print and jax.debug.callback are left out: a program prints nothing; return the value", expander.printing[0])
     return jex_core.ClosedJaxpr(jaxpr, closed.consts)
 
 
@@ -62,19 +66,25 @@ def _is_unknown(eqn) -> bool:
     return eqn.primitive.name not in RULES and eqn.primitive.name not in COMPLEX
 
 
+def _only_prints(eqn) -> bool:
+    return eqn.primitive.name in ("debug_print", "debug_callback") and not eqn.outvars
+
+
 def _inside(eqn):
     return () if eqn.primitive.name in NO_PROGRAM_INSIDE else subprograms(eqn)
 
 
 class _Expander:
-    """`checks`: the description and location of each branch that only raises."""
+    """`checks`: the description and location of each branch that only raises. `printing`: of calls for debugging, the locations."""
 
     def __init__(self):
         self.checks: list[tuple] = []
+        self.printing: list = []
         self._around: list = []  # the equations that are being expanded
 
     def jaxpr(self, jaxpr, location):
-        return jaxpr.replace(eqns=[self._equation(eqn, user_location(eqn, location)) for eqn in jaxpr.eqns])
+        self.printing += [user_location(eqn, location) for eqn in jaxpr.eqns if _only_prints(eqn)]
+        return jaxpr.replace(eqns=[self._equation(eqn, user_location(eqn, location)) for eqn in jaxpr.eqns if not _only_prints(eqn)])
 
     def _closed(self, closed, location):
         return jex_core.ClosedJaxpr(self.jaxpr(closed.jaxpr, location), closed.consts)
@@ -109,10 +119,11 @@ class _Expander:
     def _implementation(self, eqn):
         """What the primitive's `impl` traces to; None if it cannot be traced or has effects."""
         around = [each for each in self._around if each.primitive is eqn.primitive]
-        if eqn.effects or eqn.primitive.impl is None or len(around) == _DEEPEST or any(_is_same(each, eqn) for each in around):
+        evaluate = _lowered_by(eqn.primitive) or eqn.primitive.impl
+        if eqn.effects or evaluate is None or len(around) == _DEEPEST or any(_is_same(each, eqn) for each in around):
             return None
         try:
-            return _traced(eqn, functools.partial(eqn.primitive.impl, **eqn.params), eqn.primitive.multiple_results)
+            return _traced(eqn, functools.partial(evaluate, **eqn.params), eqn.primitive.multiple_results)
         except Exception:  # it may be any code, such as a call of a device's library
             return None
 
@@ -132,6 +143,16 @@ class _Expander:
             results = others[0](*values) if len(others) == 1 else lax.switch(jnp.asarray(places)[which], others, *values)
             return [jnp.where(failed, jnp.nan, x).astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.inexact) else x for x in results]
         return _traced(eqn, program, True)
+
+
+def _lowered_by(primitive):
+    """The function of JAX whose program is the primitive's lowering for every platform, as those of sparse arrays are; None if it has none."""
+    rule = getattr(LOWERINGS.get(primitive), "rule", None)
+    names = getattr(getattr(rule, "__code__", None), "co_freevars", ())
+    if getattr(rule, "__module__", None) != LOWERINGS_OF or "fun" not in names:
+        return None
+    function = rule.__closure__[names.index("fun")].cell_contents
+    return function if callable(function) else None
 
 
 def _traced(eqn, function, several: bool):
