@@ -81,9 +81,12 @@ static std::optional<Followed> findFollowed(linalg::GenericOp op) {
       continue; // it may be outside of the loop
     }
     auto other = dyn_cast<AffineDimExpr>(place);
-    if (other && isReduction(other.getPosition()) &&
-        extents[other.getPosition()] == extents[each.loop])
-      return Followed{other.getPosition(), getAffineDimExpr(each.loop, op.getContext())};
+    if (!other || !isReduction(other.getPosition()) ||
+        extents[other.getPosition()] != extents[each.loop])
+      continue;
+    Followed followed{other.getPosition(), getAffineDimExpr(each.loop, op.getContext())};
+    if (!repeatsLoops(op, followed))
+      return followed;
   }
   return std::nullopt;
 }

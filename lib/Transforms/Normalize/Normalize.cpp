@@ -16,6 +16,7 @@
 #include "NarrowBands.h"
 #include "PeelLastMoves.h"
 #include "ReadByMap.h"
+#include "ReadDiagonals.h"
 #include "ReadNarrow.h"
 #include "RefineReshapes.h"
 #include "SinkPads.h"
@@ -128,6 +129,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     sinkProducts(function);
     MeshTable meshes(getOperation());
     if (!meshes.empty() || devices > 0) {
+      readDiagonals(function);
       formLookups(function);
       sliceIndices(function);
       readByMap(function);
