@@ -37,6 +37,10 @@ def recurrence(a, b):
     return lax.associative_scan(combine, (jax.nn.sigmoid(a), b), axis=1)[1]
 
 
+def looped_recurrence(a, b):
+    return lax.scan(lambda h, ab: (h * jax.nn.sigmoid(ab[0]) + ab[1],) * 2, jnp.zeros(b.shape[1:]), (a, b))[1]
+
+
 def two_towers(u, v, w1, w2):
     unit = lambda a: a / jnp.linalg.norm(a, axis=-1, keepdims=True)
     return -jnp.diagonal(jax.nn.log_softmax(20 * unit(u @ w1) @ unit(v @ w2).T)).mean()
@@ -323,15 +327,24 @@ def model_cases(Case):
         "solver: Sinkhorn": Case(sinkhorn, [shape(64, 32)], 3 * reduced(32), "sums of columns, three times"),
         "model: chunked states, sequence": Case(
             chunked_state_space, [shape(2, 256, 4, 16), shape(2, 256, 4), shape(2, 256, 8), shape(2, 256, 8)],
-            2 * part(16, 2 * 4 * 16 * 8) + part(16, 2 * 4), "states of the chunks to features and back, and their decays to heads",
+            2 * part(8, 2 * 4 * 16 * 8) + sent(8 * 2 * 4), "the last state of each part to features and back, the decays of the parts to all",
             cut=[columns] * 4, out=columns),
+        "model: chunked states, sequence, gradients": Case(
+            jax.grad(lambda *a: (chunked_state_space(*a) ** 2).mean(), (0, 1, 2, 3)),
+            [shape(2, 256, 4, 16), shape(2, 256, 4), shape(2, 256, 8), shape(2, 256, 8)],
+            2 * (2 * part(8, 2 * 4 * 16 * 8) + sent(8 * 2 * 4)), "the same there and back", cut=[columns] * 4, out=(columns,) * 4),
+        "model: linear recurrence, loop": Case(
+            looped_recurrence, [shape(1024, 32, 8)] * 2, 3 * part(8, 32 * 8), "the last state of each part and its factor to features, states back"),
+        "model: map over rows": Case(lambda x, w: lax.map(lambda row: jnp.tanh(row @ w), x), [shape(1024, 16, 64), shape(64, 64)], 0,
+                                     "each device computes its rows", cut=["s", None]),
         "model: rotary, features": Case(rotary, [shape(2, 64, 8, 64), shape(64, 1, 64), shape(64, 1, 64)], 2 * 64 * 8 * 64 * 4 // 8,
                                         "a part, of the device opposite", cut=[features, None, None], out=features),
         "model: rotary by halves, features": Case(
             rotary_by_halves, [shape(2, 64, 8, 64), shape(64, 1, 32), shape(64, 1, 32)], 2 * 64 * 8 * 64 * 4 // 8, "the same",
             cut=[features, None, None], out=features),
-        "model: retention, sequence": Case(retention, [shape(2, 64, 4, 16)] * 4, 5 * part(2, 64, 4, 16),
-                                           "all operands to batch and heads, and the result back", cut=[columns] * 4, out=columns),
+        "model: retention, sequence": Case(
+            retention, [shape(2, 64, 4, 16)] * 4, 2 * part(8, 2 * 4 * 16 * 16) + part(8, 2 * 4 * 16),
+            "the last state of each part to features and back, the decays of the parts to heads", cut=[columns] * 4, out=columns),
         "model: long convolution, sequence": Case(filtered, [shape(8, 16, 64), shape(16, 64)], 2 * part(8, 16, 64),
                                                   "to the batch and back", cut=[deep, None], out=deep),
         "solver: power iteration": Case(power_iteration, [shape(64, 64), shape(64)], 5 * (sent(64) + reduced(1)) + sent(64),

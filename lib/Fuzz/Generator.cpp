@@ -22,6 +22,7 @@ std::vector<Kind> fuzz::allKinds() {
   addWindowKinds(kinds);
   addIndexKinds(kinds);
   addLineKinds(kinds);
+  addRecurrenceKinds(kinds);
   addAttentionKinds(kinds);
   addMoveKinds(kinds);
   addBodyKinds(kinds);

@@ -149,6 +149,7 @@ void addShapeKinds(std::vector<Kind> &kinds);
 void addWindowKinds(std::vector<Kind> &kinds);
 void addIndexKinds(std::vector<Kind> &kinds);
 void addLineKinds(std::vector<Kind> &kinds);
+void addRecurrenceKinds(std::vector<Kind> &kinds);
 void addAttentionKinds(std::vector<Kind> &kinds);
 void addMoveKinds(std::vector<Kind> &kinds);
 void addBodyKinds(std::vector<Kind> &kinds);

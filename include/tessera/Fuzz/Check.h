@@ -38,7 +38,8 @@ struct Coverage {
 struct CheckOptions {
   /// Pass pipelines from the program to the annotated one, and from there to the local view. The
   /// caller registers the passes (Phases/Register.h).
-  std::string propagate = "builtin.module(tessera-pipeline{compile-to=planned})";
+  std::string propagate = "builtin.module(tessera-pipeline{compile-to=normalized},dist-cut-scans,"
+                          "tessera-pipeline{compile-from=normalized compile-to=planned})";
   std::string partition = "builtin.module(tessera-pipeline{compile-from=planned compile-to=fused})";
   interpreter::Poison poison = interpreter::Poison::nan;
   /// Runs the local view of `main` `steps` times, starting with global inputs; empty: the

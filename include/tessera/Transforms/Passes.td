@@ -77,6 +77,28 @@ def DistFactorSums : Dist_Pass<"dist-factor-sums"> {
                            "::mlir::arith::ArithDialect"];
 }
 
+def DistCutScans : Dist_Pass<"dist-cut-scans"> {
+  let summary = "Compute loops along cut dimensions in a block of iterations for each device";
+  let description = [{
+    A loop over a dimension that annotations cut over n devices is divided into n blocks of iterations, if what it carries
+    is affine in itself, h' = a h + b element by element. Each block computes its last h from 0 and the product of its
+    factors; the values in front of the blocks follow from these; then each block computes what the loop computes. The
+    blocks are a dimension of the tensors, which takes the cut. Contributions that are only added up are added up by
+    block. The driver compiles programs with such loops with and without this pass. For normalized programs.
+
+    ```mlir
+    scf.for %i = 0 to 32 (%h) { %b = tensor.extract_slice %x[%i, 0] [1, 4] [1, 1] … }      // %x is cut over 4 devices
+    scf.for %i = 0 to 8 (%h) { %b = tensor.extract_slice %y[0, %i, 0] [4, 1, 4] [1, 1, 1] … }  // twice; %y: 4x8x4
+    ```
+  }];
+  let options = [
+    Option<"gathersStates", "gathers-states", "bool", "false",
+           "Whether all devices get what the blocks pass on, else propagation decides">,
+  ];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
 def DistRingAttention : Dist_Pass<"dist-ring-attention"> {
   let summary = "Allow keys and values to be cut like the queries (ring attention)";
   let description = [{

@@ -29,17 +29,19 @@ ConnectedDims::ConnectedDims(std::unique_ptr<PropagationGraph> owned) : graph(st
   for (const RuleNode &node : graph->nodes)
     connect(node);
   classes.compress();
-  parts.resize(classes.getNumClasses(), 1);
+  axes.resize(classes.getNumClasses());
   for (auto [tensor, state] : llvm::enumerate(graph->tensors))
-    for (auto [d, axes] : llvm::enumerate(state.given.dims)) {
-      int64_t &most = parts[classes[first[tensor] + static_cast<unsigned>(d)]];
-      most = std::max(most, sharding::sizeOf(axes));
+    for (auto [d, given] : llvm::enumerate(state.given.dims)) {
+      sharding::AxisList &most = axes[classes[first[tensor] + static_cast<unsigned>(d)]];
+      if (sharding::sizeOf(given) > sharding::sizeOf(most))
+        most = given;
     }
 }
 
-int64_t ConnectedDims::partsOf(std::pair<Value, int64_t> dim) const {
+sharding::AxisList ConnectedDims::axesOf(std::pair<Value, int64_t> dim) const {
   int64_t tensor = graph->tensorOf(dim.first);
-  return tensor < 0 ? 1 : parts[classes[first[tensor] + static_cast<unsigned>(dim.second)]];
+  return tensor < 0 ? sharding::AxisList()
+                    : axes[classes[first[tensor] + static_cast<unsigned>(dim.second)]];
 }
 
 void ConnectedDims::connect(const RuleNode &node) {

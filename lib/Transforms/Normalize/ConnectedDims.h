@@ -24,7 +24,11 @@ public:
 
   /// The most devices over which an annotation cuts a dimension of the class; 1 for values that are
   /// not tensors.
-  int64_t partsOf(std::pair<mlir::Value, int64_t> dim) const;
+  int64_t partsOf(std::pair<mlir::Value, int64_t> dim) const {
+    return sharding::sizeOf(axesOf(dim));
+  }
+  /// Their axes.
+  sharding::AxisList axesOf(std::pair<mlir::Value, int64_t> dim) const;
 
 private:
   explicit ConnectedDims(std::unique_ptr<PropagationGraph> owned);
@@ -33,7 +37,7 @@ private:
   std::unique_ptr<PropagationGraph> graph;
   std::vector<unsigned> first; ///< by tensor: the number of its first dimension
   llvm::IntEqClasses classes;
-  std::vector<int64_t> parts; ///< by class
+  std::vector<sharding::AxisList> axes; ///< by class
 };
 
 } // namespace tessera::dist
