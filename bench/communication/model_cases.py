@@ -57,6 +57,17 @@ def contrastive_one_hot(x, y):
     """The same with rows of the unit matrix as labels."""
     scores, eye = x @ y.T, jnp.eye(len(x))
     return -((eye * jax.nn.log_softmax(scores, 1)).sum(1).mean() + (eye * jax.nn.log_softmax(scores.T, 1)).sum(1).mean()) / 2
+def beams(logits, scores):
+    """The best four continuations of four beams: scores, beams and words."""
+    scores, at = lax.top_k((jax.nn.log_softmax(logits, -1) + scores[..., None]).reshape(len(scores), -1), 4)
+    return scores, at // logits.shape[-1], at % logits.shape[-1]
+
+
+def first_shares(logits):
+    """Probabilities of the eight most likely words, zero for others."""
+    least = lax.top_k(logits, 8)[0][:, -1:]
+    return jax.nn.softmax(jnp.where(logits < least, -jnp.inf, logits), -1)
+
 
 def convolution(h, source, target, w):
     """A graph convolution: means over the edges that reach a node."""
@@ -261,6 +272,16 @@ def model_cases(Case):
         "model: two towers, gradients": Case(
             jax.grad(two_towers, (2, 3)), towers, 2 * sent(BATCH * 16) + reduced(56 * 16),
             "rows of one tower, their gradients home, those of the weights", cut=["s", "s", None, None], out=None),
+        "model: retrieval": Case(
+            lambda q, documents: lax.top_k(q @ documents.T, 8), [shape(BATCH, 32), shape(4096, 32)], sent(BATCH * 32) + 2 * part(8, BATCH * 8),
+            "queries to all, eight candidates of each part, with their numbers, to the query", cut=["s", "s"]),
+        "model: beam search, vocabulary": Case(
+            beams, [shape(16, 4, 4096), shape(16, 4)], 2 * sent(8 * 16 * 4 * 4) + 2 * reduced(16 * 4),
+            "maxima and sums of exponentials, four candidates of each beam and part, with their numbers, to all",
+            cut=[deep, None], out=None),
+        "model: sample of the first 8": Case(
+            first_shares, [shape(64, 4096)], sent(8 * 64 * 8) + 2 * reduced(64), "candidates to all, the maximum and the sum of what stays",
+            cut=[columns], out=columns),
         "model: graph convolution": Case(convolution, [shape(64, 16), i32(512), i32(512), shape(16, 16)], reduced(64 * 17),
                                          "sums and degrees of nodes; edges are cut", cut=[None, "s", "s", None], out=None),
         "model: gate and up in one weight": Case(

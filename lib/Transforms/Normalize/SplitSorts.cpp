@@ -1,4 +1,4 @@
-//===- SplitSorts.cpp - First elements of merged dimensions ---------------===//
+//===- SplitSorts.cpp - First elements of cut dimensions ------------------===//
 //
 // Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -66,6 +66,15 @@ static std::optional<Split> splitOf(ext::SortOp op, const ConnectedDims &connect
     outer *= shape[d];
   }
   return std::nullopt;
+}
+
+/// Splits a dimension that is cut into its parts.
+static std::optional<Split> partsOf(ext::SortOp op, const ConnectedDims &connected) {
+  int64_t dim = op.getDim(), all = op.getShape()[dim], parts = 1;
+  for (Value input : op.getInputs())
+    parts = std::max(parts, connected.partsOf({input, dim}));
+  bool isLess = parts > 1 && all > 0 && all % parts == 0 && parts * op.getCount() < all;
+  return isLess ? std::optional(Split{dim, parts, all / parts}) : std::nullopt;
 }
 
 /// A function of indices alone, with the dimension split.
@@ -137,10 +146,30 @@ static void splitSort(ext::SortOp op, const Split &split) {
       unused->erase();
 }
 
+/// Sorts no values that nobody reads along with the keys.
+static void dropUnread(ext::SortOp op) {
+  SmallVector<Value> inputs;
+  SmallVector<OpResult> results;
+  for (OpResult result : op->getResults())
+    if (result.getResultNumber() < op.getKeys() || !result.use_empty()) {
+      inputs.push_back(op.getInputs()[result.getResultNumber()]);
+      results.push_back(result);
+    }
+  if (results.size() == op->getNumResults() || !isPlain(op))
+    return;
+  OpBuilder b(op);
+  auto made = ext::SortOp::create(b, op.getLoc(), op.getDimensionAttr(), op.getKeysAttr(),
+                                  op.getDescendingAttr(), op.getLimitAttr(), inputs);
+  for (auto [result, value] : llvm::zip_equal(results, made.getResults()))
+    result.replaceAllUsesWith(value);
+  op.erase();
+}
+
 void dist::splitSorts(func::FuncOp function, const MeshTable &meshes) {
   SmallVector<ext::SortOp> sorts;
+  function.walk([](ext::SortOp op) { dropUnread(op); });
   function.walk([&](ext::SortOp op) {
-    if (mergeOf(op))
+    if (op.getLimit() && isPlain(op))
       sorts.push_back(op);
   });
   if (sorts.empty() || meshes.empty())
@@ -149,9 +178,13 @@ void dist::splitSorts(func::FuncOp function, const MeshTable &meshes) {
   if (!connected)
     return;
   SmallVector<std::pair<ext::SortOp, Split>> splits;
-  for (ext::SortOp op : sorts)
-    if (std::optional<Split> split = splitOf(op, *connected))
+  for (ext::SortOp op : sorts) {
+    std::optional<Split> split = mergeOf(op) ? splitOf(op, *connected) : std::nullopt;
+    if (!split)
+      split = partsOf(op, *connected);
+    if (split)
       splits.push_back({op, *split});
+  }
   for (auto &[op, split] : splits)
     splitSort(op, split);
 }

@@ -19,7 +19,9 @@ namespace tessera::dist {
 ///
 ///   sort limit = 4 of 16 x (4 50257)   =>   sort limit = 4 of 16 x 4 x 50257, then of 16 x (4 4)
 ///
-/// The inner sort sends its candidates alone.
+/// So are those of a dimension that is cut into n parts, of the n k that they have: propagation
+/// sends these to all devices, or to another dimension. Values that are sorted along with the keys
+/// and not read are dropped.
 void splitSorts(mlir::func::FuncOp function, const MeshTable &meshes);
 
 } // namespace tessera::dist
