@@ -348,14 +348,15 @@ def model_cases(Case):
         "solver: Sinkhorn": Case(sinkhorn, [shape(64, 32)], 3 * reduced(32), "sums of columns, three times"),
         "model: chunked states, sequence": Case(
             chunked_state_space, [shape(2, 256, 4, 16), shape(2, 256, 4), shape(2, 256, 8), shape(2, 256, 8)],
-            2 * part(8, 2 * 4 * 16 * 8) + sent(8 * 2 * 4), "the last state of each part to features and back, the decays of the parts to all",
-            cut=[columns] * 4, out=columns),
+            2 * part(8, 2 * 4 * 16 * 8) + sent(8 * 2 * 4),
+            "the last state of each part to features and back, the decays of the parts to all", cut=[columns] * 4, out=columns),
         "model: chunked states, sequence, gradients": Case(
             jax.grad(lambda *a: (chunked_state_space(*a) ** 2).mean(), (0, 1, 2, 3)),
             [shape(2, 256, 4, 16), shape(2, 256, 4), shape(2, 256, 8), shape(2, 256, 8)],
             2 * (2 * part(8, 2 * 4 * 16 * 8) + sent(8 * 2 * 4)), "the same there and back", cut=[columns] * 4, out=(columns,) * 4),
         "model: linear recurrence, loop": Case(
-            looped_recurrence, [shape(1024, 32, 8)] * 2, 3 * part(8, 32 * 8), "the last state of each part and its factor to features, states back"),
+            looped_recurrence, [shape(1024, 32, 8)] * 2, 3 * part(8, 32 * 8),
+            "the last state of each part and its factor to features, states back"),
         "model: map over rows": Case(lambda x, w: lax.map(lambda row: jnp.tanh(row @ w), x), [shape(1024, 16, 64), shape(64, 64)], 0,
                                      "each device computes its rows", cut=["s", None]),
         "model: rotary, features": Case(rotary, [shape(2, 64, 8, 64), shape(64, 1, 64), shape(64, 1, 64)], 2 * 64 * 8 * 64 * 4 // 8,

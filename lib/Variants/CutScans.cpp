@@ -55,9 +55,10 @@ LogicalResult tessera::chooseScans(PhasedProgram &program, const PipelineOptions
   Phase start = std::max(from, Phase::normalized);
   if (failed(program.run(options, from, start)))
     return failure();
-  OwningOpRef<ModuleOp> cut = program.module->clone(), gathered = program.module->clone();
+  OwningOpRef<ModuleOp> cut = program.module->clone();
   if (!dist::cutScans(*cut, /*gathersStates=*/false))
     return chooseMicroBatches(program, options, start);
+  OwningOpRef<ModuleOp> gathered = program.module->clone();
   dist::cutScans(*gathered, /*gathersStates=*/true);
   auto compile = [&] { return chooseMicroBatches(program, options, start); };
   Variant plain = tryVariant(program, program.module->clone(), compile);

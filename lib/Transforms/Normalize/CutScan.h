@@ -36,7 +36,10 @@ struct Carry {
 /// A loop whose iterations can be computed in blocks.
 class CutScan {
 public:
-  static std::optional<CutScan> match(mlir::scf::ForOp loop, const ConnectedDims &dims);
+  static std::optional<CutScan> match(mlir::scf::ForOp loop);
+  /// Takes a block for each device over which a dimension of the iterations is cut. False if there
+  /// are none, or if they have no more than an iteration each, or not the same number.
+  bool chooseBlocks(const ConnectedDims &dims);
   /// On `mesh`, if it is not null, the states of the blocks are gathered.
   void rewrite(mlir::FlatSymbolRefAttr mesh, const MeshTable &meshes);
 
@@ -52,7 +55,6 @@ private:
   bool readCarry(mlir::BlockArgument argument);
   bool readBody();
   bool orderRecurrences();
-  bool chooseBlocks(const ConnectedDims &dims);
 
   mlir::Value initOf(const Carry &carry) { return loop.getTiedLoopInit(carry.argument)->get(); }
   int64_t perBlock() const { return trips / blocks; }
@@ -87,8 +89,7 @@ private:
   bool isReverse = false, isForward = false;
   llvm::SmallVector<Carry> carries;
   llvm::MapVector<mlir::Operation *, int64_t> slices; ///< of an iteration: the dimension
-  llvm::DenseMap<mlir::Value, mlir::Value>
-      before; ///< by recurrence: its values in front of the blocks
+  llvm::DenseMap<mlir::Value, mlir::Value> before; ///< by recurrence: in front of the blocks
   llvm::DenseMap<mlir::Value, mlir::Value> finals; ///< by recurrence: the result
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> sources; ///< in blocks
 };

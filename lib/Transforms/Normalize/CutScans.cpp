@@ -197,14 +197,17 @@ bool dist::cutScans(ModuleOp module, bool gathersStates) {
     FlatSymbolRefAttr mesh = meshes.single();
     if (function.isDeclaration() || isLocalView(function) || !mesh)
       continue;
-    std::optional<ConnectedDims> dims = ConnectedDims::of(function, meshes);
-    if (!dims)
-      continue;
     std::vector<CutScan> scans;
     function.walk([&](scf::ForOp loop) {
-      if (std::optional<CutScan> scan = CutScan::match(loop, *dims))
+      if (std::optional<CutScan> scan = CutScan::match(loop))
         scans.push_back(std::move(*scan));
     });
+    std::optional<ConnectedDims> dims;
+    if (!scans.empty())
+      dims = ConnectedDims::of(function, meshes);
+    if (!dims)
+      continue;
+    llvm::erase_if(scans, [&](CutScan &scan) { return !scan.chooseBlocks(*dims); });
     for (CutScan &scan : scans)
       scan.rewrite(gathersStates ? mesh : FlatSymbolRefAttr(), meshes);
     hasCut |= !scans.empty();

@@ -192,13 +192,13 @@ bool CutScan::chooseBlocks(const ConnectedDims &dims) {
   return blocks > 1 && trips % blocks == 0 && perBlock() > 1;
 }
 
-std::optional<CutScan> CutScan::match(scf::ForOp loop, const ConnectedDims &dims) {
+std::optional<CutScan> CutScan::match(scf::ForOp loop) {
   CutScan scan(loop);
   if (!scan.readBounds() || !llvm::all_of(loop.getRegionIterArgs(), [&](BlockArgument argument) {
         return scan.readCarry(argument);
       }))
     return std::nullopt;
-  if (!scan.readBody() || !scan.orderRecurrences() || !scan.chooseBlocks(dims))
+  if (!scan.readBody() || !scan.orderRecurrences())
     return std::nullopt;
   return scan;
 }
