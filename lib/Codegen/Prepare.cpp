@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LowerGroups.h"
 #include "OverwriteBlocks.h"
 #include "PadProducts.h"
 #include "PrepareScalars.h"
@@ -46,6 +47,7 @@ struct CodegenPrepare : codegen::impl::CodegenPrepareBase<CodegenPrepare> {
     dropShardings(function);
     if (parallel)
       padProducts(function);
+    lowerGroups(function);
     if (failed(checkSignature(function)) || failed(prepareTensors(function, parallel)))
       return signalPassFailure();
     if (!parallel)

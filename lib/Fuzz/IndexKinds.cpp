@@ -232,6 +232,61 @@ static bool oneHot(ProgramBuilder &p) {
   return true;
 }
 
+/// Rows times the matrix of their group, or for each group the sum of outer products of its rows;
+/// large enough for blocks of rows.
+static bool groupedProduct(ProgramBuilder &p) {
+  Type element = p.anyElement();
+  if (element.isInteger(1) || element.isIndex() || element.isBF16())
+    element = p.b.getF32Type();
+  int64_t rows = p.random.between(24, 48), depth = p.random.between(20, 32);
+  int64_t columns = p.random.between(24, 40), groups = p.random.between(1, 9);
+  bool isSum = p.random.percent(40);
+  Entry x = p.fresh({rows, depth}, element);
+  Entry y = p.fresh(isSum ? Shape{rows, columns} : Shape{groups, depth, columns}, element);
+  Entry numbers = indices(p, {rows}, groups);
+  std::vector<int64_t> shuffled{0, 1, 2, 3}; // loops of rows, depth, columns, groups
+  p.random.shuffle(shuffled);
+  auto mapOf = [&](ArrayRef<int64_t> loops) {
+    return AffineMap::get(
+        4, 0,
+        llvm::map_to_vector(loops,
+                            [&](int64_t loop) { return p.b.getAffineDimExpr(shuffled[loop]); }),
+        p.b.getContext());
+  };
+  SmallVector<bool> isReduction(4, false);
+  SmallVector<int64_t, 2> summed =
+      isSum ? SmallVector<int64_t, 2>{0} : SmallVector<int64_t, 2>{1, 3};
+  for (int64_t loop : summed)
+    isReduction[shuffled[loop]] = true;
+  bool selectsFactor = p.random.percent(50);
+  Value init = p.filled(isSum ? Shape{groups, depth, columns} : Shape{rows, columns}, element, 0);
+  Value result = p.generic(
+      {x, y, numbers}, init,
+      {mapOf({0, 1}), isSum ? mapOf({0, 2}) : mapOf({3, 1, 2}), mapOf({0}),
+       isSum ? mapOf({3, 1, 2}) : mapOf({0, 2})},
+      isReduction, [&](OpBuilder &b, ValueRange args) -> Value {
+        Value loop = linalg::IndexOp::create(b, p.loc, shuffled[3]);
+        Value number = arith::IndexCastOp::create(b, p.loc, args[2].getType(), loop);
+        Value here = arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, args[2], number);
+        Value nothing =
+            arith::ConstantOp::create(b, p.loc, cast<TypedAttr>(b.getZeroAttr(element)));
+        auto select = [&](Value value) -> Value {
+          return arith::SelectOp::create(b, p.loc, here, value, nothing);
+        };
+        auto multiply = [&](Value one, Value other) -> Value {
+          if (x.isFloat())
+            return arith::MulFOp::create(b, p.loc, one, other);
+          return arith::MulIOp::create(b, p.loc, one, other);
+        };
+        Value term =
+            selectsFactor ? multiply(select(args[0]), args[1]) : select(multiply(args[0], args[1]));
+        return combine(b, p.loc, Combiner::sum, x.isFloat(), args[3], term);
+      });
+  double most = static_cast<double>(isSum ? rows : depth) * x.magnitude() * y.magnitude();
+  p.push(result, -most, most, x.exact && y.exact && !x.isFloat(), 1);
+  return true;
+}
+
 /// x where i >= j + offset, else a constant: the causal mask of attention.
 static bool mask(ProgramBuilder &p) {
   Entry x = p.any(2, 3);
@@ -335,6 +390,7 @@ void tessera::fuzz::addIndexKinds(std::vector<Kind> &kinds) {
   kinds.push_back({"scatter", 2, scatter});
   kinds.push_back({"selection", 5, selection});
   kinds.push_back({"one-hot", 2, oneHot});
+  kinds.push_back({"grouped-product", 2, groupedProduct});
   kinds.push_back({"mask", 4, mask});
   kinds.push_back({"iota", 2, iota});
   kinds.push_back({"scalar", 2, scalar});

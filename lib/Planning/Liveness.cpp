@@ -8,6 +8,7 @@
 #include "tessera/Planning/Liveness.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/GroupedProduct.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Dialect/Dist/Rules/Selection.h"
 #include "tessera/Planning/Contraction.h"
@@ -39,7 +40,9 @@ static bool isProduct(Operation *op) {
 /// Whether the op may share a kernel with others.
 static bool isKernelPart(Operation *op) {
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
-  return linalgOp && !isa<linalg::FillOp>(op) && !isProduct(op) && !matchContraction(linalgOp);
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  return linalgOp && !isa<linalg::FillOp>(op) && !isProduct(op) && !matchContraction(linalgOp) &&
+         !(generic && matchGroupedProduct(generic));
 }
 
 /// The slice of its result that a contraction computes; the rest of the result is not in memory.

@@ -11,6 +11,7 @@
 
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/GroupedProduct.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Dialect/Dist/Rules/Selection.h"
 #include "tessera/Dialect/Dist/Rules/ShardingRuleInterface.h"
@@ -65,6 +66,15 @@ OpCosts::OpCosts(func::FuncOp function, const sharding::Topology &topology)
 OpCosts::~OpCosts() = default;
 
 void OpCosts::addSelection(linalg::GenericOp op) {
+  if (std::optional<GroupedProduct> product = matchGroupedProduct(op)) {
+    // A device's groups have the rows that data gives them: on average its share of all rows.
+    auto all = op->getAttrOfType<IntegerAttr>(DistDialect::kGroups);
+    Selection &selection = selections[op];
+    selection.rows = all ? static_cast<double>(all.getInt())
+                         : static_cast<double>(op.getStaticLoopRanges()[product->group]);
+    selection.isSelected.assign(op->getNumOperands() + 1, false);
+    return;
+  }
   SmallVector<SelectedLoop, 2> loops = replaceableLoops(op);
   if (loops.empty())
     return;

@@ -247,6 +247,12 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
   if (name == kSharding)
     return op->emitError() << "'" << name << "' is only allowed on function arguments and results; "
                            << "on an op write '" << kShardings << "' = [ … ]";
+  if (name == kGroups) {
+    if (!isa<IntegerAttr>(value))
+      return op->emitError() << "'" << name << "' is " << value
+                             << ", not the number of all groups of a product of rows by group";
+    return success();
+  }
   if (name == kMove)
     return verifyMove(op, value);
   if (name == kOpSharding) {

@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Dist/Rules/GroupedProduct.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
@@ -88,6 +90,13 @@ FailureOr<SmallVector<Value>> dist::partitionLinalg(linalg::LinalgOp op,
     local->setOperand(index, input);
   if (auto generic = dyn_cast<linalg::GenericOp>(local.getOperation()))
     dropWindowShifts(generic, context);
+
+  // Of its groups a device has some, with as many rows as data gives them (OpCosts).
+  if (auto generic = dyn_cast<linalg::GenericOp>(op.getOperation()))
+    if (std::optional<GroupedProduct> product = matchGroupedProduct(generic);
+        product && llvm::is_contained(cut, product->group))
+      local->setAttr(DistDialect::kGroups,
+                     context.builder.getI64IntegerAttr(op.getStaticLoopRanges()[product->group]));
 
   bool masksBody = !unevenReductions.empty() && !isMasked;
   if (masksBody)

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "tessera/Dialect/Dist/Rules/GroupedProduct.h"
 #include "tessera/Dialect/Dist/Rules/LinearExpr.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 
@@ -238,7 +239,13 @@ struct LinalgModel : ShardingRuleOpInterface::ExternalModel<LinalgModel, linalg:
            linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
   }
   int64_t getOperationsPerIteration(Operation *op) const {
-    auto ops = static_cast<int64_t>(op->getRegion(0).front().getOperations().size());
+    Block &body = op->getRegion(0).front();
+    // The groups of rows are compared once, not for each product.
+    if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && matchGroupedProduct(generic))
+      return llvm::count_if(
+          body,
+          llvm::IsaPred<arith::MulFOp, arith::AddFOp, arith::MulIOp, arith::AddIOp, arith::ExtFOp>);
+    auto ops = static_cast<int64_t>(body.getOperations().size());
     return std::max<int64_t>(ops - 1, 1);
   }
   FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {

@@ -125,6 +125,7 @@ def Dist_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kGlobalType = "dist.global_type";
     static constexpr ::llvm::StringLiteral kReason = "dist.reason";
     static constexpr ::llvm::StringLiteral kMove = "dist.move";
+    static constexpr ::llvm::StringLiteral kGroups = "dist.groups";
     static constexpr ::llvm::StringLiteral kSearch = "dist.search";
     static constexpr ::llvm::StringLiteral kCustomVjp = "dist.custom_vjp";
 
