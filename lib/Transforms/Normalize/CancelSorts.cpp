@@ -103,16 +103,17 @@ private:
           sorted.insert(&op);
   }
 
-  /// The loops of an op that only add up, with the extent of the sorted rows.
+  /// The loops of an op that only add up, or set rows, with the extent of the sorted rows.
   SmallVector<unsigned> summedLoops(Operation *op) {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
     SmallVector<unsigned> loops;
     if (!linalgOp || !linalgOp.hasPureTensorSemantics() || op->getNumResults() != 1 ||
-        !isSum(linalgOp))
+        !linalgOp.getNumReductionLoops())
       return loops;
     SmallVector<int64_t> extents = linalgOp.getStaticLoopRanges();
     for (auto [loop, kind] : llvm::enumerate(linalgOp.getIteratorTypesArray()))
-      if (kind == utils::IteratorType::reduction && extents[loop] == extent())
+      if (kind == utils::IteratorType::reduction && extents[loop] == extent() &&
+          (isSum(linalgOp) || setsRows(linalgOp, loop)))
         loops.push_back(loop);
     return loops;
   }
@@ -125,6 +126,58 @@ private:
     return last && out.hasOneUse() && llvm::is_contained(last->getOperands(), out) &&
            isa<arith::AddFOp, arith::AddIOp, arith::MaximumFOp, arith::MinimumFOp, arith::MaxSIOp,
                arith::MinSIOp, arith::AndIOp, arith::OrIOp>(last);
+  }
+
+  /// Whether iterations of the only reduction write to places p, each its own.
+  bool setsRows(linalg::LinalgOp linalgOp, unsigned loop) {
+    auto op = dyn_cast<linalg::GenericOp>(linalgOp.getOperation());
+    if (!op || op.getNumReductionLoops() != 1)
+      return false;
+    auto choice = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::SelectOp>();
+    if (!choice || choice.getFalseValue() != op.getBody()->getArguments().back() ||
+        !op.getBody()->getArguments().back().hasOneUse())
+      return false;
+    auto compare = choice.getCondition().getDefiningOp<arith::CmpIOp>();
+    if (!compare)
+      return false;
+    std::optional<Place> place = placeIn(op, compare);
+    return place && place->from == loop;
+  }
+
+  /// Loops `from` and `to` of a comparison of p[from] with the position in `to`.
+  struct Place {
+    unsigned from, to;
+  };
+  std::optional<Place> placeIn(linalg::GenericOp op, arith::CmpIOp compare) {
+    if (compare.getPredicate() != arith::CmpIPredicate::eq)
+      return std::nullopt;
+    Value sides[2] = {ranges.strip(op, compare.getLhs()), ranges.strip(op, compare.getRhs())};
+    for (unsigned i : {0, 1}) {
+      auto place = dyn_cast<BlockArgument>(sides[i]);
+      auto index = sides[1 - i].getDefiningOp<linalg::IndexOp>();
+      if (!place || !index || place.getArgNumber() >= op.getNumDpsInputs())
+        continue;
+      AffineMap map = op.getIndexingMapsArray()[place.getArgNumber()];
+      if (map.getNumResults() != 1)
+        continue;
+      auto from = dyn_cast<AffineDimExpr>(map.getResult(0));
+      if (from && from.getPosition() != index.getDim() &&
+          isPermutation(op.getDpsInputs()[place.getArgNumber()]))
+        return Place{from.getPosition(), static_cast<unsigned>(index.getDim())};
+    }
+    return std::nullopt;
+  }
+
+  /// Whether iterations of a loop are in the order before the sort, since rows are put there or
+  /// looked up there.
+  bool isUnsortedAlready(linalg::LinalgOp linalgOp, unsigned loop) {
+    auto op = dyn_cast<linalg::GenericOp>(linalgOp.getOperation());
+    if (!op)
+      return false;
+    return llvm::any_of(op.getBody()->getOps<arith::CmpIOp>(), [&](arith::CmpIOp compare) {
+      std::optional<Place> place = placeIn(op, compare);
+      return place && place->to == loop;
+    });
   }
 
   /// The tensor with element s of a dimension where `value` has element q[s]; null if unknown.
@@ -147,7 +200,8 @@ private:
       return value;
     if (auto constant = dyn_cast<arith::ConstantOp>(op))
       return isa<SplatElementsAttr>(constant.getValue()) ? value : Value();
-    if (op->getBlock() != sort->getBlock() || op->getNumResults() != 1)
+    // What is computed in front of a loop around the sort is computed from indices there.
+    if ((isOutside(op) && !isa<linalg::GenericOp>(op)) || op->getNumResults() != 1)
       return {};
     if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
       if (!linalgOp.hasPureTensorSemantics())
@@ -206,18 +260,22 @@ private:
     return std::nullopt;
   }
 
+  bool isOutside(Operation *op) { return op->getBlock() != sort->getBlock(); }
+  bool isBeforeSort(Operation *op) { return isOutside(op) || op->isBeforeInBlock(sort); }
+
   /// Where the copy of an op is written: in front of it, but behind the sort.
   OpBuilder builderFor(Operation *op) {
     OpBuilder b(op);
-    if (op->isBeforeInBlock(sort))
+    if (isBeforeSort(op))
       b.setInsertionPointAfter(lastBehindSort);
     return b;
   }
 
   Operation *keep(Operation *op, Operation *made) {
-    visited.insert(op);
+    if (!isOutside(op))
+      visited.insert(op);
     created.push_back(made);
-    if (op->isBeforeInBlock(sort))
+    if (isBeforeSort(op))
       lastBehindSort = made;
     return made;
   }
@@ -225,6 +283,8 @@ private:
   /// A copy of the op whose iterations of a loop are in the order before the sort; null if an
   /// operand is not known in this order.
   Operation *rewrite(linalg::LinalgOp op, unsigned loop) {
+    if (isUnsortedAlready(op, loop))
+      return nullptr;
     SmallVector<Value> operands;
     for (OpOperand &operand : op->getOpOperands()) {
       AffineMap map = op.getMatchingIndexingMap(&operand);

@@ -42,6 +42,15 @@ static bool holds(Type type, Interval range) {
   return range.low >= -most - 1 && range.high <= most;
 }
 
+/// All numbers of an integer type; nothing for a wide one.
+static std::optional<Interval> ofType(Type type) {
+  constexpr unsigned kWidest = 32;
+  if (type.isIndex() || type.getIntOrFloatBitWidth() > kWidest || type.isInteger(1))
+    return std::nullopt;
+  int64_t most = int64_t(1) << (type.getIntOrFloatBitWidth() - 1);
+  return Interval{-most, most - 1};
+}
+
 static bool isInteger(Type type) {
   return type.isIndex() || type.isInteger();
 }
@@ -209,6 +218,10 @@ std::optional<Interval> ElementRanges::inBody(linalg::GenericOp op, Value scalar
       return a && b ? std::optional(hull(*a, *b)) : std::nullopt;
     }
     std::optional<Interval> a = inner->getNumOperands() > 0 ? operand(0) : std::nullopt;
+    // One bound of an unknown number is enough for a minimum or a maximum.
+    bool isBound = isa<arith::MinSIOp, arith::MaxSIOp>(inner);
+    if (!a && isBound)
+      a = ofType(scalar.getType());
     if (!a)
       return std::nullopt;
     if (isa<arith::ExtUIOp>(inner))
@@ -218,6 +231,8 @@ std::optional<Interval> ElementRanges::inBody(linalg::GenericOp op, Value scalar
     if (isa<arith::IndexCastOp, arith::TruncIOp>(inner))
       return a;
     std::optional<Interval> b = inner->getNumOperands() == 2 ? operand(1) : std::nullopt;
+    if (!b && isBound)
+      b = ofType(scalar.getType());
     if (!b)
       return std::nullopt;
     if (auto compare = dyn_cast<arith::CmpIOp>(inner))

@@ -9,6 +9,7 @@
 #include "CancelSorts.h"
 #include "CopyIndices.h"
 #include "DecideBranches.h"
+#include "DecideRows.h"
 #include "FollowLoops.h"
 #include "FormLookups.h"
 #include "FormRearrangements.h"
@@ -24,6 +25,7 @@
 #include "SinkUpdates.h"
 #include "SliceIndices.h"
 #include "SliceWindows.h"
+#include "SortedGroups.h"
 #include "SplitBlockedDims.h"
 #include "SplitMergedDims.h"
 #include "SplitRepeats.h"
@@ -134,9 +136,11 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       sliceIndices(function);
       readByMap(function);
       followLoops(function);
+      takeSortedGroups(function);
       if (cancelSorts(function)) {
         readByMap(function);
         followLoops(function);
+        decideRows(function);
       }
       splitRepeats(function);
       writeByMap(function);
