@@ -8,6 +8,7 @@ from jax import lax
 
 TOKENS, WIDTH, HIDDEN, EXPERTS = 2048, 64, 256, 8
 BATCH, GATED = 256, 4096
+RAGGED = 2 * EXPERTS * HIDDEN  # rows of all experts' weights
 
 
 def expert_choice(x, wg, w1, w2):
@@ -16,6 +17,19 @@ def expert_choice(x, wg, w1, w2):
     h = jax.nn.gelu(jnp.einsum("ekd,edf->ekf", x[i], w1) / 8)
     y = jnp.einsum("ekf,efd->ekd", h, w2) / 64 * top[..., None]
     return jnp.zeros_like(x).at[i.reshape(-1)].add(y.reshape(-1, WIDTH))
+
+
+def ragged_experts(x, wg, w1, w2):
+    """Tokens sorted by expert, of which each multiplies its rows, as many as there are; one expert a token, without capacity."""
+    expert = jnp.argmax(x @ wg, -1)
+    order, sizes = jnp.argsort(expert), jnp.bincount(expert, length=w1.shape[0])
+    y = lax.ragged_dot(jax.nn.silu(lax.ragged_dot(x[order], w1, sizes)), w2, sizes)
+    return x + jnp.zeros_like(x).at[order].set(y)
+
+
+def ragged_layers(x, *w):
+    """Three layers, each computed again in the backward pass."""
+    return lax.scan(lambda x, w: (jax.checkpoint(ragged_experts)(x, *w), None), x, w)[0]
 
 
 def sorted_experts(x, wg, w1, w2, by_scatter=False):
@@ -253,6 +267,7 @@ def model_cases(Case):
     towers = [shape(BATCH, 32), shape(BATCH, 24), shape(32, 16), shape(24, 16)]
     batches, steps = [shape(4, 1024, 64), shape(4, 1024, 128)], shape(64, 128)
     experts = [shape(TOKENS, WIDTH), shape(WIDTH, EXPERTS), shape(EXPERTS, WIDTH, HIDDEN), shape(EXPERTS, HIDDEN, WIDTH)]
+    ragged = [shape(32768, WIDTH), *experts[1:]]
     scan = [shape(2, 64, 32), shape(2, 64, 32), shape(32, 8), shape(2, 64, 8), shape(2, 64, 8)]
     gate_up = [shape(BATCH, WIDTH), shape(WIDTH, 2 * GATED), shape(GATED, WIDTH)]
     deep, features = (None, None, "s"), (None, None, None, "s")
@@ -267,6 +282,19 @@ def model_cases(Case):
         "model: experts by sort, gradients": Case(
             jax.grad(lambda *a: (sorted_experts(*a) ** 2).sum(), (1, 2, 3)), experts,
             reduced(WIDTH * EXPERTS + 2 * EXPERTS * WIDTH * HIDDEN), "gradients of the weights", cut=["s", None, None, None], out=None),
+        "model: ragged experts": Case(
+            ragged_experts, ragged, sent(RAGGED * WIDTH), "weights of the experts to all; tokens to all and sums back are 8 times that",
+            cut=["s", None, "s", "s"]),
+        "model: ragged experts, gradients": Case(
+            jax.grad(lambda *a: (ragged_experts(*a) ** 2).sum(), (2, 3)), ragged, 2 * sent(RAGGED * WIDTH),
+            "weights to all, their gradients home", cut=["s", None, "s", "s"], out="s"),
+        "model: ragged experts, 3 layers, gradients": Case(
+            jax.grad(lambda *a: (ragged_layers(*a) ** 2).sum(), (2, 3)), [ragged[0], *(shape(3, *w.shape) for w in ragged[1:])],
+            3 * 2 * sent(RAGGED * WIDTH), "weights to all once, their gradients home, of each layer",
+            cut=["s", None, (None, "s"), (None, "s")], out=((None, "s"), (None, "s"))),
+        "model: ragged experts, few tokens": Case(
+            ragged_experts, [shape(512, WIDTH), *ragged[1:]], 2 * sent(512 * WIDTH), "tokens to the experts of all, and sums back",
+            cut=["s", None, "s", "s"]),
         "model: two towers": Case(two_towers, towers, sent(BATCH * 16) + reduced(1), "rows of one tower, the sum",
                                   cut=["s", "s", None, None], out=None),
         "model: two towers, gradients": Case(
