@@ -73,7 +73,7 @@ LogicalResult tessera::addFusion(OpPassManager &manager, const PipelineOptions &
   std::unique_ptr<Pass> pass = dist::createDistFuseCollectives(fuse);
   std::string fusion = options.fusion;
   if (fusion.empty() && options.overlaps)
-    fusion = "all-reduce=bucket all-gather=bucket reduce-scatter=bucket";
+    fusion = "all-reduce=bucket all-gather=bucket reduce-scatter=bucket moves=bucket";
   if (failed(readFusion(*pass, fusion)))
     return failure();
   manager.addPass(std::move(pass));

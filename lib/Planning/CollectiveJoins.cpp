@@ -210,6 +210,54 @@ private:
 
 } // namespace
 
+bool tessera::dist::isJoined(sharding::CollectiveKind kind) {
+  using enum sharding::CollectiveKind;
+  return kind == all_reduce || kind == all_gather || kind == reduce_scatter || isMove(kind);
+}
+
+bool tessera::dist::isMove(sharding::CollectiveKind kind) {
+  using enum sharding::CollectiveKind;
+  return kind == all_to_all || kind == permute || kind == exchange || kind == halo_exchange;
+}
+
+Meetings tessera::dist::meetingsOf(sharding::CollectiveKind kind, const sharding::AxisList &axes,
+                                   const sharding::TensorSharding &source,
+                                   const sharding::TensorSharding &target) {
+  bool isExchange = kind == sharding::CollectiveKind::exchange;
+  if (!isExchange && kind != sharding::CollectiveKind::permute)
+    return {{axes, {}}};
+  Meetings result;
+  auto addAxes = [&](const sharding::AxisList &list) {
+    for (const sharding::AxisRef &axis : list)
+      result.insert({{{axis.axis, 1, 0}}, {}});
+  };
+  auto isIn = [](const sharding::TensorSharding &sharding, size_t d) {
+    return llvm::find_if(sharding.windows, [&](const sharding::Window &window) {
+      return window.dim == static_cast<int64_t>(d);
+    });
+  };
+  auto haveSameWindow = [&](size_t d) {
+    auto from = isIn(source, d), to = isIn(target, d);
+    bool isPlain = from == source.windows.end();
+    return isPlain == (to == target.windows.end()) && (isPlain || *from == *to);
+  };
+  for (size_t d = 0; d < source.dims.size(); ++d) {
+    if (source.dims[d] == target.dims[d] && haveSameWindow(d))
+      continue;
+    if (!isExchange) {
+      result.insert({source.dims[d], target.dims[d]});
+      continue;
+    }
+    addAxes(source.dims[d]);
+    addAxes(target.dims[d]);
+  }
+  if (isExchange && source.partial != target.partial) {
+    addAxes(source.partialAxes());
+    addAxes(target.partialAxes());
+  }
+  return result;
+}
+
 std::vector<SmallVector<size_t>> tessera::dist::joinCollectives(std::vector<JoinItem> items,
                                                                 JoinBudget *budget) {
   return Joiner(std::move(items), budget).run();

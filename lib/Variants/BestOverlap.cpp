@@ -34,9 +34,11 @@ using namespace tessera;
 
 /// Ways to join collectives; ties go to the first.
 static constexpr const char *kFusions[] = {
-    "all-reduce=bucket all-gather=bucket reduce-scatter=bucket",
-    "all-reduce=bucket all-gather=auto reduce-scatter=bucket",
-    "all-reduce=auto all-gather=auto reduce-scatter=auto",
+    "all-reduce=bucket all-gather=bucket reduce-scatter=bucket moves=bucket",
+    "all-reduce=bucket all-gather=auto reduce-scatter=bucket moves=bucket",
+    "all-reduce=auto all-gather=auto reduce-scatter=auto moves=auto",
+    // Steps of a ring, of which one is sent while another computes.
+    "all-reduce=bucket all-gather=bucket reduce-scatter=bucket moves=off",
 };
 
 /// Overlap that saves less than this part of the step is not used.

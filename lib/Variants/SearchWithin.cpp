@@ -53,7 +53,7 @@ static constexpr double kMostRepeated = 1.5;
 /// Fewer bytes do not matter.
 static constexpr int64_t kLeastBytes = 4096;
 /// Latencies count where more collectives than this take the rest of the step.
-static constexpr int64_t kManyCollectives = 16;
+static constexpr int64_t kManyCollectives = 12;
 /// Whoever cuts a batch wants its work to be divided, even where every device could do all of it.
 /// So arguments are gathered only in place of more collectives, as one for each row of a matrix,
 /// and if the step is this part then.

@@ -16,7 +16,7 @@ from .errors import ArgumentError, StrategyError
 from .source import entry, refuse
 
 MODES = ("sharding_propagation", "dynamic_programming", "recursive_programming", "exact")
-_FUSED = {"allreduce": "all-reduce", "allgather": "all-gather", "reducescatter": "reduce-scatter"}
+_FUSED = {"allreduce": "all-reduce", "allgather": "all-gather", "reducescatter": "reduce-scatter", "moves": "moves"}
 _FUSION_MODES = ("auto", "size", "index")
 _MOST_MIB = 1 << 20
 
@@ -102,8 +102,8 @@ def set_auto_parallel_context(**given) -> None:
     all_reduce_fusion_config: indices in the program's sequence of all-reduces at which a new bucket begins; [20, 35]
     fuses 0 to 19, 20 to 34 and the rest. [] is the default.
 
-    comm_fusion: for allreduce, allgather and reducescatter {"mode": "auto" | "size" | "index", "config": None | MiB |
-    indices}.
+    comm_fusion: for allreduce, allgather, reducescatter and moves (all-to-alls, permutes, exchanges)
+    {"mode": "auto" | "size" | "index", "config": None | MiB | indices}.
 
     dataset_strategy: that of `data.place_batch`.
 

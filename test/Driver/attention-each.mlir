@@ -3,9 +3,9 @@
 // RUN: tessera explain %s --overlap | FileCheck %s
 // RUN: tessera-opt %s --dist-ring-attention=kinds=1 | FileCheck %s --check-prefix=KINDS
 
-// CHECK-COUNT-14: exchange @line
+// CHECK-COUNT-7: exchange @line
 // CHECK-NEXT: all_gather @line
-// CHECK-NEXT: total: 15 collectives
+// CHECK-NEXT: total: 8 collectives
 // CHECK: parallelism: ring attention (1 of 2 kinds of attentions; {{.*}} us modelled, {{.*}} us with keys and values gathered
 // KINDS: ext.attention
 // KINDS-NOT: ring

@@ -45,7 +45,7 @@ _, by_index = run(Partial(), {"allreduce": {"mode": "index", "config": [2, 4]}})
 assert len(by_index) == 3, by_index
 ts.reset_auto_parallel_context()
 
-for wrong, says in (({"alltoall": {"mode": "auto"}}, "comm_fusion has the unknown key 'alltoall'; expected one of allreduce, allgather, reducescatter"),
+for wrong, says in (({"alltoall": {"mode": "auto"}}, "comm_fusion has the unknown key 'alltoall'; expected one of allreduce, allgather, reducescatter, moves"),
                     ({"allreduce": {"mode": "all"}}, "comm_fusion['allreduce'] has the unknown mode 'all'; expected one of auto, size, index"),
                     ({"allgather": {"mode": "index", "config": [1]}}, "comm_fusion['allgather'] has mode 'index', which only allreduce supports"),
                     ({"allreduce": {"mode": "size", "config": "64"}}, "comm_fusion['allreduce'] has config '64'"),

@@ -15,11 +15,13 @@
 #define TESSERA_PLANNING_COLLECTIVEJOINS_H
 
 #include "tessera/Planning/MemoryProfile.h"
+#include "tessera/Sharding/ReshardPlanner.h"
 
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace tessera::dist {
@@ -27,10 +29,27 @@ namespace tessera::dist {
 /// Default limit on the bytes of the operands of a joined collective.
 inline constexpr int64_t kJoinedBytes = int64_t(64) << 20;
 
-/// A collective of one operand that may be joined with others.
+/// Whether a kind sends values between devices without reducing or repeating them.
+bool isMove(sharding::CollectiveKind kind);
+/// Whether collectives of a kind may be joined.
+bool isJoined(sharding::CollectiveKind kind);
+
+/// Which devices meet in a move: for an exchange each axis along which placements differ, for a
+/// permutation the axes that take each other's place, else the axes of its groups.
+using Meetings = std::set<std::pair<sharding::AxisList, sharding::AxisList>>;
+
+/// Moves of one kind on one mesh may be joined if their meetings are equal: no device waits for
+/// others than before, and in a permutation each has one partner.
+///   exchange [{x}, {y}] -> [{}, {y}]   x           permute [{x}, {}] -> [{y}, {}]   x with y
+///   exchange [{x}, {}] -> [{}, {y}]    x, y        all_to_all over x, y             x, y as one
+///   group
+Meetings meetingsOf(sharding::CollectiveKind kind, const sharding::AxisList &axes,
+                    const sharding::TensorSharding &source, const sharding::TensorSharding &target);
+
+/// A collective that may be joined with others.
 struct JoinCandidate {
   int64_t group; ///< small and dense; members of one group may become one op
-  int64_t bytes; ///< of the operand
+  int64_t bytes; ///< of the operands
   int64_t limit; ///< on the bytes of a joined op
   /// Used only with a budget: the time at which it runs alone, the bytes that it frees then, and
   /// the bytes that it takes from then on.

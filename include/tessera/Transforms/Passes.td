@@ -312,6 +312,9 @@ def DistPartition : Dist_Pass<"dist-partition"> {
 def DistFuseCollectives : Dist_Pass<"dist-fuse-collectives"> {
   let summary = "Join collectives of one kind, group, reduction and element type";
   let description = [{
+    Moves are all-to-alls, permutes, exchanges and halo exchanges. They are joined if the same devices meet in them: the
+    axes of their groups are equal, permutes have the same pairs, exchanges change placements along the same axes.
+
     Modes: `auto` joins up to 64 MiB; `bucket` the bytes that take four times the modelled latency, between 1 and 25 MiB;
     `size` up to `config` MiB (a larger tensor stays alone). For all-reduce only, `ready` is `size` in the order in which the
     operands are computed, each bucket at its last operand, so that gradients are reduced during the backward pass (0 joins
@@ -327,10 +330,12 @@ def DistFuseCollectives : Dist_Pass<"dist-fuse-collectives"> {
     Option<"allReduce", "all-reduce", "std::string", "\"auto\"", "Mode for all-reduce: off, auto, bucket, size, ready or index">,
     Option<"allGather", "all-gather", "std::string", "\"auto\"", "Mode for all-gather: off, auto, bucket or size">,
     Option<"reduceScatter", "reduce-scatter", "std::string", "\"auto\"", "Mode for reduce-scatter: off, auto, bucket or size">,
+    Option<"moves", "moves", "std::string", "\"auto\"", "Mode for moves: off, auto, bucket or size">,
     ListOption<"config", "config", "int64_t", "MiB for size and ready (one number), or ascending indices for index, of the one kind that has this mode">,
     ListOption<"allReduceConfig", "all-reduce-config", "int64_t", "The same for all-reduce alone">,
     ListOption<"allGatherConfig", "all-gather-config", "int64_t", "The same for all-gather alone">,
     ListOption<"reduceScatterConfig", "reduce-scatter-config", "int64_t", "The same for reduce-scatter alone">,
+    ListOption<"movesConfig", "moves-config", "int64_t", "The same for moves alone">,
   ];
 }
 

@@ -354,14 +354,12 @@ private:
   }
 
   std::optional<JoinCandidate> candidateOf(int64_t tensor, const Move &move) {
-    using enum sharding::CollectiveKind;
-    bool isJoined =
-        move.kind == all_reduce || move.kind == all_gather || move.kind == reduce_scatter;
-    if (!isJoined || move.makesPartial)
+    if (!isJoined(move.kind) || move.makesPartial)
       return std::nullopt;
     const TensorState &state = graph.tensors[tensor];
-    auto key = std::tuple(move.kind, state.mesh, move.axes, move.reduction,
-                          state.type.getElementType().getAsOpaquePointer());
+    auto key = std::tuple(move.kind, state.mesh,
+                          meetingsOf(move.kind, move.axes, move.source, move.target),
+                          move.reduction, state.type.getElementType().getAsOpaquePointer());
     auto group = groups.try_emplace(key, std::ssize(groups)).first;
     auto bytes = static_cast<int64_t>(bytesOf(state, move.source));
     return JoinCandidate{group->second, bytes, kJoinedBytes};
@@ -404,7 +402,7 @@ private:
   llvm::DenseMap<Operation *, int64_t> nodeOf;                ///< looked up, never iterated
   llvm::DenseMap<Operation *, size_t> placeOf;                ///< likewise
   std::map<std::pair<int64_t, TensorSharding>, size_t> sends; ///< indices of their last collectives
-  std::map<std::tuple<sharding::CollectiveKind, const Mesh *, AxisList, sharding::ReduceKind,
+  std::map<std::tuple<sharding::CollectiveKind, const Mesh *, Meetings, sharding::ReduceKind,
                       const void *>,
            int64_t>
       groups; ///< looked up, never iterated

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FusionSchedule.h"
+#include "JoinExchanges.h"
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
@@ -13,13 +14,8 @@
 #include "tessera/Planning/Liveness.h"
 #include "tessera/Transforms/Passes.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/SetVector.h"
 
 namespace tessera::dist {
 #define GEN_PASS_DEF_DISTFUSECOLLECTIVES
@@ -38,24 +34,60 @@ static constexpr int64_t kMiB = int64_t(1) << 20;
 
 namespace {
 
-/// The key that joined collectives must share: kind, mesh, axes, reduction, dimension, dtype.
+/// Attributes in which joined collectives may differ: each operand keeps its own layouts.
+constexpr StringRef kOfLayouts[] = {"sources",    "targets", "global_types", "dim",  "split_dim",
+                                    "concat_dim", "low",     "high",         "from", "to"};
+
+/// The text that joined collectives must share: kind, mesh, axes, reduction, fill, dtype.
 std::string groupOf(Operation *op) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << op->getName() << " "
+  os << op->getName() << " " << cast<CollectiveOpInterface>(op).getMeshAttr() << " "
      << cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
   for (NamedAttribute attribute : op->getAttrs())
     if (!isa_and_nonnull<DistDialect>(attribute.getNameDialect()) &&
-        attribute.getName() != "sources" && attribute.getName() != "targets" &&
-        attribute.getName() != "global_types" &&
-        attribute.getName() != "dim") // each operand keeps its own layouts
+        !llvm::is_contained(kOfLayouts, attribute.getName().getValue()))
       os << " " << attribute.getName().getValue() << "=" << attribute.getValue();
   return text;
 }
 
 int64_t bytesOf(Operation *op) {
-  auto type = cast<RankedTensorType>(op->getOperand(0).getType());
-  return type.getNumElements() * bytesPerElement(type.getElementType());
+  int64_t bytes = 0;
+  for (Value operand : op->getOperands()) {
+    auto type = cast<RankedTensorType>(operand.getType());
+    bytes += type.getNumElements() * bytesPerElement(type.getElementType());
+  }
+  return bytes;
+}
+
+/// The meetings of all operands. None if a value is moved to another mesh: renumbered devices are a
+/// ring, whose permutes are apart so that one is under way while others compute.
+std::optional<Meetings> meetingsOfAll(CollectiveOpInterface op, const MeshTable &meshes) {
+  sharding::AxisList axes;
+  const sharding::Mesh &mesh = meshes.get(op.getMeshAttr());
+  if (AxisListAttr group = op.getGroupAxes()) {
+    FailureOr<sharding::AxisList> resolved =
+        resolveAxes(group, mesh, [&]() { return op->emitOpError(); });
+    if (failed(resolved))
+      return std::nullopt;
+    axes = *resolved;
+  }
+  Meetings result;
+  for (auto [source, target, global] :
+       llvm::zip_equal(op.getSourcesAttr(), op.getTargetsAttr(), op.getGlobalTypesAttr())) {
+    auto from = cast<ShardingAttr>(source), to = cast<ShardingAttr>(target);
+    if (from.getMesh() != to.getMesh())
+      return std::nullopt;
+    Type type = cast<TypeAttr>(global).getValue();
+    result.merge(meetingsOf(op.getKind(), axes, resolveVerified(from, meshes, type),
+                            resolveVerified(to, meshes, type)));
+  }
+  return result;
+}
+
+bool isJoinableMove(Operation *op) {
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
+  return collective && isMove(collective.getKind());
 }
 
 /// How collectives of one kind are joined.
@@ -101,186 +133,6 @@ void hoistAllReduces(Block &block) {
   }
 }
 
-/// The exchanges whose results an op reads, in its operands or its body, without duplicates. In one
-/// block, in its order.
-SmallVector<ExchangeOp> exchangesReadBy(Operation *op) {
-  SmallVector<ExchangeOp> result;
-  auto add = [&](Value value) {
-    auto exchange = value.getDefiningOp<ExchangeOp>();
-    if (exchange && exchange->getBlock() == op->getBlock() && exchange->getNumOperands() == 1 &&
-        exchange.getSourcesAttr() && !llvm::is_contained(result, exchange))
-      result.push_back(exchange);
-  };
-  op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), add); });
-  llvm::sort(result, [](ExchangeOp a, ExchangeOp b) { return a->isBeforeInBlock(b); });
-  return result;
-}
-
-/// A halo exchange as an exchange, which can be joined with others.
-ExchangeOp exchangeOf(HaloExchangeOp halo) {
-  OpBuilder b(halo);
-  auto made = ExchangeOp::create(
-      b, halo.getLoc(), halo->getResultTypes(), halo->getOperands(),
-      cast<ShardingAttr>(halo.getSourcesAttr()[0]), cast<ShardingAttr>(halo.getTargetsAttr()[0]),
-      halo.getFillAttr(), halo.getSourcesAttr(), halo.getTargetsAttr(), halo.getGlobalTypesAttr());
-  made->setDiscardableAttrs(halo->getDiscardableAttrDictionary());
-  return made;
-}
-
-/// Whether an op moves one tensor, and says between which layouts.
-template <typename Op> bool movesOne(Op op) {
-  return op && op->getNumOperands() == 1 && op.getSourcesAttr() && op.getTargetsAttr();
-}
-
-/// Whether two exchanges may be one.
-bool canJoin(ExchangeOp a, ExchangeOp b) {
-  auto elementOf = [](ExchangeOp each) {
-    return cast<RankedTensorType>(each->getResult(0).getType()).getElementType();
-  };
-  return elementOf(a) == elementOf(b) && a.getFillAttr() == b.getFillAttr() &&
-         a.getFrom().getMesh() == b.getFrom().getMesh() &&
-         a.getTo().getMesh() == b.getTo().getMesh();
-}
-
-/// Makes exchanges of halos that an op reads beside one.
-void exchangeHalos(Operation *reader) {
-  SmallVector<ExchangeOp> exchanges = exchangesReadBy(reader);
-  llvm::SmallSetVector<Operation *, 4> halos;
-  for (Value operand : reader->getOperands())
-    if (auto halo = operand.getDefiningOp<HaloExchangeOp>();
-        movesOne(halo) && halo->getBlock() == reader->getBlock())
-      halos.insert(halo);
-  for (Operation *op : halos) {
-    auto halo = cast<HaloExchangeOp>(op);
-    ExchangeOp made = exchangeOf(halo);
-    if (llvm::none_of(exchanges, [&](ExchangeOp other) { return canJoin(made, other); })) {
-      made.erase();
-      continue;
-    }
-    halo->replaceAllUsesWith(made);
-    halo.erase();
-  }
-}
-
-/// One exchange for several, at the place of `at`. The others must be replaced by it.
-ExchangeOp exchangeTogether(ArrayRef<ExchangeOp> joined, ExchangeOp at) {
-  SmallVector<Type> types;
-  SmallVector<Value> operands;
-  SmallVector<Attribute> sources, targets, globals;
-  SmallVector<Location> locs;
-  for (ExchangeOp op : joined) {
-    llvm::append_range(types, op->getResultTypes());
-    llvm::append_range(operands, op->getOperands());
-    llvm::append_range(sources, op.getSourcesAttr());
-    llvm::append_range(targets, op.getTargetsAttr());
-    llvm::append_range(globals, op.getGlobalTypesAttr());
-    if (!llvm::is_contained(locs, op.getLoc()))
-      locs.push_back(op.getLoc());
-  }
-  OpBuilder b(at);
-  ExchangeOp first = joined.front();
-  auto made = ExchangeOp::create(b, b.getFusedLoc(locs), types, operands, first.getFrom(),
-                                 first.getTo(), at.getFillAttr(), b.getArrayAttr(sources),
-                                 b.getArrayAttr(targets), b.getArrayAttr(globals));
-  if (Attribute reason = first->getAttr(DistDialect::kReason))
-    made->setAttr(DistDialect::kReason, reason);
-  return made;
-}
-
-void replaceWith(ExchangeOp made, ArrayRef<ExchangeOp> joined) {
-  unsigned next = 0;
-  for (ExchangeOp op : joined)
-    for (Value old : op->getResults()) {
-      Value result = made->getResult(next++);
-      if (ShardingAttr sharding = getSharding(old)) {
-        setSharding(result, sharding);
-        setGlobalType(result, getGlobalType(old));
-      }
-      old.replaceAllUsesWith(result);
-    }
-  for (ExchangeOp op : joined)
-    op.erase();
-}
-
-/// Joins the exchanges of the value that an exchange moves where that sends less: different devices
-/// may be the busiest. Returns the exchange in its place.
-ExchangeOp joinExchangesLike(ExchangeOp first, const MeshTable &meshes) {
-  SmallVector<Operation *> moves; // halos among them
-  for (Operation *user : first->getOperand(0).getUsers())
-    if (user->getBlock() == first->getBlock() &&
-        (movesOne(dyn_cast<ExchangeOp>(user)) || movesOne(dyn_cast<HaloExchangeOp>(user))))
-      moves.push_back(user);
-  llvm::sort(moves, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  auto bytesOf = [&](Operation *op) {
-    auto collective = cast<CollectiveOpInterface>(op);
-    FailureOr<sharding::Traffic> traffic =
-        collective.getTraffic(meshes.get(collective.getMeshAttr()));
-    return succeeded(traffic) ? traffic->wireBytes : 0;
-  };
-  SmallVector<ExchangeOp> all;
-  SmallVector<std::pair<HaloExchangeOp, ExchangeOp>> halos;
-  int64_t apart = 0;
-  for (Operation *op : moves) {
-    auto halo = dyn_cast<HaloExchangeOp>(op);
-    ExchangeOp exchange = halo ? exchangeOf(halo) : cast<ExchangeOp>(op);
-    if (!canJoin(exchange, first)) {
-      if (halo)
-        exchange.erase();
-      continue;
-    }
-    if (halo)
-      halos.push_back({halo, exchange});
-    all.push_back(exchange);
-    apart += bytesOf(op);
-  }
-  ExchangeOp made = all.size() > 1 ? exchangeTogether(all, all.front()) : nullptr;
-  if (made && bytesOf(made) < apart) {
-    for (auto [halo, exchange] : halos) {
-      halo->replaceAllUsesWith(exchange);
-      halo.erase();
-    }
-    replaceWith(made, all);
-    return made;
-  }
-  if (made)
-    made.erase();
-  for (auto [halo, exchange] : halos)
-    exchange.erase();
-  return first;
-}
-
-/// Joins the exchanges of each value of a block.
-void joinExchangesOfValues(Block &block, const MeshTable &meshes) {
-  for (Operation *op = block.empty() ? nullptr : &block.front(); op; op = op->getNextNode())
-    if (auto exchange = dyn_cast<ExchangeOp>(op); movesOne(exchange))
-      op = joinExchangesLike(exchange, meshes);
-}
-
-/// Joins the exchanges that one op reads: together they cost the busiest device less than one by
-/// one.
-void joinExchanges(Operation *reader) {
-  if (!isa<linalg::LinalgOp, tensor::ConcatOp, tensor::InsertSliceOp>(reader))
-    return;
-  exchangeHalos(reader);
-  SmallVector<ExchangeOp> all = exchangesReadBy(reader);
-  if (all.size() < 2)
-    return;
-  ExchangeOp last = all.back();
-  auto isOne = [&](ExchangeOp op) {
-    // Other readers of its result wait for the last of them.
-    bool isFree = llvm::all_of(op->getUsers(), [&](Operation *user) {
-      Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
-      return here && last->isBeforeInBlock(here);
-    });
-    return op == last || (isFree && canJoin(op, last));
-  };
-  SmallVector<ExchangeOp> joined = llvm::filter_to_vector(all, isOne);
-  if (joined.size() < 2)
-    return;
-  ExchangeOp made = exchangeTogether(joined, last);
-  replaceWith(made, joined);
-}
-
 struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollectives> {
   using DistFuseCollectivesBase::DistFuseCollectivesBase;
 
@@ -299,10 +151,20 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     machine = cost->topology;
     for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
       if (isLocalView(function)) {
-        function.walk([](Operation *op) { joinExchanges(op); });
+        function.walk([](Operation *op) { joinExchangesReadBy(op); });
         function.walk([&](Block *block) { joinExchangesOfValues(*block, *meshes); });
         fuse(function, *plans, *budget);
       }
+  }
+
+  /// Whether a move sends nothing, as a window of a larger one: it need not wait for others.
+  bool isLocal(Operation *op) {
+    auto collective = cast<CollectiveOpInterface>(op);
+    if (!isMove(collective.getKind()))
+      return false;
+    FailureOr<sharding::Traffic> traffic =
+        collective.getTraffic(meshes->get(collective.getMeshAttr()));
+    return succeeded(traffic) && traffic->count == 0;
   }
 
   /// Limit on the operand bytes of a bucket with `op`: larger buckets are ready later, smaller ones
@@ -311,12 +173,20 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     auto collective = cast<CollectiveOpInterface>(op);
     const sharding::Mesh &mesh = meshes->get(collective.getMeshAttr());
     FailureOr<sharding::Traffic> traffic = collective.getTraffic(mesh);
-    AxisListAttr group = collective.getGroupAxes();
-    FailureOr<sharding::AxisList> axes =
-        resolveAxes(group, mesh, [&]() { return op->emitOpError(); });
-    if (failed(traffic) || failed(axes) || traffic->wireBytes <= 0)
+    sharding::AxisList axes; // of an exchange: all
+    if (AxisListAttr group = collective.getGroupAxes()) {
+      FailureOr<sharding::AxisList> resolved =
+          resolveAxes(group, mesh, [&]() { return op->emitOpError(); });
+      if (failed(resolved))
+        return kJoinedBytes;
+      axes = *resolved;
+    } else {
+      for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)
+        axes.push_back(sharding::AxisRef::full(mesh, axis));
+    }
+    if (failed(traffic) || traffic->wireBytes <= 0)
       return kJoinedBytes;
-    sharding::Link link = machine.linksOf(mesh).linkOf(mesh, *axes);
+    sharding::Link link = machine.linksOf(mesh).linkOf(mesh, axes);
     auto rounds = static_cast<double>(
         sharding::roundsOf(collective.getKind(), collective.getGroupSize(mesh), *traffic));
     double wireBytes = kBucketLatencies * (1 + rounds) * link.alpha * link.rate;
@@ -332,15 +202,18 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
           static_cast<double>(type.getNumElements() * bytesPerElement(type.getElementType())));
     };
     candidate.time = lives.timeOf(op);
-    Liveness::LiveRange operand = lives.of(rootOf(op->getOperand(0)));
-    double made = alignedOf(op->getResult(0));
-    double freed = operand.to <= candidate.time ? alignedOf(op->getOperand(0)) : 0;
+    double made = 0, freed = 0;
+    for (auto [operand, result] : llvm::zip_equal(op->getOperands(), op->getResults())) {
+      made += alignedOf(result);
+      if (lives.of(rootOf(operand)).to <= candidate.time)
+        freed += alignedOf(operand);
+    }
     candidate.freed = std::max(0.0, freed - made);
     candidate.taken = std::max(0.0, made - freed);
   }
 
-  /// Joins collectives by the plans of all-reduce, all-gather and reduce-scatter, block by block,
-  /// while the longer live ranges fit the budget; 0: no budget.
+  /// Joins collectives by the plans of all-reduce, all-gather, reduce-scatter and moves, block by
+  /// block, while the longer live ranges fit the budget; 0: no budget.
   void fuse(func::FuncOp function, ArrayRef<Plan> plans, double mostBytes) {
     std::optional<Liveness> lives;
     std::optional<JoinBudget> budget;
@@ -355,6 +228,7 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
       return isa<AllReduceOp>(op)       ? 0
              : isa<AllGatherOp>(op)     ? 1
              : isa<ReduceScatterOp>(op) ? 2
+             : isJoinableMove(op)       ? 3
                                         : -1;
     };
     SmallVector<int64_t> counts(plans.size());
@@ -376,17 +250,21 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
     for (Block *block : blocks) {
       if (plans[0].mode == "ready")
         hoistAllReduces(*block);
-      std::map<std::tuple<int64_t, int64_t, std::string>, int64_t> groups;
+      std::map<std::tuple<int64_t, int64_t, std::string, Meetings>, int64_t> groups;
       std::vector<int64_t> limits; // by group
       fuseInBlock(
           *block,
           [&](Operation *op) -> std::optional<JoinCandidate> {
             int kind = kindOf(op);
-            if (kind < 0 || plans[kind].mode == "off" || op->getNumOperands() != 1 ||
-                !op->getAttr("sources"))
+            bool isOne = op->getNumOperands() == 1 || isa<ExchangeOp>(op); // joined for a reader
+            if (kind < 0 || plans[kind].mode == "off" || !isOne || !op->getAttr("sources"))
+              return std::nullopt;
+            std::optional<Meetings> meetings =
+                meetingsOfAll(cast<CollectiveOpInterface>(op), *meshes);
+            if (!meetings || meetings->empty() || isLocal(op))
               return std::nullopt;
             auto key = std::make_tuple(plans[kind].groupAt(positions.lookup(op)),
-                                       segments.lookup(op), groupOf(op));
+                                       segments.lookup(op), groupOf(op), *meetings);
             auto [group, isNew] = groups.try_emplace(key, groups.size());
             if (isNew)
               limits.push_back(plans[kind].mode == "bucket" ? bucketBytes(op)
@@ -413,11 +291,12 @@ struct DistFuseCollectives : dist::impl::DistFuseCollectivesBase<DistFuseCollect
   }
 
   FailureOr<SmallVector<Plan>> readOptions() {
-    SmallVector<Plan> plans(3);
+    SmallVector<Plan> plans(4);
     auto list = [](ArrayRef<int64_t> values) { return llvm::to_vector(values); };
     plans[0] = {"allreduce", allReduce, list(allReduceConfig), false};
     plans[1] = {"allgather", allGather, list(allGatherConfig), false};
     plans[2] = {"reducescatter", reduceScatter, list(reduceScatterConfig), false};
+    plans[3] = {"moves", moves, list(movesConfig), false};
     // `config` applies to the only kind that needs a list and has none.
     Plan *taker = nullptr;
     for (Plan &plan : plans) {

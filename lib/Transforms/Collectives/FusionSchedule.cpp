@@ -84,12 +84,13 @@ private:
     SmallVector<Attribute> layouts[std::size(perMember)], shardings;
     for (size_t i : unit) {
       Operation *member = ops[i];
-      operands.push_back(member->getOperand(0));
-      types.push_back(member->getResult(0).getType());
+      llvm::append_range(operands, member->getOperands());
+      llvm::append_range(types, member->getResultTypes());
       locations.push_back(member->getLoc());
       for (auto [list, name] : llvm::zip(layouts, perMember))
-        list.push_back(member->getAttrOfType<ArrayAttr>(name)[0]);
-      shardings.push_back(getSharding(member->getResult(0)));
+        llvm::append_range(list, member->getAttrOfType<ArrayAttr>(name));
+      for (Value result : member->getResults())
+        shardings.push_back(getSharding(result));
       if (Attribute reason = member->getAttr(DistDialect::kReason))
         reasons.insert(reason);
     }
@@ -102,14 +103,12 @@ private:
       state.attributes.set(name, builder.getArrayAttr(list));
     state.attributes.set(DistDialect::kShardings, builder.getArrayAttr(shardings));
     state.attributes.set(DistDialect::kGlobalType, builder.getArrayAttr(layouts[2]));
-    std::string why;
-    for (Attribute reason : reasons)
-      why += (why.empty() ? "" : "; ") + cast<StringAttr>(reason).str();
-    if (!why.empty())
-      state.attributes.set(DistDialect::kReason, builder.getStringAttr(why));
     Operation *joined = builder.create(state);
-    for (auto [i, result] : llvm::zip(unit, joined->getResults())) {
-      ops[i]->getResult(0).replaceAllUsesWith(result);
+    setReasons(joined, reasons.getArrayRef());
+    unsigned next = 0;
+    for (size_t i : unit) {
+      for (Value result : ops[i]->getResults())
+        result.replaceAllUsesWith(joined->getResult(next++));
       ops[i]->erase();
     }
   }
@@ -127,4 +126,12 @@ void dist::fuseInBlock(Block &block,
                        llvm::function_ref<std::optional<JoinCandidate>(Operation *)> candidateOf,
                        JoinBudget *budget) {
   BlockFuser(block, candidateOf, budget).run();
+}
+
+void dist::setReasons(Operation *joined, ArrayRef<Attribute> reasons) {
+  std::string why;
+  for (Attribute reason : reasons)
+    why += (why.empty() ? "" : "; ") + cast<StringAttr>(reason).str();
+  if (!why.empty())
+    joined->setAttr(DistDialect::kReason, StringAttr::get(joined->getContext(), why));
 }

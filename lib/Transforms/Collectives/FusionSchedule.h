@@ -19,6 +19,9 @@ void fuseInBlock(mlir::Block &block,
                  llvm::function_ref<std::optional<JoinCandidate>(mlir::Operation *)> candidateOf,
                  JoinBudget *budget = nullptr);
 
+/// Sets the reasons of the members of a joined collective.
+void setReasons(mlir::Operation *joined, llvm::ArrayRef<mlir::Attribute> reasons);
+
 } // namespace tessera::dist
 
 #endif // TESSERA_LIB_TRANSFORMS_COLLECTIVES_FUSIONSCHEDULE_H

@@ -21,7 +21,7 @@ dist.process_mesh @m(shape = [4], dim_names = ["tp"])
 // CHECK: tensor.extract_slice %{{.*}}[0, 1, 0] [64, 1, 16]
 // SENT-LABEL: func.func @gated(
 // SENT-NOT: dist.all
-// SENT: dist.exchange {{.*}} : tensor<8x8xf32>, tensor<8x8xf32>
+// SENT: dist.exchange %arg2, %arg2, %arg1, %arg1 from
 // SENT: linalg.contract
 // SENT-NOT: dist.exchange
 // SENT: return
