@@ -14,6 +14,7 @@
 #include "FormLookups.h"
 #include "FormRearrangements.h"
 #include "GrowInteriors.h"
+#include "MergeSums.h"
 #include "NarrowBands.h"
 #include "PeelLastMoves.h"
 #include "ReadByMap.h"
@@ -132,6 +133,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     MeshTable meshes(getOperation());
     if (!meshes.empty() || devices > 0) {
       readDiagonals(function);
+      mergeSums(function);
       formLookups(function);
       sliceIndices(function);
       readByMap(function);
