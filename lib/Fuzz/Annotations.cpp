@@ -153,3 +153,13 @@ dist::ShardingAttr Annotations::sharding(MLIRContext *context, const sharding::M
 dist::ShardingAttr Annotations::open(MLIRContext *context, const sharding::Mesh &mesh) {
   return parse(context, "#dist.sharding<@" + mesh.name + ", []>");
 }
+
+std::pair<dist::ShardingAttr, int64_t> Annotations::rows(MLIRContext *context,
+                                                         const sharding::Mesh &mesh) {
+  std::vector<std::string> placements(mesh.numAxes(), "replicate");
+  int64_t axis = random.between(0, mesh.numAxes() - 1);
+  placements[axis] = "shard(0)";
+  return {
+      parse(context, "#dist.sharding<@" + mesh.name + ", [" + llvm::join(placements, ", ") + "]>"),
+      mesh.shape[axis]};
+}

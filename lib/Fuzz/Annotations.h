@@ -33,6 +33,9 @@ public:
   /// A sharding of a tensor of some rank, as a user writes it.
   dist::ShardingAttr sharding(mlir::MLIRContext *context, const sharding::Mesh &mesh, int64_t rank,
                               PartialChoice partial);
+  /// The first dimension is cut over one axis, whose extent is returned, too; others are whole.
+  std::pair<dist::ShardingAttr, int64_t> rows(mlir::MLIRContext *context,
+                                              const sharding::Mesh &mesh);
   /// Leaves everything to the compiler: names only the mesh.
   dist::ShardingAttr open(mlir::MLIRContext *context, const sharding::Mesh &mesh);
 

@@ -217,6 +217,24 @@ Entry ProgramBuilder::within(Entry entry, double bound) {
   return entry;
 }
 
+Entry ProgramBuilder::cutRows(int64_t rank, int64_t &parts) {
+  auto [attr, extent] = annotations.rows(b.getContext(), meshes[mesh]);
+  parts = extent;
+  Shape shape = anyShape(rank);
+  shape[0] = parts * random.between(1, 2);
+  for (int64_t d = 1; d < rank; ++d)
+    shape[d] = std::min<int64_t>(shape[d], 6);
+  Entry entry = fresh(shape, random.percent(70) ? b.getF32Type() : b.getF64Type());
+  entry.value = dist::ShardTensorOp::create(b, loc, entry.value, attr);
+  entry.mesh = mesh;
+  return entry;
+}
+
+Value ProgramBuilder::cutLike(Value value, const Entry &rows) {
+  return dist::ShardTensorOp::create(b, loc, value,
+                                     rows.value.getDefiningOp<dist::ShardTensorOp>().getSharding());
+}
+
 void ProgramBuilder::pushLike(Value value, ArrayRef<Entry> operands) {
   double low = operands.front().low, high = operands.front().high;
   bool exact = true;

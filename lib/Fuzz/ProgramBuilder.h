@@ -91,6 +91,12 @@ public:
   /// under a constraint that names the mesh and leaves everything else open.
   Entry pin(Entry entry);
 
+  /// A new float argument under a constraint that cuts its first dimension into equal parts over
+  /// one axis; `parts` is set.
+  Entry cutRows(int64_t rank, int64_t &parts);
+  /// `value` under the constraint of what `cutRows` returned.
+  mlir::Value cutLike(mlir::Value value, const Entry &rows);
+
   /// A program either compares floats or averages them: an average is not exact, and the comparison
   /// of an inexact value may have either result.
   bool comparesFloats = false;
@@ -154,6 +160,7 @@ void addAttentionKinds(std::vector<Kind> &kinds);
 void addMoveKinds(std::vector<Kind> &kinds);
 void addBodyKinds(std::vector<Kind> &kinds);
 void addPartialWriteKinds(std::vector<Kind> &kinds);
+void addPartKinds(std::vector<Kind> &kinds);
 /// For differentiated programs only.
 void addDerivativeKinds(std::vector<Kind> &kinds);
 

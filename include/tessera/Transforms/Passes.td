@@ -235,6 +235,9 @@ def DistSinkSlices : Dist_Pass<"dist-sink-slices"> {
     block; the used part is sliced from the stack after the loop and sent once. The dimension must be the first one of a
     value that the pass can divide into equal blocks, the slice must be within one block, and no other op in the loop may
     read the slice or the stack.
+
+    What all devices would compute from a slice within one block is computed by each device from its own block, where that
+    sends fewer bytes: of the results of a last stage the loss, which the stage computes.
   }];
 }
 

@@ -21,6 +21,7 @@
 #include "ReadDiagonals.h"
 #include "ReadNarrow.h"
 #include "RefineReshapes.h"
+#include "SelectParts.h"
 #include "SinkPads.h"
 #include "SinkProducts.h"
 #include "SinkUpdates.h"
@@ -134,6 +135,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     if (!meshes.empty() || devices > 0) {
       readDiagonals(function);
       mergeSums(function);
+      selectParts(function);
       formLookups(function);
       sliceIndices(function);
       readByMap(function);

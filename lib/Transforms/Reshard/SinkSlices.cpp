@@ -16,6 +16,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ComputeAtOwners.h"
+
 #include "tessera/Dialect/Dist/Rules/OpShardings.h"
 #include "tessera/Dialect/Dist/Rules/Rules.h"
 #include "tessera/Sharding/Buffers.h"
@@ -77,8 +79,7 @@ private:
     return RankedTensorType::get(shape, stack.insert.getDestType().getElementType());
   }
   ShardingAttr attrOf(const Stack &stack, const TensorSharding &sharding) const {
-    return ShardingAttr::get(stack.mesh, meshes.get(stack.mesh), sharding,
-                             stack.mesh.getContext());
+    return ShardingAttr::get(stack.mesh, meshes.get(stack.mesh), sharding, stack.mesh.getContext());
   }
   /// Distributes an op such that its result has the given sharding. Each dimension must have one
   /// factor, or its axes on the first of several.
@@ -295,6 +296,9 @@ struct DistSinkSlices : dist::impl::DistSinkSlicesBase<DistSinkSlices> {
         function.walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
       sinker.run(loop);
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+      if (!isLocalView(function))
+        computeAtOwners(function, meshes);
   }
 };
 } // namespace
