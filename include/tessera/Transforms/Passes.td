@@ -421,7 +421,8 @@ def DistCanonicalizeCollectives : Dist_Pass<"dist-canonicalize-collectives"> {
   let summary = "Reduce the number of collectives by local rewrites";
   let description = [{
     Combines an all-reduce and a slice over the same axes into a reduce-scatter, merges equal collectives of one value, and
-    erases unused ones.
+    erases unused ones. The last iteration of a loop is taken out of it where nothing reads what its collectives make, the
+    first one where they move a constant.
   }];
 }
 

@@ -5,6 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PeelMoves.h"
+
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Transforms/Passes.h"
 
@@ -92,6 +94,7 @@ struct DistCanonicalizeCollectives
       if (!isLocalView(function))
         continue;
       dropMeans(function);
+      peelMoves(function);
       for (Block &block : function.getBody())
         mergeEqual(block);
       SmallVector<Operation *> reductions;
