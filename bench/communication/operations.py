@@ -7,7 +7,7 @@
 
 Tensors are f32 with N = 1024 rows of D = 64 elements, a row is 256 bytes; rows are cut over n = 8 devices, 128 each, unless
 the name says otherwise. Cases of attention are in attention_cases.py, programs in program_cases.py, blocks of models in
-model_cases.py. Bounds by hand are the bytes that the busiest device must send or receive; the last column derives them.
+model_cases.py, pipelines and other programs that state their communication in parallel_cases.py. Bounds by hand are the bytes that the busiest device must send or receive; the last column derives them.
 With --values, values are compared with one device. PYTHONPATH must have the build's python folder.
 """
 
@@ -27,10 +27,10 @@ SHARD = N * ROW // DEVICES
 
 
 class Case:
-    """An operation: its function, operands, cuts of operands and results ("?": unspecified), bound, and options."""
+    """An operation: its function, operands, cuts of operands and results ("?": unspecified), bound, its mesh if it is another, and options."""
 
-    def __init__(self, fn, args, hand, why, cut=None, out="s", **options):
-        self.fn, self.args, self.hand, self.why, self.out, self.options = fn, args, hand, why, out, options
+    def __init__(self, fn, args, hand, why, cut=None, out="s", mesh=None, **options):
+        self.fn, self.args, self.hand, self.why, self.out, self.mesh, self.options = fn, args, hand, why, out, mesh, options
         self.cut = cut if cut is not None else ["s"] * len(args)
 
     def outs(self, place):
@@ -105,8 +105,9 @@ def cases():
             out=tuple("s" if d == dim else None for d in range(4)))
     from attention_cases import attention_cases
     from model_cases import model_cases
+    from parallel_cases import parallel_cases
     from program_cases import program_cases
-    return table | program_cases(Case) | model_cases(Case) | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
+    return table | program_cases(Case) | model_cases(Case) | parallel_cases(Case) | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
 
 
 def spec(cut):
@@ -119,7 +120,7 @@ def tessera_bytes(case, mesh, values):
     import tessera
     ins = tuple(spec(cut) for cut in case.cut)
     outs = None if case.out == "?" else case.outs(spec)
-    program = tessera.from_jax(case.fn, case.args, ins, outs, mesh=mesh)
+    program = tessera.from_jax(case.fn, case.args, ins, outs, mesh=case.mesh or mesh)
     if values:
         check(case, program)
     return program.explain(objective="bytes", **case.options)["wire_bytes_total"]
@@ -145,7 +146,7 @@ def jax_bytes(case, mesh):
     from jax.sharding import NamedSharding
 
     def place(cut):
-        return NamedSharding(mesh, spec(cut))
+        return NamedSharding(case.mesh or mesh, spec(cut))
     more = {}
     if case.out != "?":
         more["out_shardings"] = case.outs(place)
