@@ -7,6 +7,8 @@
 
 #include "SliceIndices.h"
 
+#include "tessera/Dialect/Dist/Rules/DynamicIndices.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -108,6 +110,11 @@ void dist::sliceIndices(func::FuncOp function) {
   for (tensor::ExtractSliceOp op : slices) {
     OpBuilder builder(op);
     Slice slice{op.getMixedOffsets(), op.getMixedStrides(), llvm::to_vector(op.getStaticSizes())};
+    for (auto [d, offset] : llvm::enumerate(slice.offsets))
+      if (auto index = dyn_cast<Value>(offset)) // a slice outside of the tensor is moved inside
+        offset = clampIndex(builder, op.getLoc(), index,
+                            offsetBounds(op.getSourceType().getDimSize(d), slice.sizes[d],
+                                         op.getStaticStrides()[d]));
     Value whole = computeSlice(builder, op.getLoc(), op.getSource(), slice);
     if (whole.getType() != op.getType()) {
       // The slice has dropped dimensions.

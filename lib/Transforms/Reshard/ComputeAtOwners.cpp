@@ -115,6 +115,8 @@ private:
     for (auto [dim, axes] : llvm::zip_equal(rule.results[0], wanted.dims))
       if (!axes.empty())
         own.factors[dim.factors.front()] = axes;
+    for (const sharding::PartialAxis &partial : wanted.partial) // of the lifted operand
+      own.forwards.push_back({partial, {0}});
     setOpSharding(op, part.mesh, meshes.get(part.mesh), own);
     setSharding(op->getResult(0), ShardingAttr::get(part.mesh, meshes.get(part.mesh), wanted,
                                                     part.mesh.getContext()));

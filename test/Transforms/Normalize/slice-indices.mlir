@@ -57,3 +57,24 @@ func.func @data(%x: tensor<8xi32>, %y: tensor<2xi32> {dist.sharding = #dist.shar
   }
   return %r : tensor<2xi32>
 }
+
+// -----
+
+// A slice beyond the end is moved inside, as slices of values are.
+dist.process_mesh @mesh(shape = [2], dim_names = ["x"])
+// CHECK-LABEL: func.func @beyond
+// CHECK: arith.minsi
+func.func @beyond(%at: tensor<i64>, %x: tensor<4xi32> {dist.sharding = #dist.sharding<@mesh, [shard(0)]>}) -> tensor<4xi32> {
+  %e = tensor.empty() : tensor<8xi32>
+  %i = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>], iterator_types = ["parallel"]} outs(%e : tensor<8xi32>) {
+  ^bb0(%out: i32):
+    %a = linalg.index 0 : index
+    %b = arith.index_cast %a : index to i32
+    linalg.yield %b : i32
+  } -> tensor<8xi32>
+  %n = tensor.extract %at[] : tensor<i64>
+  %offset = arith.index_cast %n : i64 to index
+  %s = tensor.extract_slice %i[%offset] [4] [1] : tensor<8xi32> to tensor<4xi32>
+  %r = arith.subi %s, %x : tensor<4xi32>
+  return %r : tensor<4xi32>
+}
