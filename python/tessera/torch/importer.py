@@ -37,6 +37,7 @@ from .exportable import exportable
 from .foreach import of_lists
 from .random import RANDOM, draws
 from .registry import INSTEAD, RULES, dtype_of
+from .selections import with_all_elements
 from .transforms import differentiating, without_transforms
 
 register_parts()
@@ -478,6 +479,7 @@ def _form(program, name: str) -> _Form:
             program = program.run_decompositions(table)
     except Exception as error:
         raise refuse(Error, f"PyTorch's run_decompositions fails for '{name}': {_reason(error)}", _user_line(error)) from error
+    with_all_elements(program.graph)
     check_types(program, name)
     check_operations(program.graph, name)
     return _Form(program, name)
