@@ -21,6 +21,9 @@ class Loops(JaxCase):
     def test_scan(self):
         self.check(lambda c, xs: lax.scan(lambda c, x: (c * 0.5 + x, (c, x * 2)), c, xs), self.c, self.xs)
 
+    def test_no_steps(self):
+        self.check(lambda c, xs: lax.scan(lambda c, x: (c + x, c * 2), c, xs[:0]), self.c, self.xs)
+
     def test_backwards(self):
         self.check(lambda c, xs: lax.scan(lambda c, x: (jnp.tanh(c + x), c), c, xs, reverse=True), self.c, self.xs)
 

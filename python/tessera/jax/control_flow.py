@@ -16,6 +16,8 @@ def _(ctx, eqn, *values):
     # Stacked results start as zeros and are written slice by slice.
     stacks = [b.constant(0, ctx.type(v.aval, "a result of 'scan'")) for v in eqn.outvars[len(carried):]]
     inits = [*carried, *stacks]
+    if length == 0:  # nothing can be sliced
+        return inits
     body = Block(["index", *[v.type for v in inits]])
     bounds = [b.constant(n, "index") for n in (0, length, 1)]
     with b.inside(body):
