@@ -224,7 +224,7 @@ Entry ProgramBuilder::cutRows(int64_t rank, int64_t &parts) {
   shape[0] = parts * random.between(1, 2);
   for (int64_t d = 1; d < rank; ++d)
     shape[d] = std::min<int64_t>(shape[d], 6);
-  Entry entry = fresh(shape, random.percent(70) ? b.getF32Type() : b.getF64Type());
+  Entry entry = fresh(shape, floatElement());
   entry.value = dist::ShardTensorOp::create(b, loc, entry.value, attr);
   entry.mesh = mesh;
   return entry;
