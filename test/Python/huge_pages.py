@@ -6,6 +6,8 @@
 import os
 import unittest
 
+os.environ["NUMPY_MADVISE_HUGEPAGE"] = "0"  # the system joins neighboring mappings with the same advice
+
 import numpy as np
 
 import tessera as ts
