@@ -24,6 +24,8 @@ using namespace tessera;
 static constexpr double kLeastGain = 0.05, kMostMemory = 1.25;
 /// Far fewer bytes are worth a step that is little longer, since links are shared.
 static constexpr double kFewBytes = 1.0 / 3, kLittleLonger = 1.05;
+/// Steps that are taken for equally long.
+static constexpr double kAsLong = 1.01;
 /// Bytes that a device has to spare.
 static constexpr double kLittleMemory = 1 << 26;
 
@@ -41,7 +43,7 @@ static bool isBetter(const Variant &found, const Variant &plain, sharding::Objec
     return bytes <= 1 - kLeastGain;
   if (bytes <= kFewBytes && step <= kLittleLonger)
     return true;
-  return step <= 1 && bytes <= 1 && std::min(step, bytes) <= 1 - kLeastGain;
+  return step <= kAsLong && bytes <= 1 && std::min(step, bytes) <= 1 - kLeastGain;
 }
 
 /// Whether a program has a shorter step, or sends less.
