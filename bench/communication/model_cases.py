@@ -77,6 +77,13 @@ def beams(logits, scores):
     return scores, at // logits.shape[-1], at % logits.shape[-1]
 
 
+
+def contrastive_labels(x, y):
+    """The same by labels, whose entries JAX's derivative scatters once for both directions."""
+    scores, labels = x @ y.T, jnp.arange(len(x))
+    entries = lambda logs: jnp.take_along_axis(logs, labels[:, None], 1).mean()
+    return -(entries(jax.nn.log_softmax(scores, 1)) + entries(jax.nn.log_softmax(scores.T, 1))) / 2
+
 def first_shares(logits):
     """Probabilities of the eight most likely words, zero for others."""
     least = lax.top_k(logits, 8)[0][:, -1:]
@@ -355,6 +362,9 @@ def model_cases(Case):
             "a side gathered, its gradient scattered; largest, sums of columns and their gradient", cut=["s", "s"], out=("s", "s")),
         "model: contrastive loss, unit matrix": Case(
             jax.grad(contrastive_one_hot, (0, 1)), [shape(4096, 64)] * 2, 2 * sent(4096 * 64) + 3 * reduced(4096),
+            "the same", cut=["s", "s"], out=("s", "s")),
+        "model: contrastive loss, labels": Case(
+            jax.grad(contrastive_labels, (0, 1)), [shape(4096, 64)] * 2, 2 * sent(4096 * 64) + 3 * reduced(4096),
             "the same", cut=["s", "s"], out=("s", "s")),
         "step: LSTM, batch": Case(recurrent_step, [shape(128, 64, 1024), shape(2048, 4096), shape(4096)], reduced(2049 * 4096),
                                   "gradients of all steps, once", cut=[columns, None, None], out=None),

@@ -19,7 +19,9 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -42,27 +44,45 @@ private:
 
 } // namespace
 
-/// Comparisons, choices, conversions and sums of integers, but no bits of random numbers.
+/// Comparisons, choices, conversions and sums, but no bits of random numbers.
 static bool isCheapScalar(Operation &op) {
   return isa<linalg::IndexOp, linalg::YieldOp, arith::ConstantOp, arith::CmpIOp, arith::CmpFOp,
              arith::SelectOp, arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtUIOp,
              arith::ExtSIOp, arith::TruncIOp, arith::SIToFPOp, arith::UIToFPOp, arith::AddIOp,
-             arith::SubIOp, arith::AndIOp, arith::OrIOp, arith::MaxSIOp, arith::MinSIOp>(op);
+             arith::SubIOp, arith::AndIOp, arith::OrIOp, arith::MaxSIOp, arith::MinSIOp,
+             arith::AddFOp>(op);
+}
+
+/// Whether the loops of an op visit each element of its result once.
+static bool visitsOnce(linalg::GenericOp op) {
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  for (auto [extent, kind] : llvm::zip_equal(extents, op.getIteratorTypesArray()))
+    if (kind == utils::IteratorType::reduction && extent != 1)
+      return false;
+  return true;
 }
 
 int64_t IndexCopier::costOf(Value value) {
-  constexpr int64_t kMost = 24;
+  constexpr int64_t kMost = 256;
   auto [known, isNew] = costs.try_emplace(value, 0);
   if (!isNew)
     return known->second;
-  auto op = value.getDefiningOp<linalg::GenericOp>();
-  if (!op || op->getNumResults() != 1 || !isPlain(op) || op.getNumReductionLoops() != 0 ||
-      !op.hasPureTensorSemantics() || !op.getDpsInits()[0].getDefiningOp<tensor::EmptyOp>() ||
-      !llvm::all_of(op.getRegion().front(), isCheapScalar))
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getNumResults() != 1 || !isPlain(op))
     return 0;
-  auto cost = static_cast<int64_t>(op.getRegion().front().getOperations().size());
-  for (Value input : op.getDpsInputs()) {
-    int64_t more = costOf(input);
+  int64_t cost = 1;
+  if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
+    if (!visitsOnce(generic) || !generic.hasPureTensorSemantics() ||
+        !llvm::all_of(generic.getRegion().front(), isCheapScalar))
+      return 0;
+    cost += static_cast<int64_t>(generic.getRegion().front().getOperations().size());
+  } else if (!isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op)) {
+    DenseElementsAttr constant;
+    if (!matchPattern(op, m_Constant(&constant)) || !constant.isSplat())
+      return 0;
+  }
+  for (Value operand : op->getOperands()) {
+    int64_t more = costOf(operand);
     if (more == 0)
       return 0;
     cost += more;
@@ -73,10 +93,9 @@ int64_t IndexCopier::costOf(Value value) {
 Value IndexCopier::copy(OpBuilder &b, Value value, IRMapping &known) {
   if (Value copied = known.lookupOrNull(value))
     return copied;
-  auto op = value.getDefiningOp<linalg::GenericOp>();
-  for (Value input : op.getDpsInputs())
-    copy(b, input, known);
-  b.clone(*op.getDpsInits()[0].getDefiningOp(), known);
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    copy(b, operand, known);
   Operation *made = b.clone(*op, known);
   costs[made->getResult(0)] = costOf(value);
   return made->getResult(0);
