@@ -81,6 +81,11 @@ PROGRAMS = {
     "map": (lambda x, w: lax.map(lambda row: jnp.tanh(row @ w), x), (rows(), draw(WIDTH, WIDTH)), (ROWS, None)),
     "accumulated": (accumulated, (rows(), rows(1), draw(WIDTH, WIDTH)), (ROWS, ROWS, None)),
     "previous": (lambda x: lax.scan(lambda h, x: (x, jnp.tanh(x + h)), jnp.ones((BATCH, WIDTH)), x), (rows(),), (ROWS,)),
+    "twice": (lambda x: lax.scan(lambda c, x: ((c[0] * .9 + x,) * 2, jnp.sin(c[1])), (jnp.zeros((BATCH, WIDTH)),) * 2, x), (rows(),), (ROWS,)),
+    "delayed": (lambda x: lax.scan(lambda c, x: ((x, c[0]), x + c[1]), (jnp.zeros((BATCH, WIDTH)), jnp.ones((BATCH, WIDTH))), x), (rows(),), (ROWS,)),
+    # The product of the factors of a block is infinite, the state 0 until the last block.
+    "growing": (lambda x: lax.scan(lambda h, x: (h * 1e5 + x,) * 2, jnp.zeros((BATCH, WIDTH)), jnp.where(jnp.arange(LENGTH)[:, None, None] < LENGTH - 3, 0, x)),
+                (rows(),), (ROWS,)),
     "counted": (counted, (rows(),), (ROWS,)),
     "advantages": (advantages, (draw(LENGTH, BATCH), draw(LENGTH, BATCH, seed=1)), (ROWS, ROWS)),
 }

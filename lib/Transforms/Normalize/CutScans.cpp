@@ -122,9 +122,17 @@ void CutScan::passOn(Carry &carry, Value last, Value product) {
       b, loc, TypeRange(type), inputs, ValueRange(empty), maps, iterators,
       [&](OpBuilder &inner, Location at, ValueRange values) {
         Value h = values[0];
-        if (product)
-          h = isFloat ? arith::MulFOp::create(inner, at, h, values[2]).getResult()
-                      : arith::MulIOp::create(inner, at, h, values[2]).getResult();
+        if (product && isFloat) {
+          // The product of many factors above 1 may be infinite where the state stays 0.
+          Value zero =
+              arith::ConstantOp::create(inner, at, inner.getZeroAttr(type.getElementType()));
+          Value isZero =
+              arith::CmpFOp::create(inner, at, arith::CmpFPredicate::OEQ, h, zero).getResult();
+          Value scaled = arith::MulFOp::create(inner, at, h, values[2]);
+          h = arith::SelectOp::create(inner, at, isZero, h, scaled);
+        } else if (product) {
+          h = arith::MulIOp::create(inner, at, h, values[2]);
+        }
         h = isFloat ? arith::AddFOp::create(inner, at, h, values[1]).getResult()
                     : arith::AddIOp::create(inner, at, h, values[1]).getResult();
         linalg::YieldOp::create(inner, at, h);

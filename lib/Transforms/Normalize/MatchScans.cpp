@@ -59,6 +59,10 @@ bool CutScan::readCarry(BlockArgument argument) {
   Carry carry;
   carry.argument = argument;
   carry.yielded = loop.getTiedLoopYieldedValue(argument)->get();
+  // What a carry is replaced by tells it from the others, and is computed.
+  if (isa<BlockArgument>(carry.yielded) ||
+      llvm::any_of(carries, [&](const Carry &other) { return other.yielded == carry.yielded; }))
+    return false;
   carry.result = loop.getTiedLoopResult(argument);
   auto type = dyn_cast<RankedTensorType>(argument.getType());
   auto insert = carry.yielded.getDefiningOp<tensor::InsertSliceOp>();
