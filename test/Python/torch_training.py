@@ -230,6 +230,19 @@ class HiddenWrites(unittest.TestCase):
                 ts.from_torch(self.module(forward), (torch.randn(3, 4),))
 
 
+class InferenceMode(Training):
+    def test_import(self):
+        """Says nothing about a module that is imported in it; one whose parameters were made in it is refused."""
+        module, x = nn.Linear(3, 2), torch.randn(8, 3)
+        with torch.inference_mode():
+            model = ts.from_torch(module, (x,))
+            with self.assertRaisesRegex(ts.Error, r"'Linear': its parameters were made in torch.inference_mode\(\); make the module outside"):
+                ts.from_torch(nn.Linear(3, 2), (x,))
+        model, _, _ = trained(model, x)
+        by_torch(module, x)
+        self.same(model, module)
+
+
 class InLists(Training):
     def test_parameters_and_modules(self):
         """Parameters, buffers and modules that the module's own lists and functions hold are trained as such."""

@@ -427,7 +427,9 @@ def _quiet():
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
     try:
-        with noticed() as derivatives, exportable(), _quiet(), seen_in_autocast(), seen_in_inference_mode(), differentiating() as transforms:
+        # torch.export fails in inference mode, which says nothing about the module.
+        with torch.inference_mode(False), noticed() as derivatives, exportable(), _quiet(), seen_in_autocast(), seen_in_inference_mode(), \
+                differentiating() as transforms:
             try:
                 exported = torch.export.export(module, args, kwargs)
             except Exception:
@@ -441,6 +443,8 @@ def _exported(module, args, kwargs):
         other = re.search(r"Found <class '([^']+)'> in output", str(error))
         if other:
             reason = f"a result is of {other[1]}; return tensors or trees of them (for a model of transformers pass use_cache=False)"
+        elif isinstance(module, torch.nn.Module) and any(p.is_inference() for p in module.parameters()):
+            reason = "its parameters were made in torch.inference_mode(); make the module outside of it"
         elif type(error).__name__ == "GuardOnDataDependentSymNode":
             reason = "its Python code depends on the value of a tensor, which is known only at run time; use torch.where, or torch.cond"
         else:
