@@ -92,6 +92,24 @@ class Recurrent(unittest.TestCase):
             for y, e in zip(imported(x.numpy(), lengths.numpy()), module(x, lengths)):
                 self.assertIsNone(difference(np.asarray(y), e.detach().numpy(), steps=10))
 
+    def test_padding_is_anything(self):
+        layer, x, lengths = Layer(nn.GRU(3, 4, batch_first=True)), torch.randn(4, 6, 3), torch.tensor([2, 5, 6, 1])
+        padded = torch.where(torch.arange(6)[:, None] < lengths[:, None, None], x, float("nan"))
+        self.check(layer, padded, lengths)
+
+    def test_known_lengths(self):
+        """Padded to the longest, as PyTorch does; lengths that are data leave the length of the input."""
+        class Mean(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.LSTM(3, 4, batch_first=True)
+
+            def forward(self, x):
+                packed = pack_padded_sequence(x, [4, 2, 1], True)
+                return pad_packed_sequence(self.layer(packed)[0], True)[0].mean(1)
+        module, x = Mean(), torch.randn(3, 6, 3)
+        self.assertIsNone(difference(np.asarray(ts.from_torch(module, (x,))(x.numpy())), module(x).detach().numpy(), steps=10))
+
     def test_pack_sequence(self):
         class Last(nn.Module):
             def __init__(self):

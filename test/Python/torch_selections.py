@@ -52,6 +52,23 @@ class Selections(TorchCase):
         self.check(lambda x: (torch.log(x[x > 0]).sum(), (1 / x[x > 0]).sum(), torch.sqrt(x[x > 0]).mean()), x)
         self.check(lambda x: torch.sqrt(x[x > 0] - x[x > 0] * 0.5).sum(), x)
 
+    def test_derivatives_of_what_is_beside(self):
+        """Of a scalar that functions of selected elements have, where those that are left out are in no domain."""
+        counts, w = torch.tensor([[0, 2, 0], [3, 0, 5]]), torch.tensor(1.5)
+        x = torch.tensor([[-1.0, 3.0, 0.0], [2.0, 0.0, 4.0]])
+        self.check(lambda w: (w / counts[counts > 0]).sum(), w)
+        self.check(lambda x, w: (torch.acosh(x[x > 1] * w).sum(), torch.sqrt(x[x > 0] - w).nan_to_num(0.0).sum(), torch.pow(x[x > 1], w).mean()), x, w)
+        self.check(lambda x: x.half()[x > 1].mean().float(), x * 10000)
+
+    def test_pairs(self):
+        """Broadcasting pairs selected elements with each other: (n,) and (n, 1)."""
+        class Net(nn.Module):
+            def forward(self, x, y):
+                mask = x > 0
+                return (x[mask] - y[mask][:, None]).sum()
+        with self.assertRaises(ts.Error):
+            ts.from_torch(Net(), (self.x, self.y))
+
     def test_losses(self):
         labels, mask = torch.tensor([1, 4, 0, 2]), torch.tensor([True, False, True, True])
         self.check(lambda x: F.cross_entropy(x[mask], labels[mask]), self.x)

@@ -262,6 +262,19 @@ class InLists(Training):
         by_torch(module, x)
         self.same(model, module)
 
+    def test_detached(self):
+        class Net(nn.Module):
+            def __init__(self, keep):
+                super().__init__()
+                self.scale = nn.Parameter(torch.rand(4))
+                self.kept = keep(self.scale)
+
+            def forward(self, x):
+                return x * self.scale
+        for keep in (lambda p: [p.detach()], lambda p: p.data):
+            with self.assertRaisesRegex(ts.Error, "'kept' of 'Net' keeps a detached 'scale'; write scale.detach\\(\\) in forward"):
+                ts.from_torch(Net(keep), (torch.randn(8, 4),))
+
 
 class Modes(Training):
     def norm(self):

@@ -424,8 +424,21 @@ def _quiet():
         _SHAPES.setLevel(level)
 
 
+def _check_attributes(module) -> None:
+    """Refuses a detached parameter that the module keeps beside the parameter: a graph has one input for both."""
+    trained = {_storage(p): name for name, p in module.named_parameters() if p.requires_grad and p.numel()}
+    for part in module.modules():
+        for attribute, value in vars(part).items():
+            for leaf in pytree.tree_leaves(value) if not attribute.startswith("_") else ():
+                if isinstance(leaf, torch.Tensor) and not leaf.requires_grad and leaf.layout is torch.strided and (
+                        name := trained.get(_storage(leaf))) is not None:
+                    raise refuse(ArgumentError, f"'{attribute}' of '{type(part).__name__}' keeps a detached '{name}'; write {name}.detach() in forward")
+
+
 def _exported(module, args, kwargs):
     """The module as a graph. Raises Error with PyTorch's reason."""
+    if isinstance(module, torch.nn.Module):
+        _check_attributes(module)
     try:
         # torch.export fails in inference mode, which says nothing about the module.
         with torch.inference_mode(False), noticed() as derivatives, exportable(), _quiet(), seen_in_autocast(), seen_in_inference_mode(), \

@@ -39,6 +39,8 @@ class Padded(rnn.PackedSequence):
 
 def _pack(input, lengths, batch_first, enforce_sorted):
     padded = input.transpose(0, 1) if batch_first else input
+    if not isinstance(lengths, torch.Tensor):  # as PyTorch, which cannot be followed where they are data
+        padded = padded[:max(lengths)]
     lengths = torch.as_tensor(lengths, dtype=torch.int64)
     return Padded(padded, torch.arange(padded.shape[0])[:, None] < lengths)
 

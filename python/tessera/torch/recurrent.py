@@ -93,7 +93,9 @@ def _recurrent(kind, key, x, state, weights, has_biases, layers, dropout, train,
 
 
 def _packed(key, x, state, weights, has_biases, layers, dropout, train, bidirectional, valid, kind):
-    return list(_layers(kind, key, x, state, weights, layers, dropout, bidirectional, ops.expand_dims(valid, 2)))
+    valid = ops.expand_dims(valid, 2)
+    x = ops.where(valid, x, 0)  # padding may be anything
+    return list(_layers(kind, key, x, state, weights, layers, dropout, bidirectional, valid))
 
 
 for _kind in _CELLS:

@@ -3,8 +3,8 @@
 """Selections by masks, `x[mask]`, whose number of elements a program does not know, as computations with all elements.
 
 What is computed element by element, or along the dimensions behind the mask's, is computed of all elements; sums and
-means count those of the mask, and `y[mask] = ...` writes them. Elements that the mask leaves out are replaced first, by
-numbers of which functions and quotients are finite, so that no NaN of theirs reaches a derivative.
+means count those of the mask, and `y[mask] = ...` writes them. Elements that the mask leaves out are replaced by the
+first one that it selects, so that no NaN of functions of theirs reaches a derivative.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Selected:
 
 
 def _val(node):
-    return node.meta["val"]
+    return node.meta.get("val")
 
 
 def _same(one, other, depth=8) -> bool:
@@ -56,7 +56,7 @@ def _is_mask(node) -> bool:
 
 class _Rewriter:
     def __init__(self, graph):
-        self.graph, self.selected, self.count = graph, {}, 0
+        self.graph, self.selected, self.places = graph, {}, {}
 
     def run(self) -> None:
         for node in list(self.graph.nodes):
@@ -87,11 +87,17 @@ class _Rewriter:
         mask, = indices
         self.mode = _val(source).fake_mode
         with self.graph.inserting_before(node):
-            # Different numbers, since differences of selections are divided by, too.
-            self.count += 1
-            filling = 0.5 + 0.5 * (0.618 * self.count % 1) if _val(source).dtype.is_floating_point else 0  # an index of any axis
-            whole = self._where(node, mask, source, filling)
-        self.selected[node] = _Selected(whole, mask, _val(mask).dim())
+            self.selected[node] = _Selected(self._where(node, mask, source, self._first(node, source, mask)), mask, _val(mask).dim())
+
+    def _first(self, like, source, mask):
+        """What the mask selects first; the first element of all if it selects none."""
+        at = next((place for known, place in self.places.items() if _same(known, mask)), None)
+        if at is None:
+            number = self._make(like, _aten._to_copy.default, self._make(like, _aten.view.default, mask, [_val(mask).numel()]), dtype=torch.int32)
+            at = self.places[mask] = self._make(like, _aten.argmax.default, number)
+        value = _val(source)
+        lines = self._make(like, _aten.reshape.default, source, [_val(mask).numel(), *value.shape[_val(mask).dim():]])
+        return self._make(like, _aten.index.Tensor, lines, [at])
 
     def _where(self, like, mask, chosen, other):
         """`chosen` where the mask is true, else `other`, a number or a node."""
@@ -113,18 +119,20 @@ class _Rewriter:
             return
         if node.target in _SUMS or node.target in _EXTREMES:
             self._reduce(node, first)
-        elif (args := self._arguments(node, first)) is not None:
+        elif (args := self._arguments(node, first)) is not None and isinstance(_val(node), torch.Tensor):
             whole = self._make(node, node.target, *args, **node.kwargs)
-            self.selected[node] = _Selected(whole, first.mask, first.rank)
+            if _val(whole).shape == (*_val(first.mask).shape, *_val(node).shape[1:]):  # else broadcasting pairs what is selected
+                self.selected[node] = _Selected(whole, first.mask, first.rank)
 
     def _arguments(self, node, first):
         """The arguments of an operation that treats what the mask selects alike, for all elements; None for other operations."""
         args = [self.selected[each].whole if isinstance(each, torch.fx.Node) and each in self.selected else each for each in node.args]
         rank, more = _val(first.whole).dim(), first.rank - 1  # `more` dimensions in place of one
         others = [each for each in node.all_input_nodes if each not in self.selected]
-        if node.target in _POINTWISE or torch.Tag.pointwise in getattr(node.target, "tags", ()):
+        if isinstance(_val(node), torch.Tensor) and (node.target in _POINTWISE or torch.Tag.pointwise in getattr(node.target, "tags", ())):
             lists = any(isinstance(each, (list, tuple)) for each in node.args)
             fits = not lists and all(isinstance(_val(each), torch.Tensor) and _val(each).dim() <= rank - first.rank for each in others)
+            fits = fits and all(_val(each).dim() == _val(node).dim() for each in node.all_input_nodes if each in self.selected)
             return args if fits else None
 
         def behind(dim, extent=0):
@@ -167,6 +175,8 @@ class _Rewriter:
         whole, value = first.whole, _val(first.whole)
         if dims[0] != 0 or (len(node.args) > 2 and node.args[2]) or node.kwargs.get("keepdim"):
             return
+        if node.target in _EXTREMES and value.dtype is torch.bool:
+            return
         over = [*range(first.rank), *[d + first.rank - 1 for d in dims[1:]]]
         if node.target in _EXTREMES:
             extreme, sign = _EXTREMES[node.target]
@@ -175,12 +185,17 @@ class _Rewriter:
             made = self._make(node, extreme, self._where(node, first.mask, whole, limit if sign > 0 else least), over)
         else:
             options = {name: each for name, each in node.kwargs.items() if each is not None}
+            is_mean = node.target in (_aten.mean.default, _aten.mean.dim)
+            if is_mean and value.dtype in (torch.float16, torch.bfloat16):
+                whole = self._make(node, _aten._to_copy.default, whole, dtype=torch.float32)
             made = self._make(node, _aten.sum.dim_IntList, self._where(node, first.mask, whole, 0), over, **options)
         if node.target in (_aten.mean.default, _aten.mean.dim):
             number = self._make(node, _aten.sum.default, first.mask)
             size = math.prod(value.shape[d] for d in over[first.rank:])
             number = self._make(node, _aten._to_copy.default, self._make(node, _aten.mul.Tensor, number, size), dtype=_val(made).dtype)
             made = self._make(node, _aten.div.Tensor, made, number)
+            if _val(made).dtype is not _val(node).dtype:
+                made = self._make(node, _aten._to_copy.default, made, dtype=_val(node).dtype)
         node.replace_all_uses_with(made)
 
     def _sweep(self):
