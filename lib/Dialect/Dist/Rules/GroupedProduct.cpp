@@ -66,6 +66,9 @@ private:
 
   /// Adds the factors of a term and the conditions without which it is 0.
   bool addFactors(Value value) {
+    constexpr size_t kMostFactors = 8; // likewise a factor
+    if (leaves.size() > kMostFactors)
+      return false;
     if (OpOperand *input = inputOf(value)) {
       leaves.push_back(input);
       return true;
@@ -91,7 +94,7 @@ private:
   }
 
   void addCondition(Value condition) {
-    if (llvm::is_contained(conditions, condition))
+    if (!seen.insert(condition).second) // a body may reach a condition in many ways
       return;
     if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
       addCondition(both.getLhs());
@@ -202,6 +205,7 @@ private:
   Block &body;
   SmallVector<OpOperand *, 2> leaves;
   SmallVector<Value> conditions;
+  llvm::DenseSet<Value> seen; ///< conditions, looked up only
 };
 
 } // namespace
