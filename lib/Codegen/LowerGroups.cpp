@@ -392,25 +392,41 @@ Value GroupWriter::masked(OpBuilder &at, OpOperand *factor, Value value) {
   return result;
 }
 
+namespace {
+/// Where a tensor of all groups has the matrix of one.
+struct MatrixOfGroup {
+  MatrixOfGroup(OpBuilder &b, RankedTensorType all, unsigned dim, Value group)
+      : offsets(all.getRank(), b.getIndexAttr(0)), strides(all.getRank(), b.getIndexAttr(1)) {
+    SmallVector<int64_t> shape;
+    for (auto [d, extent] : llvm::enumerate(all.getShape())) {
+      sizes.push_back(b.getIndexAttr(d == dim ? 1 : extent));
+      if (d != dim)
+        shape.push_back(extent);
+    }
+    offsets[dim] = group;
+    type = RankedTensorType::get(shape, all.getElementType());
+  }
+
+  Value read(OpBuilder &b, Location loc, Value all) const {
+    return tensor::ExtractSliceOp::create(b, loc, type, all, offsets, sizes, strides);
+  }
+  Value write(OpBuilder &b, Location loc, Value matrix, Value all) const {
+    return tensor::InsertSliceOp::create(b, loc, matrix, all, offsets, sizes, strides);
+  }
+
+private:
+  SmallVector<OpFoldResult> offsets, sizes, strides;
+  RankedTensorType type;
+};
+} // namespace
+
 /// The rows of a block of a factor, or its matrix.
 Value GroupWriter::blockOf(OpBuilder &at, OpOperand *factor, Value block, Value owner) {
   AffineMap map = op.getMatchingIndexingMap(factor);
   Value tensor = factor->get();
   auto type = cast<RankedTensorType>(tensor.getType());
   if (std::optional<unsigned> dim = dimOf(map, product.group)) {
-    SmallVector<OpFoldResult> offsets(type.getRank(), at.getIndexAttr(0)),
-        strides(type.getRank(), at.getIndexAttr(1)), sizes;
-    SmallVector<int64_t> shape;
-    for (auto [d, extent] : llvm::enumerate(type.getShape())) {
-      sizes.push_back(at.getIndexAttr(d == *dim ? 1 : extent));
-      if (d != *dim)
-        shape.push_back(extent);
-    }
-    offsets[*dim] = owner;
-    return masked(
-        at, factor,
-        tensor::ExtractSliceOp::create(at, loc, RankedTensorType::get(shape, type.getElementType()),
-                                       tensor, offsets, sizes, strides));
+    return masked(at, factor, MatrixOfGroup(at, type, *dim, owner).read(at, loc, tensor));
   }
   unsigned dim = *dimOf(map, product.row);
   SmallVector<int64_t> shape(type.getShape());
@@ -460,18 +476,8 @@ Value GroupWriter::addBlock(OpBuilder &at, Value total, Value block) {
         .getResult(0);
   };
   if (std::optional<unsigned> dim = dimOf(out, product.group)) {
-    SmallVector<OpFoldResult> offsets(type.getRank(), at.getIndexAttr(0)),
-        strides(type.getRank(), at.getIndexAttr(1)), sizes;
-    SmallVector<int64_t> shape;
-    for (auto [d, extent] : llvm::enumerate(type.getShape())) {
-      sizes.push_back(at.getIndexAttr(d == *dim ? 1 : extent));
-      if (d != *dim)
-        shape.push_back(extent);
-    }
-    offsets[*dim] = owner;
-    auto part = RankedTensorType::get(shape, type.getElementType());
-    Value before = tensor::ExtractSliceOp::create(at, loc, part, total, offsets, sizes, strides);
-    return tensor::InsertSliceOp::create(at, loc, contract(before), total, offsets, sizes, strides);
+    MatrixOfGroup matrix(at, type, *dim, owner);
+    return matrix.write(at, loc, contract(matrix.read(at, loc, total)), total);
   }
   unsigned dim = *dimOf(out, product.row);
   SmallVector<int64_t> shape(type.getShape());
