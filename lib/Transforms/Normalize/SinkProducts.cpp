@@ -23,6 +23,7 @@
 
 #include "SinkProducts.h"
 #include "../Recognize/MatchAttention.h"
+#include "MergeSums.h"
 #include "PlainOps.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -52,7 +53,7 @@ struct Stack {
 /// What a loop adds to a carry in each iteration.
 struct Sum {
   unsigned carry;
-  linalg::GenericOp add;                    ///< null if the product accumulates
+  linalg::GenericOp add;
   SmallVector<linalg::GenericOp> reordered; ///< permutations of the product, the last one first
   linalg::LinalgOp product;                 ///< a contraction, or a sum over dimensions
   SmallVector<Stack> stacks;                ///< of the product's operands
@@ -137,14 +138,6 @@ static bool addsArguments(linalg::GenericOp op) {
          body.getTerminator()->getOperand(0) == add.getResult() && body.getNumArguments() >= 2 &&
          add.getLhs() != add.getRhs() && isa<BlockArgument>(add.getLhs()) &&
          isa<BlockArgument>(add.getRhs());
-}
-
-/// Whether an op adds up an operand over dimensions, from 0.
-static bool isSumOverDims(linalg::GenericOp op) {
-  return op && op.getNumDpsInputs() == 1 && op.getNumResults() == 1 && isPlain(op) &&
-         op.hasPureTensorSemantics() && addsArguments(op) && isZero(op.getDpsInits()[0]) &&
-         op.getIndexingMapsArray()[0].isProjectedPermutation() &&
-         op.getIndexingMapsArray()[1].isProjectedPermutation();
 }
 
 /// Whether an op adds two tensors element by element.
@@ -234,7 +227,7 @@ std::optional<Sum> LoopSinker::match(unsigned carry) {
     if (!op || op->getBlock() != loop.getBody() || !added.hasOneUse() || !isPlain(op))
       return std::nullopt;
     auto generic = dyn_cast<linalg::GenericOp>(op);
-    if (isSumOverDims(generic)) {
+    if (isPlainSum(generic)) {
       sum.product = generic;
       break;
     }
