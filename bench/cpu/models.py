@@ -5,12 +5,15 @@
 from __future__ import annotations
 
 import os
+import pathlib
 
 import numpy as np
 import torch
 
 import tessera as ts
 from tessera import nn
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def image(name, batch, extent, small_extent=32):
@@ -152,17 +155,17 @@ def make(name, small):
     return model, x, torch.randint(0, classes, places)
 
 
-def our_step(model, x, labels, devices=1):
+def our_step(model, x, labels, devices=1, **options):
     """A call that trains one step. The state stays with the devices, over which the batch is cut if there are several."""
-    return step_of(ts.from_torch(model, (x,)), x, labels, devices)
+    return step_of(ts.from_torch(model, (x,)), x, labels, devices, **options)
 
 
-def jitted(optimizer):
+def jitted(optimizer, **options):
     """The training step as a function of the module, the optimizer's state, the data and the labels."""
     def loss_of(m, x, labels):
         return nn.cross_entropy(m(x), labels)
 
-    @ts.jit(donate=True)
+    @ts.jit(donate=True, **options)
     def step(m, state, x, labels):
         loss, gradients = ts.value_and_grad(loss_of)(m, x, labels)
         m, state = optimizer.update(m, gradients, state)
@@ -176,9 +179,9 @@ def program_of(model, x, labels):
     return jitted(optimizer).lower(imported, optimizer.init(imported), ts.asarray(x.numpy()), ts.asarray(labels.numpy()))
 
 
-def step_of(imported, x, labels, devices=1):
+def step_of(imported, x, labels, devices=1, **options):
     optimizer = ts.optim.SGD(0.01, momentum=0.9)
-    step = jitted(optimizer)
+    step = jitted(optimizer, **options)
     state = [imported, optimizer.init(imported)]
     data = [ts.asarray(x.numpy()), ts.asarray(labels.numpy())]
     if devices > 1:
@@ -214,6 +217,9 @@ def contenders(name, small, compiled):
 
 
 def on_devices(name, small, devices):
-    """[(name, step)]: Tessera on one device, and on several virtual ones."""
+    """[(name, step)]: Tessera on one device, and on several virtual ones: with weights where propagation leaves them, on every device,
+    and where the search puts them on a machine whose devices share their cores."""
     model, x, labels = make(name, small)
-    return [("one device", our_step(model, x, labels)), (f"{devices} devices", our_step(model, x, labels, devices))]
+    searched = dict(search="dynamic_programming", topology=str(ROOT / "share/topologies/2core.json"))
+    return [("one device", our_step(model, x, labels)), (f"{devices} devices", our_step(model, x, labels, devices)),
+            ("searched", our_step(model, x, labels, devices, **searched))]

@@ -31,21 +31,26 @@ static bool isIdentityElementwise(Operation *op, Value value) {
   return OpTrait::hasElementwiseMappableTraits(op);
 }
 
-/// Whether the initial value of the result (a fill) is first written to the result's bytes, over
-/// the source.
-static bool startsFromAnother(Operation *last, Value source, Value result) {
+/// The value that `last` updates to get `result`, in the bytes of the result; null if it overwrites
+/// them, or updates the source itself.
+static Value startOf(Operation *last, Value source, Value result) {
   auto op = dyn_cast<linalg::LinalgOp>(last);
   if (!op)
-    return false;
+    return nullptr;
   OpOperand *init = op.getDpsInitOperand(cast<OpResult>(result).getResultNumber());
-  return op.payloadUsesValueFromOperand(init) && init->get() != source &&
-         !init->get().getDefiningOp<tensor::EmptyOp>();
+  bool isUpdated = op.payloadUsesValueFromOperand(init) && init->get() != source &&
+                   !init->get().getDefiningOp<tensor::EmptyOp>();
+  return isUpdated ? init->get() : nullptr;
 }
 
 bool dist::mayReplace(Value source, Value result, llvm::function_ref<bool(Operation *)> isInside) {
   Operation *last = result.getDefiningOp();
-  if (!last || source.getType() != result.getType() || startsFromAnother(last, source, result))
+  if (!last || source.getType() != result.getType())
     return false;
+  // What is updated is written over the source first, and by then the source has been read.
+  if (Value start = startOf(last, source, result))
+    return start.getDefiningOp() && isInside(start.getDefiningOp()) && start.hasOneUse() &&
+           mayReplace(source, start, isInside);
   // Producers of the result: at each element, everything that runs before the result is complete.
   llvm::SmallPtrSet<Operation *, 16> producers;
   SmallVector<Operation *> worklist{last};

@@ -181,6 +181,25 @@ func.func @onto_fill(%p: tensor<4x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32
   } -> tensor<4x4xf32>
   return %r : tensor<4x4xf32>
 }
+func.func @momentum(%v: tensor<4x4xf32>, %i: tensor<3xindex>, %g: tensor<3x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.reads = 3 : i64} {
+  %s = arith.addf %v, %v : tensor<4x4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(u, i, j) -> (u)>, affine_map<(u, i, j) -> (u, j)>, affine_map<(u, i, j) -> (i, j)>],
+                       iterator_types = ["reduction", "parallel", "parallel"]}
+      ins(%i, %g : tensor<3xindex>, tensor<3x4xf32>) outs(%s : tensor<4x4xf32>) {
+  ^bb0(%at: index, %in: f32, %out: f32):
+    %row = linalg.index 1 : index
+    %hit = arith.cmpi eq, %at, %row : index
+    %sum = arith.addf %out, %in : f32
+    %next = arith.select %hit, %sum, %out : f32
+    linalg.yield %next : f32
+  } -> tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}
+func.func @onto_product(%p: tensor<4x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.reads = 1 : i64} {
+  %s = arith.addf %p, %p : tensor<4x4xf32>
+  %r = linalg.matmul ins(%p, %p : tensor<4x4xf32>, tensor<4x4xf32>) outs(%s : tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %r : tensor<4x4xf32>
+}
 func.func @softmax(%p: tensor<4x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32> attributes {kernel.reads = 1 : i64} {
   %r = linalg.softmax dimension(1) ins(%p : tensor<4x4xf32>) outs(%o : tensor<4x4xf32>) -> tensor<4x4xf32>
   return %r : tensor<4x4xf32>
@@ -202,6 +221,8 @@ func.func @softmax(%p: tensor<4x4xf32>, %o: tensor<4x4xf32>) -> tensor<4x4xf32> 
   EXPECT_FALSE(can("chain", 0, 2)); // the loop of the other result computes from it, too
   EXPECT_FALSE(can("accumulate", 0, 1));
   EXPECT_FALSE(can("onto_fill", 0, 1)); // the fill would overwrite it
+  EXPECT_TRUE(can("momentum", 0, 3)); // what is updated is computed from it, element by element
+  EXPECT_FALSE(can("onto_product", 0, 1)); // the product reads it after the start is written
   EXPECT_FALSE(can("softmax", 0, 1));
 }
 

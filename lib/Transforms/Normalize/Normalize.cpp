@@ -132,7 +132,9 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
     hoistInvariants(function);
     sinkProducts(function);
     MeshTable meshes(getOperation());
-    if (!meshes.empty() || devices > 0) {
+    if (meshes.empty() && devices <= 0) {
+      sliceWindows(function);
+    } else {
       readDiagonals(function);
       mergeSums(function);
       selectParts(function);
