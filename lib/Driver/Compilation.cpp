@@ -85,12 +85,14 @@ LogicalResult Compilation::load() {
     return function.emitError() << "'" << function.getSymName()
                                 << "' is in the global view; after phase '" << options.compileFrom
                                 << "' functions must have dist.view = \"local\"";
-  return !from || *from == Phase::input ? success() : checkNormalized();
+  return !from || *from == Phase::input ? success() : checkNormalized(*from);
 }
 
-LogicalResult Compilation::checkNormalized() {
+LogicalResult Compilation::checkNormalized(Phase from) {
   PassManager manager(&mlirContext, ModuleOp::getOperationName());
-  manager.addPass(dist::createDistGuard());
+  dist::DistGuardOptions guard;
+  guard.resharded = from >= Phase::resharded;
+  manager.addPass(dist::createDistGuard(guard));
   if (failed(manager.run(*program.module)))
     return failure();
   WalkResult walk = program.module->walk([&](func::CallOp call) {

@@ -12,8 +12,9 @@ include "mlir/Pass/PassBase.td"
 
 class CodegenPass<string name, string operation> : Pass<name, operation> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
-    "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect",
-    "::mlir::vector::VectorDialect", "::tessera::dist::DistDialect", "::tessera::rt::RtDialect"];
+    "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::mlir::tensor::TensorDialect", "::mlir::vector::VectorDialect", "::tessera::dist::DistDialect",
+    "::tessera::ext::ExtDialect", "::tessera::rt::RtDialect"];
 }
 
 def CodegenPrepare : CodegenPass<"codegen-prepare", "::mlir::func::FuncOp"> {

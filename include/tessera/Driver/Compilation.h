@@ -63,7 +63,7 @@ private:
   mlir::LogicalResult read();
   mlir::LogicalResult load();
   /// Checks the invariants of the passes that --compile-from skips.
-  mlir::LogicalResult checkNormalized();
+  mlir::LogicalResult checkNormalized(Phase from);
   /// Checks the options of the search against the program, which is in phase `from`.
   mlir::LogicalResult checkSearch(Phase from);
   mlir::LogicalResult runPhases(Phase to);

@@ -23,6 +23,10 @@ def DistGuard : Dist_Pass<"dist-guard"> {
     unstructured control flow, element types without a kernel, ops with side effects. A program that passes is supported by
     every later pass.
   }];
+  let options = [
+    Option<"resharded", "resharded", "bool", "false",
+           "The program is in phase `resharded` or a later one: reshards may make windows">,
+  ];
 }
 
 def DistNormalize : Dist_Pass<"dist-normalize"> {

@@ -71,7 +71,8 @@ static LogicalResult guardType(Operation *op, Type type, const Twine &what) {
 }
 
 /// A window is a buffer of the local view; in the global view no device might hold some elements.
-static LogicalResult guardWindows(func::FuncOp function) {
+/// Only reshards that were inserted make windows (`inserted`).
+static LogicalResult guardWindows(func::FuncOp function, bool inserted) {
   if (dist::isLocalView(function))
     return success();
   auto guard = [](Operation *at, Attribute attr, const Twine &what) -> LogicalResult {
@@ -92,7 +93,7 @@ static LogicalResult guardWindows(func::FuncOp function) {
   WalkResult result = function.walk([&](Operation *op) -> WalkResult {
     if (auto constraint = dyn_cast<dist::ShardTensorOp>(op))
       return guard(op, constraint.getShardingAttr(), "the value");
-    if (auto reshard = dyn_cast<dist::ReshardOp>(op))
+    if (auto reshard = dyn_cast<dist::ReshardOp>(op); reshard && !inserted)
       return guard(op, reshard.getShardingAttr(), "the value");
     return WalkResult::advance();
   });
@@ -102,8 +103,8 @@ static LogicalResult guardWindows(func::FuncOp function) {
 /// Values of a single device are not part of the global view: collectives and coordinates are valid
 /// only in functions of the local view.
 static LogicalResult guardDistOp(Operation *op) {
-  if (isa<dist::ProcessMeshOp, dist::ShardTensorOp, dist::ReshardOp, dist::StopGradientOp,
-          dist::CheckpointOp>(op) ||
+  if (isa<dist::ProcessMeshOp, dist::ShardTensorOp, dist::ReshardOp, dist::RearrangeOp,
+          dist::StopGradientOp, dist::CheckpointOp>(op) ||
       isa_and_nonnull<dist::CheckpointOp>(op->getParentOp()))
     return success();
   auto function = op->getParentOfType<func::FuncOp>();
@@ -246,8 +247,10 @@ static LogicalResult guardOp(Operation *op) {
 
 namespace {
 struct DistGuard : dist::impl::DistGuardBase<DistGuard> {
+  using Base::Base;
+
   void runOnOperation() override {
-    WalkResult result = getOperation()->walk<WalkOrder::PreOrder>([](Operation *op) {
+    WalkResult result = getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (!op->isRegistered())
         return (
             op->emitError() << "'" << op->getName()
@@ -270,7 +273,8 @@ struct DistGuard : dist::impl::DistGuardBase<DistGuard> {
           return (op->emitError() << "'" << function.getSymName()
                                   << "' has no body; external functions are not supported",
                   WalkResult::interrupt());
-        return failed(guardWindows(function)) ? WalkResult::interrupt() : WalkResult::advance();
+        return failed(guardWindows(function, resharded)) ? WalkResult::interrupt()
+                                                         : WalkResult::advance();
       }
       for (auto [index, type] : llvm::enumerate(op->getResultTypes()))
         if (failed(guardType(op, type, "result " + Twine(index))))

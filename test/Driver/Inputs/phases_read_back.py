@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The output of a phase can be read back, and compiles from there to the same result.
+"""The output of a phase can be read back, and compiles from there to the same report and values.
 
 phases_read_back.py FOLDER PROGRAM[=FUNCTION]...: FOLDER is used for files. Prints failures; exit code 1.
 """
@@ -39,11 +39,20 @@ def report(path, phase, function):
     return result
 
 
+def checksums(path, phase, function):
+    """What a run computes, and the bytes that it sends."""
+    chosen = ("--function", function) if function else ()
+    text = run("tessera", "run", path, "--compile-from", phase, "--json", "-", *chosen)
+    result = json.loads(text) if text else {}
+    return result.get("results"), result.get("scalars"), result.get("counted_bytes_total")
+
+
 folder, *programs = sys.argv[1:]
 for each in programs:
     program, _, function = each.partition("=")
     end = run("tessera-opt", program, "--tessera-pipeline")
     whole = report(program, "input", function)
+    values = checksums(program, "input", function)
     text = program
     for before, phase in zip(PHASES, PHASES[1:]):
         name = os.path.join(folder, f"{os.path.basename(program)}.{phase}.mlir")
@@ -53,6 +62,8 @@ for each in programs:
             whole.pop("parallelisms", None)  # the local view does not have the cuts of loops
         if phase in ("propagated", "partitioned", "fused") and report(name, phase, function) != whole:
             fail(name, "compiled from here the report is another one")
+        if checksums(name, phase, function) != values:
+            fail(name, "compiled from here the values or bytes are others")
     if open(text).read() != end:
         fail(text, "phase by phase the end is another one")
     run("tessera-opt", text, "--emit-bytecode", "-o", text + "bc")
