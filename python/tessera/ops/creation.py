@@ -15,14 +15,18 @@ from ..tensor import Tensor
 from ..trace import current
 from .base import op, tensor_of
 from .elementwise import equal
-from .shapes import _extents
+from .shapes import _extents, broadcast_to
 
 
 def full(shape, fill_value, dtype=None) -> Tensor:
-    """A tensor of `shape` filled with a number. dtype: default float32, int64 or bool, by the number."""
+    """A tensor of `shape` filled with a number, or a tensor of rank 0. dtype: default float32, int64 or bool, by the number."""
     shape = _extents("full", shape)
     if any(n < 0 for n in shape):
         raise refuse(ShapeError, f"shape {shape} of 'full': extents are non-negative")
+    if isinstance(fill_value, Tensor):
+        if fill_value.ndim:
+            raise refuse(ShapeError, f"fill value of 'full' has shape {fill_value.shape}: it is one number; use broadcast_to")
+        return broadcast_to(fill_value if dtype is None else fill_value.astype(dtype), shape)
     kind = dtypes.dtype(dtype if dtype is not None else type(fill_value))
     trace = current()
     if trace is not None:

@@ -9,6 +9,7 @@ import math
 from .. import nn, ops
 from ..nn import functional as F
 from ..ops.base import tensor_of
+from ..tensor import Tensor
 from .registry import RULES, dtype_of, promoted, promoting, rule
 
 
@@ -36,16 +37,20 @@ for _name in ("_assert_tensor_metadata.default", "_assert_async.msg", "_assert_s
     RULES[_name] = lambda *_, **__: None  # shapes and types are static
 
 
+def _scaled(x, alpha):
+    return x * alpha if isinstance(alpha, Tensor) or alpha != 1 else x
+
+
 @rule("add.Tensor", "add.Scalar")
 @promoting
 def _(x, y, alpha=1):
-    return x + (y if alpha == 1 else y * alpha)
+    return x + _scaled(y, alpha)
 
 
 @rule("sub.Tensor", "sub.Scalar")
 @promoting
 def _(x, y, alpha=1):
-    return x - (y if alpha == 1 else y * alpha)
+    return x - _scaled(y, alpha)
 
 
 @rule("round.decimals")
@@ -71,7 +76,7 @@ def _(x, y):
 
 @rule("rsub.Scalar")
 def _(x, y, alpha=1):
-    return y - (x if alpha == 1 else x * alpha)
+    return y - _scaled(x, alpha)
 
 
 @rule("relu.default")

@@ -12,6 +12,7 @@ import operator
 import os
 import re
 import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,14 @@ from ..source import entry, refuse, warn
 from ..tensor import Tensor, asarray, from_array
 from ..trace import current
 from ..tree import ParameterDict
-from . import branches, elementwise, grids, indexing, kinks, layers, linalg, recurrent, reductions, shapes, special, windows  # noqa: F401  rules
+from . import branches, elementwise, grids, indexing, kinks, layers, linalg, recurrent, reductions, scalars, shapes, special, windows  # noqa: F401  rules
 from .complexes import COMPLEX, is_complex, of_last_axis, refuse_result, register_parts
 from .constants import hidden_write, marked, seen_in_autocast, seen_in_inference_mode
 from .custom_derivatives import noticed
 from .exportable import exportable
 from .foreach import of_lists
 from .random import RANDOM, draws
-from .registry import INSTEAD, RULES, dtype_of
+from .registry import INSTEAD, RULES, dtype_of, python_name
 from .selections import with_all_elements
 from .transforms import differentiating, without_transforms
 
@@ -328,6 +329,8 @@ def _arguments(node):
 
 
 def _name(node) -> str:
+    if isinstance(node.target, (types.BuiltinFunctionType, types.FunctionType)):
+        return python_name(node.target)
     return str(node.args[1] if _has_token(node) else node.target).removeprefix("aten.")
 
 
@@ -358,22 +361,19 @@ def _of_user(found) -> Location | None:
     return Location(found[-1][0], int(found[-1][1])) if found else None
 
 
-def _is_sized(node, yes: bool) -> bool:
-    """Whether (yes, or no) the values of a node are no symbolic numbers, nor tensors with symbolic extents."""
-    known = True
-    for value in pytree.tree_leaves(node.meta.get("val")):
-        symbols = value.shape if hasattr(value, "shape") else [value]
-        known = known and not any(isinstance(n, (torch.SymInt, torch.SymFloat, torch.SymBool)) for n in symbols)
-    return known is yes
+def _is_sized(node) -> bool:
+    """Whether the extents of all tensors of a node are numbers."""
+    shapes = [value.shape for value in pytree.tree_leaves(node.meta.get("val")) if hasattr(value, "shape")]
+    return not any(isinstance(extent, torch.SymInt) for shape in shapes for extent in shape)
 
 
 def check_operations(graph, name: str) -> None:
     """Raises one Error that names every operation without a rule, with its line, or the first whose size is not known."""
     for node in graph.nodes:
-        if node.op == "call_function" and _is_sized(node, False) and all(_is_sized(n, True) for n in node.all_input_nodes):
-            instead = INSTEAD.get(_name(node).split(".")[0])
-            raise refuse(Error, f"the result of operation 'aten.{_name(node)}' of '{name}' has a size or value known only at run time; programs have "
-                                f"fixed shapes{f': {instead}' if instead else ''}", _location(node))
+        if node.op == "call_function" and not _is_sized(node) and all(map(_is_sized, node.all_input_nodes)):
+            instead = INSTEAD.get(_name(node).split(".")[0], "make it of numbers that no tensor determines, or compute with all elements and a mask")
+            raise refuse(Error, f"the result of operation 'aten.{_name(node)}' of '{name}' has a size known only at run time; programs have "
+                                f"fixed shapes: {instead}", _location(node))
     unknown: dict[str, Location | None] = {}
     branches = _branches(graph)
     for branch in branches.values():

@@ -19,7 +19,6 @@ INSTEAD = {
     "bincount": "add ones to zeros of a known size with index_add",
     **dict.fromkeys(("_unique", "_unique2", "unique_dim", "unique_consecutive", "unique_dim_consecutive"), "sort the elements"),
     "repeat_interleave": "pass output_size",
-    "_local_scalar_dense": "item() makes a number of a tensor; use a tensor of rank 0",
 }
 
 
@@ -30,6 +29,11 @@ def rule(*names):
             RULES[name] = function
         return function
     return register
+
+
+def python_name(function) -> str:
+    """The name under which a function of Python, which acts on the numbers of a graph, has a rule."""
+    return f"{function.__module__}.{function.__name__}"
 
 
 def promoted(*operands):
