@@ -107,10 +107,40 @@ bool OpCosts::isInPlace(Value dest, Value result) const {
                               lives->of(result).kind == Liveness::Kind::view);
 }
 
+/// Whether a value stays in a cache, as scores of an attention do.
+static bool isCached(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && op->hasAttr(DistDialect::kCached) && !isa<scf::ForOp>(op);
+}
+
+/// A tensor from outside of an attention's loops over blocks is read once by all of them: the part
+/// of its slice for which one block counts.
+static double shareOfBlock(Operation *op, Value value) {
+  double trips = 1;
+  Operation *outermost = nullptr;
+  for (auto loop = op->getParentOfType<scf::ForOp>(); loop && loop->hasAttr(DistDialect::kCached);
+       loop = loop->getParentOfType<scf::ForOp>()) {
+    std::optional<APInt> count = loop.getStaticTripCount();
+    trips *= count ? count->roundToDouble() : 1;
+    outermost = loop;
+  }
+  if (!outermost)
+    return 1;
+  auto part = cast<RankedTensorType>(value.getType());
+  while (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
+    value = slice.getSource();
+  if (outermost->isProperAncestor(value.getParentBlock()->getParentOp()) ||
+      value.getParentBlock()->getParentOp() == outermost || part.getNumElements() == 0)
+    return 1;
+  auto whole = cast<RankedTensorType>(value.getType());
+  return std::min(1.0, static_cast<double>(whole.getNumElements()) /
+                           (static_cast<double>(part.getNumElements()) * trips));
+}
+
 SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   int64_t kernel = lives->kernelOf(op);
   auto isKept = [&](Value value) {
-    if (!isa<RankedTensorType>(value.getType()))
+    if (!isa<RankedTensorType>(value.getType()) || isCached(value))
       return false;
     Liveness::LiveRange life = lives->of(value);
     // Results of ops and arguments have live ranges; values recomputed at their uses have empty
@@ -128,7 +158,8 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
     Operation *producer = value.getDefiningOp();
     bool isInRegisters = producer && lives->kernelOf(producer) == kernel;
     bool isLoaded = !isIgnored && !isInRegisters && isKept(value) && seen.insert(value).second;
-    counts.push_back(isLoaded ? 1.0 / std::max(1, readers.lookup({value, kernel})) : 0);
+    counts.push_back(
+        isLoaded ? shareOfBlock(op, value) / std::max(1, readers.lookup({value, kernel})) : 0);
   }
   for (Value result : op->getResults())
     counts.push_back(isKept(result));
@@ -155,9 +186,10 @@ OpCosts::Work OpCosts::workOf(Operation *op) const {
     work.isSelected = selection->second.isSelected;
   }
   work.operations = static_cast<double>(operationsOf(op));
-  // Products run at the rate of their operands' type, however wide the sum is.
-  llvm::raw_string_ostream(work.dtype) << getElementTypeOrSelf(
-      combinesTensors(op) ? op->getOperand(0).getType() : op->getResult(0).getType());
+  auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
+  llvm::raw_string_ostream(work.dtype)
+      << (distributed ? distributed.getArithmeticType()
+                      : getElementTypeOrSelf(op->getResult(0).getType()));
   return work;
 }
 

@@ -253,6 +253,11 @@ LogicalResult DistDialect::verifyOperationAttribute(Operation *op, NamedAttribut
                              << ", not the number of all groups of a product of rows by group";
     return success();
   }
+  if (name == kCached) {
+    if (!isa<UnitAttr>(value))
+      return op->emitError() << "'" << name << "' must be a unit attribute, got " << value;
+    return success();
+  }
   if (name == kMove)
     return verifyMove(op, value);
   if (name == kOpSharding) {

@@ -248,6 +248,11 @@ struct LinalgModel : ShardingRuleOpInterface::ExternalModel<LinalgModel, linalg:
     auto ops = static_cast<int64_t>(body.getOperations().size());
     return std::max<int64_t>(ops - 1, 1);
   }
+  Type getArithmeticType(Operation *op) const {
+    linalg::LinalgOp linalgOp(op);
+    bool isProduct = linalgOp.getNumReductionLoops() > 0 && linalgOp.getNumDpsInputs() >= 2;
+    return getElementTypeOrSelf(isProduct ? op->getOperand(0) : op->getResult(0));
+  }
   FailureOr<SmallVector<Value>> partition(Operation *op, PartitionContext &context) const {
     return partitionLinalg(linalg::LinalgOp(op), context);
   }

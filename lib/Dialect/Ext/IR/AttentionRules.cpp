@@ -74,14 +74,37 @@ static bool addToKey(Operation *op, AddressKey &key) {
   return true;
 }
 
-/// The work of one score.
+/// The part of all pairs of query and key that the mask leaves.
+static double visibleShare(const AttentionParts &parts) {
+  const AttentionDomain &domain = parts.domain;
+  auto longest = llvm::max_element(
+      domain.query, [&](unsigned a, unsigned b) { return domain.extents[a] < domain.extents[b]; });
+  std::optional<KeyBand> band =
+      longest == domain.query.end() ? std::nullopt : visibleKeysOf(parts, *longest);
+  if (!band)
+    return 1;
+  int64_t queries = domain.extents[band->query], keys = domain.extents[domain.key];
+  constexpr int64_t kSamples = 1024;
+  double seen = 0;
+  for (int64_t i = 0; i < kSamples; ++i) {
+    int64_t query = i * queries / kSamples;
+    int64_t first = std::max<int64_t>(0, query + band->first);
+    int64_t last = std::min(keys - 1, query + band->last);
+    seen += static_cast<double>(std::max<int64_t>(0, last - first + 1));
+  }
+  return seen / static_cast<double>(kSamples * keys);
+}
+
+/// The work of one score, on average.
 static int64_t operationsOf(Operation *op, int64_t products, int64_t elementwise) {
-  AttentionDomain domain = partsOf(op).domain;
+  AttentionParts parts = partsOf(op);
+  const AttentionDomain &domain = parts.domain;
   for (Region &region : op->getRegions())
     if (!region.empty())
       elementwise += static_cast<int64_t>(region.front().getOperations().size()) - 1;
-  return products * (domain.sizeOf(domain.features) + domain.sizeOf(domain.outputFeatures)) +
-         elementwise;
+  int64_t all = products * (domain.sizeOf(domain.features) + domain.sizeOf(domain.outputFeatures)) +
+                elementwise;
+  return std::max<int64_t>(1, std::llround(visibleShare(parts) * static_cast<double>(all)));
 }
 
 /// Factors as alternatives to a sequence, such as heads: resharding to them before the op, and back
@@ -107,6 +130,10 @@ int64_t AttentionOp::getOperationsPerIteration() {
   return operationsOf(*this, 2, 4); // maximum, difference, exponential, sum
 }
 
+Type AttentionOp::getArithmeticType() {
+  return getElementTypeOrSelf(getOperand(0));
+}
+
 SmallVector<int64_t> AttentionOp::getAlternatives() {
   return batchFactors(*this);
 }
@@ -121,6 +148,10 @@ bool AttentionBackwardOp::addToRuleKey(AddressKey &key) {
 
 int64_t AttentionBackwardOp::getOperationsPerIteration() {
   return operationsOf(*this, 5, 4);
+}
+
+Type AttentionBackwardOp::getArithmeticType() {
+  return getElementTypeOrSelf(getOperand(0));
 }
 
 SmallVector<int64_t> AttentionBackwardOp::getAlternatives() {

@@ -349,9 +349,11 @@ void AttentionWriter::cut(MutableArrayRef<Value> operands, unsigned loop, ArrayR
     if (!hasLoop(map, loop) || isCutIn(map, later, blocks) || type.getShape() == ArrayRef(shape))
       continue;
     SmallVector<OpFoldResult> strides(shape.size(), b.getIndexAttr(1));
-    operand =
+    auto slice =
         tensor::ExtractSliceOp::create(b, loc, type.clone(shape), operand, beginsOf(map, offsets),
                                        getAsIndexOpFoldResult(b.getContext(), shape), strides);
+    slice->setDiscardableAttr(dist::DistDialect::kCached, b.getUnitAttr());
+    operand = slice;
   }
 }
 
@@ -417,6 +419,7 @@ SmallVector<Value> AttentionWriter::walkRange(ArrayRef<unsigned> order, ArrayRef
   if (from < whole) {
     auto loopOp =
         scf::ForOp::create(b, loc, constant(from), constant(whole), constant(size), carries);
+    loopOp->setDiscardableAttr(dist::DistDialect::kCached, b.getUnitAttr());
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(loopOp.getBody());
     SmallVector<Value> next = putBlock(order, blocks, operands, offsets, results, targets,
@@ -473,11 +476,24 @@ SmallVector<Value> AttentionWriter::walkVisible(ArrayRef<unsigned> order, ArrayR
   return own;
 }
 
+/// Marks what was written behind `before`: all but the results stays in a cache.
+void AttentionWriter::markCached(Operation *before, ArrayRef<Value> results) {
+  Block::iterator from = before ? std::next(before->getIterator()) : b.getBlock()->begin();
+  for (Operation &op : llvm::make_range(from, b.getInsertionPoint()))
+    if (isa<linalg::LinalgOp>(op) && !llvm::is_contained(results, op.getResult(0)))
+      op.setDiscardableAttr(dist::DistDialect::kCached, b.getUnitAttr());
+}
+
 SmallVector<Value> AttentionWriter::walk(ArrayRef<unsigned> order, ArrayRef<int64_t> blocks,
                                          ArrayRef<Value> operands, ArrayRef<Value> offsets,
                                          ArrayRef<Result> results, ArrayRef<Target> targets) {
-  if (order.empty())
-    return put(write(operands, offsets), results, targets, offsets);
+  if (order.empty()) {
+    Operation *before =
+        b.getInsertionPoint() == b.getBlock()->begin() ? nullptr : &*std::prev(b.getInsertionPoint());
+    SmallVector<Value> made = write(operands, offsets);
+    markCached(before, made);
+    return put(std::move(made), results, targets, offsets);
+  }
   unsigned loop = order.front();
   int64_t extent = domain.extents[loop], size = blocks[loop];
   if (size >= extent)

@@ -123,6 +123,7 @@ private:
   walk(llvm::ArrayRef<unsigned> order, llvm::ArrayRef<int64_t> blocks,
        llvm::ArrayRef<mlir::Value> operands, llvm::ArrayRef<mlir::Value> offsets,
        llvm::ArrayRef<Result> results, llvm::ArrayRef<Target> targets);
+  void markCached(mlir::Operation *before, llvm::ArrayRef<mlir::Value> results);
   /// Finds the keys that a block of queries sees, if the mask and the blocks determine them.
   void findVisibleKeys();
   /// The keys [first, second) that queries [from, to) see, in whole tiles.

@@ -38,6 +38,7 @@ def Dist_Dialect : Dialect {
     | `dist.argument`, `dist.result` | arguments and results of the local view | their index in the original function |
     | `dist.custom_vjp` | `func.call` | the function that `dist-autodiff` calls for the derivative of this call |
     | `dist.reason` | reshards and collectives | why the compiler inserted them |
+    | `dist.cached` | ops of an attention in blocks, and their loops | the results stay in a cache: prices have no memory traffic for them |
     | `dist.global_type` | arguments and ops of the local view | the global tensor type (an array for several results) |
 
     Constraints. The verifier's messages quote the value and state the rule; tests are named after the label.
@@ -126,6 +127,7 @@ def Dist_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kReason = "dist.reason";
     static constexpr ::llvm::StringLiteral kMove = "dist.move";
     static constexpr ::llvm::StringLiteral kGroups = "dist.groups";
+    static constexpr ::llvm::StringLiteral kCached = "dist.cached";
     static constexpr ::llvm::StringLiteral kSearch = "dist.search";
     static constexpr ::llvm::StringLiteral kCustomVjp = "dist.custom_vjp";
 

@@ -64,6 +64,13 @@ def Dist_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
     }], "int64_t", "getOperationsPerIteration", (ins), "", "return 1;">,
 
     InterfaceMethod<[{
+      The element type at whose rate the operations run: that of the first result, unless they are products, which run
+      at the rate of their operands' type, however wide the sum is.
+    }], "::mlir::Type", "getArithmeticType", (ins), "", [{
+      return ::mlir::getElementTypeOrSelf($_op->getResult(0).getType());
+    }]>,
+
+    InterfaceMethod<[{
       Modelled time, in seconds, of the collectives that `partition` creates when the factors are cut by `axes`. Not 0
       for an op that can cut a factor with dependent iterations and then communicates internally.
     }], "double", "getCommunicationSeconds",

@@ -130,7 +130,7 @@ def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationS
 }
 
 def Ext_AttentionOp : Ext_Op<"attention",
-    ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "getAlternatives", "partition"],
+    ["addToRuleKey", "getOperationsPerIteration", "getArithmeticType", "getCommunicationSeconds", "getAlternatives", "partition"],
     [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>, Ext_KernelOp]> {
   let summary = "Scaled dot-product attention with an arbitrary score function";
   let description = [{
@@ -222,7 +222,7 @@ def Ext_AttentionOp : Ext_Op<"attention",
 }
 
 def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
-    ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "getAlternatives", "partition"],
+    ["addToRuleKey", "getOperationsPerIteration", "getArithmeticType", "getCommunicationSeconds", "getAlternatives", "partition"],
     [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>, Ext_KernelOp]> {
   let summary = "The derivative of an attention with respect to query, key and value";
   let description = [{
