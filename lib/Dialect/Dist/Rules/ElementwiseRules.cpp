@@ -70,6 +70,7 @@ struct ElementwiseModel : ShardingRuleOpInterface::ExternalModel<ElementwiseMode
                      ArrayRef<int64_t> unknown) const {
     return kind == sharding::ReduceKind::sum && passesSumElementwise(op, operands, unknown);
   }
+  bool isEquivariant(Operation *, int64_t) const { return true; }
 };
 
 /// A constraint computes nothing; its operand and its result agree in every dimension.
@@ -79,6 +80,7 @@ struct ShardTensorModel : ShardingRuleOpInterface::ExternalModel<ShardTensorMode
   }
   bool addToRuleKey(Operation *, AddressKey &) const { return true; }
   int64_t getOperationsPerIteration(Operation *) const { return 0; }
+  bool isEquivariant(Operation *, int64_t) const { return true; }
 };
 
 } // namespace

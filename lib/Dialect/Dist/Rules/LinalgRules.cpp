@@ -238,6 +238,16 @@ struct LinalgModel : ShardingRuleOpInterface::ExternalModel<LinalgModel, linalg:
            linalgOp.getRegionOutputArgs().front().use_empty() &&
            linalgOp.getDpsInits().front().getDefiningOp<tensor::EmptyOp>();
   }
+  bool isEquivariant(Operation *op, int64_t factor) const {
+    std::optional<ShardingRule> rule = getShardingRule(op);
+    if (!rule || rule->factors[factor].kind == FactorKind::replicate)
+      return false;
+    auto reads = [&](linalg::IndexOp index) {
+      return static_cast<int64_t>(index.getDim()) == factor ? WalkResult::interrupt()
+                                                            : WalkResult::advance();
+    };
+    return !op->getRegion(0).walk(reads).wasInterrupted();
+  }
   int64_t getOperationsPerIteration(Operation *op) const {
     Block &body = op->getRegion(0).front();
     // The groups of rows are compared once, not for each product.

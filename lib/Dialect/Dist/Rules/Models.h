@@ -22,10 +22,16 @@ void attachRearrangeRules(mlir::MLIRContext *context);
 void attachSliceRules(mlir::MLIRContext *context);
 void attachTensorRules(mlir::MLIRContext *context);
 
+/// Whether a factor is a dimension of every tensor of an op, of which it reads the same iteration.
+bool isInAllTensors(mlir::Operation *op, int64_t factor);
+
 /// An op that only moves elements.
 template <typename Model, typename Op>
 struct TensorModel : ShardingRuleOpInterface::ExternalModel<Model, Op> {
   int64_t getOperationsPerIteration(mlir::Operation *) const { return 0; }
+  bool isEquivariant(mlir::Operation *op, int64_t factor) const {
+    return isInAllTensors(op, factor);
+  }
 };
 
 /// Linearity of a linalg op, derived from its body (Linearity.cpp).

@@ -33,6 +33,19 @@ bool dist::isMadeOfScalars(Operation *op) {
   return distributed && distributed.isMadeOfScalars();
 }
 
+bool dist::isInAllTensors(Operation *op, int64_t factor) {
+  std::optional<ShardingRule> rule = getShardingRule(op);
+  if (!rule || rule->factors[factor].kind != FactorKind::parallel)
+    return false;
+  auto isDimOf = [&](const TensorRule &tensor) {
+    return tensor.empty() || llvm::any_of(tensor, [&](const DimRule &dim) {
+             return llvm::equal(dim.factors, ArrayRef<int64_t>{factor}) && !dim.isWindow &&
+                    !dim.segment;
+           });
+  };
+  return llvm::all_of(rule->operands, isDimOf) && llvm::all_of(rule->results, isDimOf);
+}
+
 ShardingRule dist::replicatedRule(Operation *op) {
   ShardingRule rule;
   addWholeDims(op->getOperandTypes(), rule.operands, rule);

@@ -115,6 +115,20 @@ static SmallVector<int64_t> batchFactors(Operation *op) {
   return llvm::map_to_vector(parts.domain.batch, [&](unsigned loop) { return factors[loop]; });
 }
 
+/// Whether no region reads the index of a factor's loop.
+static bool readsNoIndex(Operation *op, int64_t factor) {
+  AttentionParts parts = partsOf(op);
+  SmallVector<int64_t> factors = parts.factors();
+  auto isUnread = [&](Region &region, size_t loop) { // the indices follow product and extras
+    return region.empty() || region.getArgument(1 + parts.numExtras() + loop).use_empty();
+  };
+  for (auto [loop, each] : llvm::enumerate(factors))
+    for (Region &region : op->getRegions())
+      if (each == factor && !isUnread(region, loop))
+        return false;
+  return true;
+}
+
 std::optional<sharding::ShardingRule> AttentionOp::getShardingRule() {
   sharding::ShardingRule rule = ruleOf(*this);
   if (getLogsumexp())
@@ -132,6 +146,10 @@ int64_t AttentionOp::getOperationsPerIteration() {
 
 Type AttentionOp::getArithmeticType() {
   return getElementTypeOrSelf(getOperand(0));
+}
+
+bool AttentionOp::isEquivariant(int64_t factor) {
+  return !getRing() && readsNoIndex(*this, factor);
 }
 
 SmallVector<int64_t> AttentionOp::getAlternatives() {
@@ -152,6 +170,10 @@ int64_t AttentionBackwardOp::getOperationsPerIteration() {
 
 Type AttentionBackwardOp::getArithmeticType() {
   return getElementTypeOrSelf(getOperand(0));
+}
+
+bool AttentionBackwardOp::isEquivariant(int64_t factor) {
+  return !getRing() && readsNoIndex(*this, factor);
 }
 
 SmallVector<int64_t> AttentionBackwardOp::getAlternatives() {

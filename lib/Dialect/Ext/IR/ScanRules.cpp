@@ -52,6 +52,10 @@ bool ScanOp::addToRuleKey(AddressKey &key) {
   return true;
 }
 
+bool ScanOp::isEquivariant(int64_t factor) {
+  return factor != getDimension();
+}
+
 int64_t ScanOp::getOperationsPerIteration() {
   return std::max<int64_t>(1, std::distance(getBody().begin(), getBody().end()) - 1);
 }

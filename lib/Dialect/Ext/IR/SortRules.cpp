@@ -54,6 +54,12 @@ static unsigned factorOf(SortOp op, unsigned dim) {
   return dim + (op.getLimit() && dim > op.getDim() ? 1 : 0);
 }
 
+bool SortOp::isEquivariant(int64_t factor) {
+  auto dims = llvm::seq<unsigned>(0, getShape().size());
+  return llvm::any_of(
+      dims, [&](unsigned dim) { return dim != getDim() && factorOf(*this, dim) == factor; });
+}
+
 //===----------------------------------------------------------------------===//
 // Plans
 //===----------------------------------------------------------------------===//

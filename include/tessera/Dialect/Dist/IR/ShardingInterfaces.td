@@ -54,6 +54,12 @@ def Dist_ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
                                       "::llvm::ArrayRef<int64_t>":$unknown), "", "return false;">,
 
     InterfaceMethod<[{
+      Whether the op treats all iterations of a factor alike: if the operands that have the factor are permuted along
+      it, the results that have it are permuted in the same way, and the others stay as they are. False for a factor
+      whose iterations are ordered, or have an index that the op reads.
+    }], "bool", "isEquivariant", (ins "int64_t":$factor), "", "return false;">,
+
+    InterfaceMethod<[{
       Whether the result is computed from scalars alone, so that recomputing any part of it is cheaper than moving
       it: constants, fills, an iota.
     }], "bool", "isMadeOfScalars", (ins), "", "return false;">,

@@ -44,7 +44,7 @@ def Ext_YieldOp : Op<Ext_Dialect, "yield", [Pure, ReturnLike, Terminator]> {
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
-def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "getCommunicationSeconds", "partition"],
+def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "isEquivariant", "getOperationsPerIteration", "getCommunicationSeconds", "partition"],
     [IsolatedFromAbove, SingleBlock, InferTypeOpAdaptor, Ext_KernelOp]> {
   let summary = "Combines every prefix of a dimension by an associative function";
   let description = [{
@@ -92,7 +92,7 @@ def Ext_ScanOp : Ext_Op<"scan", ["addToRuleKey", "getOperationsPerIteration", "g
   }];
 }
 
-def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationSeconds", "partition"], [InferTypeOpAdaptor, Ext_KernelOp]> {
+def Ext_SortOp : Ext_Op<"sort", ["isEquivariant", "getOperationsPerIteration", "getCommunicationSeconds", "partition"], [InferTypeOpAdaptor, Ext_KernelOp]> {
   let summary = "Sorts tensors along a dimension by one or more keys";
   let description = [{
     Sorts along `dim` in the lexicographic order of the first `keys` inputs; the other inputs are permuted with them.
@@ -130,7 +130,8 @@ def Ext_SortOp : Ext_Op<"sort", ["getOperationsPerIteration", "getCommunicationS
 }
 
 def Ext_AttentionOp : Ext_Op<"attention",
-    ["addToRuleKey", "getOperationsPerIteration", "getArithmeticType", "getCommunicationSeconds", "getAlternatives", "partition"],
+    ["addToRuleKey", "isEquivariant", "getOperationsPerIteration", "getArithmeticType", "getCommunicationSeconds",
+     "getAlternatives", "partition"],
     [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>, Ext_KernelOp]> {
   let summary = "Scaled dot-product attention with an arbitrary score function";
   let description = [{
@@ -222,7 +223,8 @@ def Ext_AttentionOp : Ext_Op<"attention",
 }
 
 def Ext_AttentionBackwardOp : Ext_Op<"attention_backward",
-    ["addToRuleKey", "getOperationsPerIteration", "getArithmeticType", "getCommunicationSeconds", "getAlternatives", "partition"],
+    ["addToRuleKey", "isEquivariant", "getOperationsPerIteration", "getArithmeticType", "getCommunicationSeconds",
+     "getAlternatives", "partition"],
     [SingleBlock, DeclareOpInterfaceMethods<AggregatedOpInterface, ["decomposeOperation"]>, Ext_KernelOp]> {
   let summary = "The derivative of an attention with respect to query, key and value";
   let description = [{
