@@ -11,15 +11,17 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-std::optional<ConnectedDims> ConnectedDims::of(func::FuncOp function, const MeshTable &meshes) {
+std::optional<ConnectedDims> ConnectedDims::of(func::FuncOp function, const MeshTable &meshes,
+                                               bool throughParts) {
   ScopedDiagnosticHandler silence(function.getContext(), [](Diagnostic &) { return success(); });
   FailureOr<std::unique_ptr<PropagationGraph>> graph = PropagationGraph::build(function, meshes);
   if (failed(graph))
     return std::nullopt;
-  return ConnectedDims(std::move(*graph));
+  return ConnectedDims(std::move(*graph), throughParts);
 }
 
-ConnectedDims::ConnectedDims(std::unique_ptr<PropagationGraph> owned) : graph(std::move(owned)) {
+ConnectedDims::ConnectedDims(std::unique_ptr<PropagationGraph> owned, bool throughParts)
+    : graph(std::move(owned)) {
   unsigned count = 0;
   for (const TensorState &tensor : graph->tensors) {
     first.push_back(count);
@@ -27,7 +29,7 @@ ConnectedDims::ConnectedDims(std::unique_ptr<PropagationGraph> owned) : graph(st
   }
   classes.grow(count);
   for (const RuleNode &node : graph->nodes)
-    connect(node);
+    connect(node, throughParts);
   classes.compress();
   axes.resize(classes.getNumClasses());
   for (auto [tensor, state] : llvm::enumerate(graph->tensors))
@@ -44,7 +46,7 @@ sharding::AxisList ConnectedDims::axesOf(std::pair<Value, int64_t> dim) const {
                     : axes[classes[first[tensor] + static_cast<unsigned>(dim.second)]];
 }
 
-void ConnectedDims::connect(const RuleNode &node) {
+void ConnectedDims::connect(const RuleNode &node, bool throughParts) {
   SmallVector<int64_t> known(node.rule.factors.size(), -1); // a dimension by factor
   auto visit = [&](const sharding::TensorRule &rule, int64_t tensor) {
     if (tensor < 0)
@@ -53,7 +55,8 @@ void ConnectedDims::connect(const RuleNode &node) {
       auto major =
           llvm::find_if(dim.factors, [&](int64_t f) { return node.rule.factors[f].size != 1; });
       if (major == dim.factors.end() ||
-          node.rule.factors[*major].kind == sharding::FactorKind::replicate)
+          node.rule.factors[*major].kind == sharding::FactorKind::replicate ||
+          (!throughParts && (dim.segment || dim.isWindow)))
         continue;
       unsigned position = first[tensor] + static_cast<unsigned>(d);
       if (known[*major] < 0)

@@ -19,8 +19,10 @@ namespace tessera::dist {
 class ConnectedDims {
 public:
   /// Nothing where the operands of an op are on different meshes: they may be arguments that are
-  /// split later (SplitShared.cpp), which also reports the others.
-  static std::optional<ConnectedDims> of(mlir::func::FuncOp function, const MeshTable &meshes);
+  /// split later (SplitShared.cpp), which also reports the others. `throughParts`: whether the
+  /// dimensions of slices, concatenations and windows are connected to those that they are parts of.
+  static std::optional<ConnectedDims> of(mlir::func::FuncOp function, const MeshTable &meshes,
+                                         bool throughParts = true);
 
   /// The most devices over which an annotation cuts a dimension of the class; 1 for values that are
   /// not tensors.
@@ -31,8 +33,8 @@ public:
   sharding::AxisList axesOf(std::pair<mlir::Value, int64_t> dim) const;
 
 private:
-  explicit ConnectedDims(std::unique_ptr<PropagationGraph> owned);
-  void connect(const RuleNode &node);
+  ConnectedDims(std::unique_ptr<PropagationGraph> owned, bool throughParts);
+  void connect(const RuleNode &node, bool throughParts);
 
   std::unique_ptr<PropagationGraph> graph;
   std::vector<unsigned> first; ///< by tensor: the number of its first dimension

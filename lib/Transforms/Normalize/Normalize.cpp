@@ -14,6 +14,7 @@
 #include "FormLookups.h"
 #include "FormRearrangements.h"
 #include "GrowInteriors.h"
+#include "InterleaveParts.h"
 #include "MergeSums.h"
 #include "NarrowBands.h"
 #include "PeelLastMoves.h"
@@ -157,6 +158,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       formRearrangements(function);
       sinkRearrangements(function);
       peelLastMoves(function);
+      interleaveParts(function, meshes);
       splitSorts(function, meshes);
       refineReshapes(function);
       splitMergedDims(function);
