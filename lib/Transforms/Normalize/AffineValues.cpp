@@ -240,6 +240,20 @@ AffineExpr AffineValues::ofIndex(Value value, int64_t extent) {
   return {};
 }
 
+Value dist::writeAffine(OpBuilder &b, Location loc, AffineExpr expr) {
+  if (auto dim = dyn_cast<AffineDimExpr>(expr))
+    return linalg::IndexOp::create(b, loc, dim.getPosition());
+  if (auto number = dyn_cast<AffineConstantExpr>(expr))
+    return arith::ConstantIndexOp::create(b, loc, number.getValue());
+  auto binary = cast<AffineBinaryOpExpr>(expr);
+  Value left = writeAffine(b, loc, binary.getLHS()), right = writeAffine(b, loc, binary.getRHS());
+  if (expr.getKind() == AffineExprKind::Mul)
+    return arith::MulIOp::create(b, loc, left, right);
+  if (expr.getKind() == AffineExprKind::FloorDiv)
+    return arith::FloorDivSIOp::create(b, loc, left, right);
+  return arith::AddIOp::create(b, loc, left, right);
+}
+
 Value dist::readPart(OpBuilder &b, Location loc, Value tensor, AffineMap map,
                      ArrayRef<int64_t> extents) {
   auto type = cast<RankedTensorType>(tensor.getType());

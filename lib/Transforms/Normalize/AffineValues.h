@@ -58,6 +58,9 @@ private:
   llvm::DenseMap<mlir::Value, mlir::AffineExpr> known; ///< looked up only
 };
 
+/// Emits a function of the loops, by sums, products and quotients, in the body of an op.
+mlir::Value writeAffine(mlir::OpBuilder &b, mlir::Location loc, mlir::AffineExpr expr);
+
 /// The part of a tensor that an op of these loops reads by a map: where a result of the map is a
 /// loop of smaller extent than the dimension, its first elements. linalg requires equal extents.
 mlir::Value readPart(mlir::OpBuilder &b, mlir::Location loc, mlir::Value tensor,

@@ -248,6 +248,16 @@ std::optional<Interval> ElementRanges::inBody(linalg::GenericOp op, Value scalar
       return make(a->low + b->low, a->high + b->high);
     if (isa<arith::SubIOp>(inner))
       return make(a->low - b->high, a->high - b->low);
+    if (isa<arith::MulIOp>(inner)) {
+      auto [low, high] =
+          std::minmax({a->low * b->low, a->low * b->high, a->high * b->low, a->high * b->high});
+      return make(low, high);
+    }
+    if (isa<arith::RemSIOp>(inner) && b->low > 0) {
+      int64_t most = b->high - 1;
+      return Interval{std::min<int64_t>(0, std::max(a->low, -most)),
+                      std::max<int64_t>(0, std::min(a->high, most))};
+    }
     if (isa<arith::MinSIOp>(inner))
       return Interval{std::min(a->low, b->low), std::min(a->high, b->high)};
     if (isa<arith::MaxSIOp>(inner))

@@ -24,6 +24,10 @@ public:
 
   /// Nothing if the range is unknown.
   std::optional<Interval> of(mlir::Value tensor);
+  /// Of a scalar of the body of an elementwise op.
+  std::optional<Interval> rangeOf(mlir::linalg::GenericOp op, mlir::Value scalar) {
+    return inBody(op, scalar);
+  }
   /// The tensor with the same elements that the value is computed from by conversions and
   /// corrections without effect (of a negative index, of one out of range).
   mlir::Value sourceOf(mlir::Value tensor);

@@ -91,19 +91,6 @@ static std::optional<Followed> findFollowed(linalg::GenericOp op) {
   return std::nullopt;
 }
 
-/// Emits an affine function of the loops in a body.
-static Value write(OpBuilder &b, Location loc, AffineExpr expr) {
-  if (auto dim = dyn_cast<AffineDimExpr>(expr))
-    return linalg::IndexOp::create(b, loc, dim.getPosition());
-  if (auto number = dyn_cast<AffineConstantExpr>(expr))
-    return arith::ConstantIndexOp::create(b, loc, number.getValue());
-  auto binary = cast<AffineBinaryOpExpr>(expr);
-  Value left = write(b, loc, binary.getLHS()), right = write(b, loc, binary.getRHS());
-  if (expr.getKind() == AffineExprKind::Mul)
-    return arith::MulIOp::create(b, loc, left, right);
-  return arith::AddIOp::create(b, loc, left, right);
-}
-
 static linalg::GenericOp without(linalg::GenericOp op, const Followed &followed) {
   OpBuilder b(op);
   MLIRContext *context = op.getContext();
@@ -125,7 +112,7 @@ static linalg::GenericOp without(linalg::GenericOp op, const Followed &followed)
     for (Operation &inner : *op.getBody()) {
       if (auto index = dyn_cast<linalg::IndexOp>(inner)) {
         AffineExpr at = getAffineDimExpr(index.getDim(), context).replaceDims(renumbered);
-        mapping.map(index.getResult(), ::write(body, loc, at));
+        mapping.map(index.getResult(), writeAffine(body, loc, at));
       } else {
         body.clone(inner, mapping);
       }

@@ -30,6 +30,7 @@
 #include "SliceWindows.h"
 #include "SortedGroups.h"
 #include "SplitBlockedDims.h"
+#include "SplitFlatIndices.h"
 #include "SplitMergedDims.h"
 #include "SplitRepeats.h"
 #include "SplitShared.h"
@@ -141,6 +142,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       selectParts(function);
       formLookups(function);
       sliceIndices(function);
+      splitFlatIndices(function);
       readByMap(function);
       followLoops(function);
       takeSortedGroups(function);
@@ -163,6 +165,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       refineReshapes(function);
       splitMergedDims(function);
       refineReshapes(function);
+      followLoops(function); // rows of merged dimensions are known now
       splitBlockedDims(function, meshes);
       copyIndices(function);
     }
