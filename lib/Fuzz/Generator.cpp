@@ -29,6 +29,7 @@ std::vector<Kind> fuzz::allKinds() {
   addPartialWriteKinds(kinds);
   addPartKinds(kinds);
   addBatchKinds(kinds);
+  addFlatIndexKinds(kinds);
   kinds.push_back({"for", 5, [](ProgramBuilder &p) { return p.loop(); }});
   kinds.push_back({"if", 2, [](ProgramBuilder &p) { return p.branch(); }});
   kinds.push_back({"while", 2, [](ProgramBuilder &p) { return p.repeatUntil(); }});

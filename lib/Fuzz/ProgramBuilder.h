@@ -162,6 +162,7 @@ void addBodyKinds(std::vector<Kind> &kinds);
 void addPartialWriteKinds(std::vector<Kind> &kinds);
 void addPartKinds(std::vector<Kind> &kinds);
 void addBatchKinds(std::vector<Kind> &kinds);
+void addFlatIndexKinds(std::vector<Kind> &kinds);
 /// For differentiated programs only.
 void addDerivativeKinds(std::vector<Kind> &kinds);
 
