@@ -1,6 +1,6 @@
 # Part of Tessera, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Batches concatenated of parts, for operations.py: each part cut over 8 devices, a network of each row, and its results by part."""
+"""Batches for operations.py, cut over 8 devices: concatenated of parts, through a network of each row and apart; places of rows."""
 
 import jax
 import jax.numpy as jnp
@@ -62,6 +62,18 @@ def adversarial(real, fake, w, v):
     return jax.nn.softplus(-scores[:len(real)]).mean() + jax.nn.softplus(scores[len(real):]).mean()
 
 
+def masked(x, place, w):
+    """Some places of each row, by flat indices, as BERT gathers the tokens that it predicts."""
+    length = x.shape[1]
+    flat = jnp.clip(place, 0, length - 1) + jnp.arange(len(x))[:, None] * length
+    return (x @ w / 8).reshape(-1, w.shape[1])[flat.reshape(-1)]
+
+
+def masked_rows(x, place, w):
+    """The same by repeated rows."""
+    return (x @ w / 8)[jnp.repeat(jnp.arange(len(x)), place.shape[1]), place.reshape(-1)]
+
+
 def batch_cases(Case):
     shape = lambda *extents, dtype=jnp.float32: jax.ShapeDtypeStruct(extents, dtype)
     sent = lambda elements: elements * 4 * 7 // 8
@@ -70,6 +82,7 @@ def batch_cases(Case):
     square, weights = shape(HIDDEN, WIDTH), WIDTH * HIDDEN + HIDDEN * OUT
     images, down, up = shape(16, 8, 8, 4), shape(3, 3, 4, 16), shape(3, 3, 16, 4)
     gradient = lambda loss, first: jax.grad(loss, (first, first + 1))
+    tokens = [shape(ROWS, 32, WIDTH), shape(ROWS, 4, dtype=jnp.int32), shape(WIDTH, OUT)]
     own = "a device joins its rows of each part"
     return {
         "batch: guidance": Case(guided(network), [x, c, w, square], 0, own, cut=["s", None, None, None]),
@@ -85,4 +98,9 @@ def batch_cases(Case):
                                             "gradients of the weights", cut=["s", "s", "s", None, None], out=None),
         "batch: adversarial, gradients": Case(gradient(adversarial, 2), [x, x, w, v], reduced(weights), "the same",
                                               cut=["s", "s", None, None], out=None),
+        "batch: places of rows, flat": Case(masked, tokens, 0, "a device has the tokens of its rows", cut=["s", "s", None]),
+        "batch: places of rows, flat, gradients": Case(jax.grad(lambda *a: (masked(*a) ** 2).mean(), 2), tokens, reduced(WIDTH * OUT),
+                                                       "the gradient of the weight", cut=["s", "s", None], out=None),
+        "batch: places of repeated rows, gradients": Case(
+            jax.grad(lambda *a: (masked_rows(*a) ** 2).mean(), 2), tokens, reduced(WIDTH * OUT), "the same", cut=["s", "s", None], out=None),
     }
