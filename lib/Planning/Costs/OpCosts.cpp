@@ -101,10 +101,20 @@ void OpCosts::addSelection(linalg::GenericOp op) {
   selection.isSelected.push_back(updates);
 }
 
-/// Into a dying value, a carry, or an undefined tensor.
+/// Whether `next` is what a loop yields for a carry, possibly as a view.
+static bool isNextOf(Value carry, Value next) {
+  auto argument = dyn_cast<BlockArgument>(carry);
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
+  return loop && argument != loop.getInductionVar() &&
+         rootOf(loop.getTiedLoopYieldedValue(argument)->get()) == next;
+}
+
+/// Into a dying value, a carry without later readers, or an undefined tensor.
 bool OpCosts::isInPlace(Value dest, Value result) const {
-  return dest.hasOneUse() && (lives->of(dest).isTaken || dest.getDefiningOp<tensor::EmptyOp>() ||
-                              lives->of(result).kind == Liveness::Kind::view);
+  bool isView = lives->of(result).kind == Liveness::Kind::view;
+  if (!dest.hasOneUse())
+    return isView && isNextOf(dest, result);
+  return isView || lives->of(dest).isTaken || dest.getDefiningOp<tensor::EmptyOp>();
 }
 
 /// Whether a value stays in a cache, as scores of an attention do.
