@@ -44,6 +44,23 @@ def rolled_stages(mesh):
     return run
 
 
+ROUNDS, LONG = 4, 2048
+
+
+def circular(w, x):
+    """Each stage has a layer for each round; what the last stage computes waits for the first."""
+    rows, width = x.shape[1:]
+
+    def step(carry, t):
+        state, stored = carry
+        new = jnp.where(t < MICRO_BATCHES, x[jnp.minimum(t, MICRO_BATCHES - 1)], stored[t % MICRO_BATCHES])
+        layers = jnp.clip((t - jnp.arange(STAGES)) // MICRO_BATCHES, 0, ROUNDS - 1)
+        out = jax.vmap(lambda w, layer, x: jnp.tanh(x @ w[layer]), (1, 0, 0))(w, layers, state.at[0].set(new))
+        return (jnp.roll(out, 1, 0), stored.at[(t - (STAGES - 1)) % MICRO_BATCHES].set(out[-1])), None
+    start = jnp.zeros((STAGES, rows, width)), jnp.zeros((MICRO_BATCHES, rows, width))
+    return lax.scan(step, start, jnp.arange(ROUNDS * MICRO_BATCHES + STAGES - 1))[0][1]
+
+
 def squared(net):
     return lambda w, x, y: jax.value_and_grad(lambda w: ((net(w, x) - y) ** 2).mean())(w)
 
@@ -79,6 +96,9 @@ def parallel_cases(Case):
                                                         "the same", cut=["s", None, None], out=(None, "s")),
         "pipeline of rolls, training": Case(squared(rolled_stages(line)), [weights, batch, batch], 2 * hops + 4,
                                             "the same", cut=["s", None, None], out=(None, "s")),
+        "circular pipeline of rolls": Case(circular, [shape(ROUNDS, STAGES, LONG, LONG), shape(MICRO_BATCHES, LONG, LONG)],
+                                           (ROUNDS * MICRO_BATCHES + STAGES - 1 + MICRO_BATCHES) * LONG * LONG * 4,
+                                           "R M + S - 1 shifts, and the results to all", cut=[(None, "s"), None], out=None),
         "FSDP of shard_map": Case(fsdp(grid), [shape(256, 1024), shape(1024, 256), shape(4096, 256)],
                                   both // 2 + both // 2 + both // 2 * 2 * 3 // 4 + 7,
                                   "weights gathered over 2, gradients scattered, parts reduced over 4; the loss",

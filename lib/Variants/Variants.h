@@ -55,6 +55,9 @@ mlir::LogicalResult compilePlan(PhasedProgram &program, const PipelineOptions &o
 /// one. (PlanComparison.cpp)
 mlir::LogicalResult comparePlans(PhasedProgram &program, const PipelineOptions &options,
                                  Phase from);
+/// Propagated, with what follows from one row of a rotating state computed for all rows, if that
+/// makes the step shorter or sends less. (LiftRows.cpp)
+mlir::LogicalResult chooseRows(PhasedProgram &program, const PipelineOptions &options, Phase from);
 /// Propagated, with loops along cut dimensions in a block of iterations for each device, if that
 /// makes the step shorter or sends less. (CutScans.cpp)
 mlir::LogicalResult chooseScans(PhasedProgram &program, const PipelineOptions &options, Phase from);

@@ -43,6 +43,22 @@ def train(weights, batch, targets):
     return weights - 0.1 * gradient, loss
 
 
+ROUNDS = LAYERS * MICRO_BATCHES + STAGES - 1
+
+
+def circular(weights, batch):
+    """All micro-batches through all stages LAYERS times, with another layer each time."""
+    def step(carry, t):
+        state, stored = carry
+        x = jnp.where(t < MICRO_BATCHES, batch[jnp.minimum(t, MICRO_BATCHES - 1)], stored[t % MICRO_BATCHES])
+        layers = jnp.clip((t - jnp.arange(STAGES)) // MICRO_BATCHES, 0, LAYERS - 1)
+        out = jax.vmap(lambda w, layer, x: jnp.tanh(x @ w[layer]), (1, 0, 0))(weights, layers, on_stages(state.at[0].set(x)))
+        stored = stored.at[(t - (STAGES - 1)) % MICRO_BATCHES].set(out[-1])
+        return (on_stages(jnp.roll(out, 1, axis=0)), stored), None
+    start = on_stages(jnp.zeros((STAGES, ROWS, WIDTH))), jnp.zeros((MICRO_BATCHES, ROWS, WIDTH))
+    return jax.lax.scan(step, start, jnp.arange(ROUNDS))[0][1]
+
+
 class Rolled(JaxCase):
     avals = array(STAGES, LAYERS, WIDTH, WIDTH), *[array(MICRO_BATCHES, ROWS, WIDTH)] * 2
 
@@ -103,6 +119,26 @@ class Rolled(JaxCase):
         self.assertEqual(self.results(program), [(MICRO_BATCHES * ROWS // 2 * WIDTH * 4, 1)])
         values = self.values(avals, 0)
         self.assertIsNone(difference(np.asarray(program(*values)), jax.jit(pipeline)(*values), 16))
+
+    def test_circular(self):
+        """Each stage has a layer for each of two rounds; the last stage's results of the first round wait for the first stage. They wait where they
+        are computed, and go from the last stage to the first as those of the others go on; the last time in a collective of their own."""
+        avals = array(LAYERS, STAGES, WIDTH, WIDTH), array(MICRO_BATCHES, ROWS, WIDTH)
+        program = tessera.from_jax(circular, avals, (P(None, "stage"), P()), P(), mesh=MESH)
+        self.assertEqual(self.hops(program), [(ROWS * WIDTH * 4, 1), (ROWS * WIDTH * 4, ROUNDS - 1)])
+        self.assertEqual(self.results(program), [(MICRO_BATCHES * ROWS * WIDTH * 4, 1)])
+        values = self.values(avals, 0)
+        self.assertIsNone(difference(np.asarray(program(*values)), jax.jit(circular)(*values), 16))
+
+    def test_circular_training(self):
+        avals = array(LAYERS, STAGES, WIDTH, WIDTH), *[array(MICRO_BATCHES, ROWS, WIDTH)] * 2
+
+        def train(weights, batch, targets):
+            return jax.value_and_grad(lambda w: ((circular(w, batch) - targets) ** 2).mean())(weights)
+        program = tessera.from_jax(train, avals, (P(None, "stage"), P(), P()), mesh=MESH)
+        values = self.values(avals, 0)
+        for mine, theirs in zip(program(*values), jax.jit(train)(*values)):
+            self.assertIsNone(difference(np.asarray(mine), theirs, 16))
 
 
 if __name__ == "__main__":

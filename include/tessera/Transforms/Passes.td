@@ -103,6 +103,25 @@ def DistCutScans : Dist_Pass<"dist-cut-scans"> {
                            "::mlir::arith::ArithDialect"];
 }
 
+def DistLiftRows : Dist_Pass<"dist-lift-rows"> {
+  let summary = "Compute what follows from one row of a rotating state with all rows";
+  let description = [{
+    A pipeline written as a rotating state stores what its last stage computes, or feeds it to the first stage again. Ops
+    on one row of such a state get a leading loop over all of its rows, across iterations, up to where the row is put
+    back into a row, or leaves the loop. Where stages are cut, each device then stores its own rows, and only the row
+    that is put back moves. Moves at the end of an iteration and at the beginning of the next become one. The driver
+    compiles programs with such loops with and without this pass. For normalized programs.
+
+    ```mlir
+    %l = tensor.extract_slice %y[3, 0] [1, 4] [1, 1]                 // %y: 4x4, of 4 stages
+    %o = tensor.insert_slice %l into %stored[%i, 0] [1, 4] [1, 1]    // tensor<6x4xf32>
+    ```
+    becomes an insertion of `%y` into `tensor<4x6x4xf32>`, of which row 3 is sliced after the loop.
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
 def DistRingAttention : Dist_Pass<"dist-ring-attention"> {
   let summary = "Allow keys and values to be cut like the queries (ring attention)";
   let description = [{

@@ -412,7 +412,7 @@ bool dist::compose(Pieces &pieces, int64_t extent) {
     bool leavesFill = count < segment.count;
     if (leavesFill && (pieces.fill ? pieces.fill != inner.fill : !coversResult(pieces, extent)))
       continue;
-    if (composed.empty())
+    if (composed.empty() && pieces.segments.size() == 1)
       continue; // a constant
     if (leavesFill)
       pieces.fill = inner.fill;

@@ -131,6 +131,10 @@ void StageDim::visitRearrange(RearrangeOp op, const Place &place) {
   }
 }
 
+bool pipeline::isOfStages(scf::ForOp loop, unsigned carry, int64_t dim) {
+  return StageDim(loop, carry).leadsBack(dim);
+}
+
 std::vector<RolledPipeline> pipeline::findRolledPipelines(ModuleOp module) {
   std::vector<RolledPipeline> found;
   MeshTable meshes(module);
@@ -146,7 +150,7 @@ std::vector<RolledPipeline> pipeline::findRolledPipelines(ModuleOp module) {
       sharding::TensorSharding own = resolveVerified(sharding, meshes, type);
       for (int64_t dim = 0; dim < type.getRank(); ++dim) {
         if (own.dims[dim].empty() || type.getDimSize(dim) > trips->getSExtValue() ||
-            !StageDim(loop, static_cast<unsigned>(carry)).leadsBack(dim))
+            !isOfStages(loop, static_cast<unsigned>(carry), dim))
           continue;
         std::string where;
         if (auto place = loop.getLoc()->findInstanceOf<FileLineColLoc>())

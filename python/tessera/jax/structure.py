@@ -57,9 +57,9 @@ def _same(one, other) -> bool:
 
 
 def _is_automatic(mesh):
-    """Whether JAX leaves all axes of a mesh to the compiler."""
-    kinds = getattr(mesh, "axis_types", ())
-    return bool(kinds) and all(getattr(kind, "name", "") == "Auto" for kind in kinds)
+    """Whether JAX leaves all axes of a mesh, of which there may be none, to the compiler."""
+    kinds = getattr(mesh, "axis_types", None)
+    return kinds is not None and all(getattr(kind, "name", "") == "Auto" for kind in kinds)
 
 
 @rule("sharding_constraint", "reshard")

@@ -15,6 +15,7 @@
 #ifndef TESSERA_TRANSFORMS_PIPELINE_ROLLEDPIPELINES_H
 #define TESSERA_TRANSFORMS_PIPELINE_ROLLEDPIPELINES_H
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -36,6 +37,10 @@ struct RolledPipeline {
     return static_cast<double>(stages - 1) / static_cast<double>(iterations);
   }
 };
+
+/// Whether a dimension of a carry is one of stages: a product has different weights for each, the
+/// results move by one, and one of them is replaced.
+bool isOfStages(mlir::scf::ForOp loop, unsigned carry, int64_t dim);
 
 /// The loops of a module in the global view that are pipelines, in program order: those of a
 /// derivative, which move values back, too. Values must have shardings.
