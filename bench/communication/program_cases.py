@@ -4,6 +4,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec as P
 
@@ -14,6 +15,18 @@ C = 32        # channels of norms
 def padded(u):
     p = jnp.pad(u, 1)
     return 0.25 * (p[:-2, 1:-1] + p[2:, 1:-1] + p[1:-1, :-2] + p[1:-1, 2:])
+
+
+def points(u):
+    """Steps with all 27 neighbors, by rolls."""
+    around = [(i, j, k) for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 1)]
+    return lax.fori_loop(0, 10, lambda _, u: sum(jnp.roll(u, by, (0, 1, 2)) / (1 + i) for i, by in enumerate(around)), u)
+
+
+def fourth_order(u):
+    """Steps with second differences of fourth order along all dimensions, by rolls."""
+    difference = lambda u, d: 16 * (jnp.roll(u, 1, d) + jnp.roll(u, -1, d)) - jnp.roll(u, 2, d) - jnp.roll(u, -2, d) - 30 * u
+    return lax.fori_loop(0, 10, lambda _, u: u + 0.01 * sum(difference(u, d) for d in range(3)), u)
 
 
 def red_black(u, f):
@@ -148,6 +161,8 @@ def program_cases(Case):
     planes, down_rows = shape(2, 8, 64, 16), (None, None, "s")
     weights = [shape(8, 8, 3, 3), shape(8, 8, 2, 2), shape(8, 16, 3, 3)]
 
+    cube, blocks = shape(64, 64, 64), Mesh(np.array(jax.devices()[:8]).reshape(2, 2, 2), ("x", "y", "z"))
+
     def normed(axes, variance, x, cut, hand, why):
         outs = (cut, cut, None, None)
         return Case(with_gradients(norm(axes, variance)), [x, shape(C), shape(C), x], hand, why, cut=[cut, None, None, cut], out=outs)
@@ -170,6 +185,9 @@ def program_cases(Case):
             "two rows from each neighbor, of the first and last the other"),
         "grid: rolls by 1, 3 and 7": Case(lambda u: jnp.roll(u, 1, 0) * jnp.roll(u, 3, 0) + jnp.roll(u, 7, 0), [grid], 7 * ROW,
                                           "seven rows from the neighbor"),
+        "grid: 27 points": Case(points, [cube], 10 * (34 ** 3 - 32 ** 3) * 4, "around a block of 32^3 one of 34^3, in ten steps",
+                                cut=[("x", "y", "z")], out=("x", "y", "z"), mesh=blocks),
+        "grid: steps of fourth order": Case(fourth_order, [cube], 10 * 4 * 64 * ROW, "two planes from each neighbor, in ten steps"),
         "grid: interior": Case(heat, [grid], 2 * ROW, "a row from each neighbor"),
         "grid: leapfrog": Case(leapfrog, [grid, grid], 2 * ROW, "a row of each field", out=("s", "s")),
         "grid: gradient by differences": Case(lambda x: jnp.gradient(x, axis=0), [grid], 2 * ROW, "a row from each neighbor"),

@@ -302,6 +302,24 @@ static bool gathersSelection(Move &move) {
   return true;
 }
 
+/// The extents of a part of the dimensions that a move leaves as they are cut, evenly, and of all
+/// others; removes these cuts. Parts exchange alike, so one of them has the traffic of all.
+std::vector<int64_t> ReshardTable::withinParts(TensorSharding &source,
+                                               TensorSharding &target) const {
+  std::vector<int64_t> extents = shape;
+  for (size_t d = 0; d < extents.size(); ++d) {
+    int64_t parts = sizeOf(source.dims[d]);
+    bool isRead = std::any_of(target.windows.begin(), target.windows.end(),
+                              [&](const Window &w) { return w.dim == static_cast<int64_t>(d); });
+    if (isRead || parts == 1 || source.dims[d] != target.dims[d] || extents[d] % parts != 0)
+      continue;
+    extents[d] /= parts;
+    source.dims[d].clear();
+    target.dims[d].clear();
+  }
+  return extents;
+}
+
 /// Moves to the shard inside the window, then receives the rest of the window: a halo, or all of a
 /// window that does not follow the shards. For a selection, which has no such shard, devices
 /// receive the elements that they lack.
@@ -309,7 +327,6 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
                                    bool isApproximate) {
   if (std::any_of(target.windows.begin(), target.windows.end(),
                   [](const Window &window) { return window.isSelection(); })) {
-    ReshardGraph graph(mesh, shape, bytesPerElement);
     Move move;
     // Contributions that only the target has are made locally from the result.
     TensorSharding reduced = source;
@@ -320,6 +337,8 @@ double ReshardTable::windowSeconds(const TensorSharding &source, const TensorSha
     move.kind = CollectiveKind::exchange;
     move.source = canonical(reduced);
     move.target = target;
+    std::vector<int64_t> extents = withinParts(move.source, move.target);
+    ReshardGraph graph(mesh, extents, bytesPerElement);
     // One device may hold all of a selection and send to all others.
     bool isCounted = !isApproximate && mesh.numDevices() <= ReshardGraph::kMostDevicesByBoxes;
     Traffic traffic = isCounted ? graph.trafficOf(move) : graph.leastTrafficOf(move);

@@ -56,8 +56,12 @@ mlir::LogicalResult compilePlan(PhasedProgram &program, const PipelineOptions &o
 mlir::LogicalResult comparePlans(PhasedProgram &program, const PipelineOptions &options,
                                  Phase from);
 /// Propagated, with what follows from one row of a rotating state computed for all rows, if that
-/// makes the step shorter or sends less. (LiftRows.cpp)
+/// makes the step shorter or sends less. (MovedLess.cpp)
 mlir::LogicalResult chooseRows(PhasedProgram &program, const PipelineOptions &options, Phase from);
+/// Propagated, with shifts of a value read from blocks with borders, if that makes the step shorter
+/// or sends less. (MovedLess.cpp)
+mlir::LogicalResult chooseShifts(PhasedProgram &program, const PipelineOptions &options,
+                                 Phase from);
 /// Propagated, with loops along cut dimensions in a block of iterations for each device, if that
 /// makes the step shorter or sends less. (CutScans.cpp)
 mlir::LogicalResult chooseScans(PhasedProgram &program, const PipelineOptions &options, Phase from);

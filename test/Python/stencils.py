@@ -8,8 +8,10 @@ import unittest
 
 from jax_case import JaxCase, PartitionSpec, array, jax, jnp, mesh_of
 from jax import lax
+import numpy as np
 
 import tessera
+from tessera.testing import difference
 
 
 def padded(u):
@@ -59,6 +61,19 @@ def convolved(mode):
     return fn
 
 
+def rolled(u):
+    """All neighbors, also over corners, by rolls."""
+    around = [(i, j, k) for i in (-1, 0, 1) for j in (-1, 0, 1) for k in (-1, 0, 2)]
+    return sum(jnp.roll(u, by, (0, 1, 2)) * (0.1 * i + 0.05) for i, by in enumerate(around))
+
+
+def fourth_order(u):
+    """Second differences along rows and columns, in a loop."""
+    def step(_, u):
+        return u + 0.1 * sum(4 * (jnp.roll(u, 1, d) + jnp.roll(u, -1, d)) - jnp.roll(u, 2, d) - jnp.roll(u, -2, d) - 6 * u for d in (0, 1))
+    return lax.fori_loop(0, 3, step, u)
+
+
 MODES = ("wrap", "reflect", "symmetric", "edge")
 
 
@@ -96,6 +111,25 @@ class Stencils(JaxCase):
             self.check(convolved(mode), self.grid)
             self.check(self.gradient(continued(mode), 0), self.grid)
             self.check(lambda u, mode=mode: jnp.pad(u, ((3, 2), (0, 4)), mode=mode), self.grid)
+
+    def assert_equal(self, fn, program, *avals):
+        values = self.values(avals, 0)
+        for got, want in zip(jax.tree.leaves(program(*values)), jax.tree.leaves(jax.jit(fn)(*values))):
+            self.assertIsNone(difference(np.asarray(got), want, 16))
+
+    def test_blocks_with_borders(self):
+        """Rolls along several dimensions at once, and by several distances, of grids that devices divide."""
+        for extents, mesh, cut in (((8, 12, 6), dict(x=2, y=2, z=2), ("x", "y", "z")), ((8, 12, 6), dict(x=2, y=4), ("x", "y")),
+                                   ((7, 12, 6), dict(x=2, y=4), ("x", "y"))):
+            for fn in (rolled, self.gradient(rolled, 0)):
+                program = tessera.from_jax(fn, (array(*extents),), (PartitionSpec(*cut),), mesh=mesh_of(**mesh))
+                self.assert_equal(fn, program, array(*extents))
+        program = tessera.from_jax(fourth_order, (array(16, 8),), (PartitionSpec("x", "y"),), mesh=mesh_of(x=4, y=2))
+        self.assert_equal(fourth_order, program, array(16, 8))
+        # Two rows of 8 columns and two columns of 12 rows, the corners with these, in place of what each of 13 rolls moves.
+        grid = array(16, 16, 8)
+        program = tessera.from_jax(rolled, (grid,), (PartitionSpec("x", "y"),), PartitionSpec("x", "y"), mesh=mesh_of(x=2, y=4))
+        self.assertEqual(program.explain()["wire_bytes_total"], 4 * 8 * (2 * 4 + 2 * 10))
 
     def test_parts_meet(self):
         u = array(18, 5)

@@ -82,6 +82,7 @@ private:
   double price(const TensorSharding &source, const TensorSharding &target, bool isApproximate);
   double windowSeconds(const TensorSharding &source, const TensorSharding &target,
                        bool isApproximate);
+  std::vector<int64_t> withinParts(TensorSharding &source, TensorSharding &target) const;
   double haloSeconds(const TensorSharding &shard, const TensorSharding &target);
   double plainSeconds(const TensorSharding &source, const AxisPlaces &a, const AxisPlaces &b,
                       bool isApproximate);

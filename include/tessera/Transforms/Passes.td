@@ -103,6 +103,25 @@ def DistCutScans : Dist_Pass<"dist-cut-scans"> {
                            "::mlir::arith::ArithDialect"];
 }
 
+def DistBlockShifts : Dist_Pass<"dist-block-shifts"> {
+  let summary = "Read shifts of a value from blocks with borders";
+  let description = [{
+    A value of which shifts along several dimensions are read, as by a stencil with corners, or shifts by several
+    distances along one, is divided into the blocks that annotations cut. Each block gets a border from its neighbors,
+    one dimension after the other, so that corners are sent with faces, and the widest border once. Shifts around the
+    ends and those that fill with a constant become slices of blocks. The driver compiles programs with such values with
+    and without this pass. For normalized programs.
+
+    ```mlir
+    %b = tensor.expand_shape %u [[0, 1]] output_shape [4, 16]     // %u: tensor<64xf32>, cut over 4 devices
+    %l = dist.rearrange … dim = 0                                 // the last 2 elements of the block before each
+    %h = tensor.concat dim(1) %l, %b
+    %s = tensor.extract_slice %h[0, 1] [4, 16] [1, 1]             // of a roll by 1
+    ```
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect", "::mlir::arith::ArithDialect"];
+}
+
 def DistLiftRows : Dist_Pass<"dist-lift-rows"> {
   let summary = "Compute what follows from one row of a rotating state with all rows";
   let description = [{
