@@ -72,6 +72,47 @@ static bool roll(ProgramBuilder &p) {
   return true;
 }
 
+/// Element i - by of a value at i, around the ends or filled with zeros.
+static Value shiftedBy(ProgramBuilder &p, Value x, int64_t dim, int64_t by, bool isRoll) {
+  int64_t extent = cast<RankedTensorType>(x.getType()).getDimSize(dim);
+  if (by == 0 || std::abs(by) >= extent)
+    return x;
+  if (!isRoll)
+    return padded(p, slice(p, x, dim, std::max<int64_t>(-by, 0), extent - std::abs(by)), dim,
+                  std::max<int64_t>(by, 0), std::max<int64_t>(-by, 0), 0);
+  int64_t front = by > 0 ? by : extent + by;
+  return tensor::ConcatOp::create(
+      p.b, p.loc, dim,
+      ValueRange{slice(p, x, dim, extent - front, front), slice(p, x, dim, 0, extent - front)});
+}
+
+/// The sum of several shifts of a value along two dimensions, often of extents that devices divide.
+static bool stencil(ProgramBuilder &p) {
+  Entry x = p.any(2, 3, [](const Entry &entry) { return !entry.element().isInteger(1); });
+  if (!x.value)
+    return false;
+  if (p.random.percent(70)) {
+    Shape extended(x.shape());
+    extended[0] = 4 * p.random.between(1, 2);
+    extended[1] = 12;
+    x = p.fresh(extended, x.element());
+  }
+  x = p.within(x, 1);
+  bool isRoll = p.random.percent(60);
+  int64_t count = p.random.between(2, 5), first = p.random.between(0, x.rank() - 2);
+  Value sum = x.value;
+  for (int64_t i = 0; i < count; ++i) {
+    Value moved = x.value;
+    for (int64_t dim : {first, first + 1})
+      moved = shiftedBy(p, moved, dim, p.random.between(-2, 2), isRoll);
+    sum = x.isFloat() ? arith::AddFOp::create(p.b, p.loc, sum, moved).getResult()
+                      : arith::AddIOp::create(p.b, p.loc, sum, moved).getResult();
+  }
+  double bound = static_cast<double>(count + 1) * x.magnitude();
+  p.push(sum, -bound, bound, x.exact && !x.isFloat(), x.steps + count);
+  return true;
+}
+
 /// A shift with another value at the end: a pad and a slice of it.
 static bool shift(ProgramBuilder &p) {
   Entry x = p.any(1, 3);
@@ -215,6 +256,7 @@ static bool dynamicUpdate(ProgramBuilder &p) {
 void tessera::fuzz::addMoveKinds(std::vector<Kind> &kinds) {
   kinds.push_back({"roll", 3, roll});
   kinds.push_back({"shift", 3, shift});
+  kinds.push_back({"stencil", 2, stencil});
   kinds.push_back({"reverse-map", 3, reverseMap});
   kinds.push_back({"splice", 3, splice});
   kinds.push_back({"interleave", 2, interleave});

@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -149,6 +150,62 @@ static bool recurrence(ProgramBuilder &p) {
   return true;
 }
 
+/// A pipeline that rolls its stages. What the last stage computes is stored, and read by the first
+/// one later, or only returned; its squares are added up.
+static bool rolledStages(ProgramBuilder &p) {
+  Type element = p.floatElement();
+  int64_t stages = p.random.between(2, 4), stored = p.random.between(2, 4);
+  int64_t rows = p.random.between(1, 3), width = p.random.between(1, 3);
+  int64_t trips = stored + stages + p.random.between(0, 3);
+  Shape state{stages, rows, width}, row{1, rows, width};
+  Entry weights = p.within(p.fresh({stages, width, width}, element), 1);
+  Entry x = p.within(p.fresh({stored, rows, width}, element), 1);
+  bool isCircular = p.random.percent(60);
+  auto typed = [&](ArrayRef<int64_t> shape) { return RankedTensorType::get(shape, element); };
+  auto part = [&](Value of, OpFoldResult at, ArrayRef<int64_t> shape) -> Value {
+    SmallVector<OpFoldResult> offsets{at, p.b.getIndexAttr(0), p.b.getIndexAttr(0)};
+    SmallVector<OpFoldResult> ones(3, p.b.getIndexAttr(1));
+    return tensor::ExtractSliceOp::create(p.b, p.loc, typed(shape), of, offsets,
+                                          getAsIndexOpFoldResult(p.b.getContext(), shape), ones);
+  };
+  auto put = [&](Value what, Value into, OpFoldResult at) -> Value {
+    SmallVector<OpFoldResult> offsets{at, p.b.getIndexAttr(0), p.b.getIndexAttr(0)};
+    SmallVector<OpFoldResult> ones(3, p.b.getIndexAttr(1));
+    return tensor::InsertSliceOp::create(p.b, p.loc, what, into, offsets,
+                                         getAsIndexOpFoldResult(p.b.getContext(), row), ones);
+  };
+  auto loop = scf::ForOp::create(
+      p.b, p.loc, p.index(0), p.index(trips), p.index(1),
+      ValueRange{p.filled(state, element, 0), x.value, p.filled({rows, width}, element, 0)});
+  {
+    OpBuilder::InsertionGuard guard(p.b);
+    p.b.setInsertionPointToStart(loop.getBody());
+    Value at = arith::RemUIOp::create(p.b, p.loc, loop.getInductionVar(), p.index(stored));
+    Value h = loop.getRegionIterArg(0), kept = loop.getRegionIterArg(1);
+    Value in = put(part(isCircular ? kept : x.value, at, row), h, p.b.getIndexAttr(0));
+    Value sums =
+        linalg::BatchMatmulOp::create(p.b, p.loc, typed(state), ValueRange{in, weights.value},
+                                      ValueRange(p.filled(state, element, 0)))
+            .getResult(0);
+    Value y = math::TanhOp::create(p.b, p.loc, sums);
+    Value last = part(y, p.b.getIndexAttr(stages - 1), row);
+    Value flat = tensor::CollapseShapeOp::create(p.b, p.loc, typed({rows, width}), last,
+                                                 SmallVector<ReassociationIndices>{{0, 1}, {2}});
+    Value square = arith::MulFOp::create(p.b, p.loc, flat, flat);
+    Value total = arith::AddFOp::create(p.b, p.loc, loop.getRegionIterArg(2), square);
+    Value next = tensor::ConcatOp::create(
+        p.b, p.loc, 0, ValueRange{last, part(y, p.b.getIndexAttr(0), {stages - 1, rows, width})});
+    scf::YieldOp::create(p.b, p.loc, ValueRange{next, put(last, kept, at), total});
+  }
+  int64_t steps = std::max(weights.steps, x.steps) + trips * (width + 2);
+  double bound = static_cast<double>(trips) + 1;
+  p.push(loop.getResult(0), -1, 1, false, steps);
+  p.push(loop.getResult(1), -1, 1, false, steps);
+  p.push(loop.getResult(2), 0, bound, false, steps);
+  return true;
+}
+
 void tessera::fuzz::addRecurrenceKinds(std::vector<Kind> &kinds) {
   kinds.push_back({"recurrence", 2, recurrence});
+  kinds.push_back({"rolled-stages", 1, rolledStages});
 }

@@ -39,6 +39,7 @@ struct CheckOptions {
   /// Pass pipelines from the program to the annotated one, and from there to the local view. The
   /// caller registers the passes (Phases/Register.h).
   std::string propagate = "builtin.module(tessera-pipeline{compile-to=normalized},dist-cut-scans,"
+                          "dist-lift-rows,dist-block-shifts,"
                           "tessera-pipeline{compile-from=normalized compile-to=planned})";
   std::string partition = "builtin.module(tessera-pipeline{compile-from=planned compile-to=fused})";
   interpreter::Poison poison = interpreter::Poison::nan;
