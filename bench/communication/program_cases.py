@@ -79,6 +79,14 @@ def frames(s, w):
     return s[jnp.arange(0, 4096 - 255, 128)[:, None] + jnp.arange(256)] * w
 
 
+def frames_of_table(s, w):
+    return s[np.arange(0, 4096 - 255, 128)[:, None] + np.arange(256)] * w
+
+
+def frames_by_slices(s, w):
+    return jax.vmap(lambda start: lax.dynamic_slice_in_dim(s, start, 256))(jnp.arange(31) * 128) * w
+
+
 def recurrence(xs, w):
     return lax.scan(lambda h, x: (jnp.tanh(h @ w + x), h), jnp.zeros(64), xs)[1]
 
@@ -255,6 +263,8 @@ def program_cases(Case):
         "product with a band": Case(second_difference, [grid], 2 * ROW, "a row from each neighbor"),
         "wavelet by lifting": Case(lifted, [grid], 2 * ROW, "an even row from behind, a detail from before", out=("s", "s")),
         "frames of a signal": Case(frames, [shape(4096), shape(256)], 128 * 4, "half a frame from the next", cut=["s", None], out="?"),
+        "frames by a constant table": Case(frames_of_table, [shape(4096), shape(256)], 128 * 4, "the same", cut=["s", None], out="?"),
+        "frames by slices": Case(frames_by_slices, [shape(4096), shape(256)], 128 * 4, "the same", cut=["s", None], out="?"),
         "update of odd rows": Case(lambda a, u: a.at[1::2].set(u), [grid, shape(32, 64)], 0, "parts are parts"),
         "boundary values": Case(lambda a: a.at[0].set(1.0).at[-1].set(2.0), [grid], 0, "its owner writes"),
         "elements of rows": Case(lambda a, i: a[jnp.arange(64)[:, None], i], [grid, i32(64, 8)], 0, "a row is where its indices are"),

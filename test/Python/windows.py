@@ -9,7 +9,7 @@ import unittest
 import numpy as np
 
 import tessera
-from jax_case import JaxCase, array, jnp
+from jax_case import JaxCase, PartitionSpec, array, jax, jnp, mesh_of
 from jax import lax
 from tessera.testing import difference
 
@@ -71,6 +71,40 @@ class Convolutions(JaxCase):
         expected = conv(padding="VALID")(cut, w)
         program = tessera.from_jax(conv(padding=((-1, 1), (0, -2))), (x, w))
         self.assertIsNone(difference(program(x, w), expected))
+
+
+class Frames(JaxCase):
+    """Windows of a signal at places that are known, however they are written."""
+    signal = array(3, 96)
+
+    def frames(self, places):
+        return lambda x: jnp.tanh(x[:, places]) * jnp.arange(1, places.shape[1] + 1)
+
+    def sliced(self, x):
+        return jax.vmap(lambda start: lax.dynamic_slice_in_dim(x, start, 7, 1))(jnp.arange(18) * 5)
+
+    def test_tables(self):
+        for hop, size in ((4, 8), (3, 3), (5, 2)):
+            table = np.arange(0, 96 - size + 1, hop)[:, None] + np.arange(size)
+            self.check(self.frames(table), self.signal)
+            self.check(self.gradient(self.frames(table), 0), self.signal)
+        self.check(self.frames(90 - np.arange(0, 80, 4)[:, None] + np.arange(5)), self.signal)
+        self.check(self.frames(np.array([[3, 4, 5], [6, 7, 9]])), self.signal)  # not affine
+
+    def test_slices(self):
+        self.check(self.sliced, self.signal)
+        self.check(self.gradient(self.sliced, 0), self.signal)
+        self.check(lambda x: jnp.abs(jax.scipy.signal.stft(x, nperseg=16, noverlap=10)[2]), self.signal)
+
+    def test_long_reflection(self):
+        x = array(5000)
+        self.check(lambda x: x[4999 - jnp.abs(4999 - jnp.abs(jnp.arange(5200) - 100))] * 2, x)
+
+    def test_windows_alone_are_sent(self):
+        table = np.arange(0, 93, 4)[:, None] + np.arange(8)  # 23 frames, 3 of a device
+        for fn, lacking in ((self.frames(table[:22]), 4), (lambda x: jnp.tanh(self.sliced(x)), 3 * 5 * 7 + 15 + 2 - 96)):
+            program = tessera.from_jax(fn, (self.signal,), (PartitionSpec(None, "s"),), mesh=mesh_of(s=8))
+            self.assertLessEqual(program.explain(objective="bytes")["wire_bytes_total"], 3 * 4 * lacking)
 
 
 def pool(op, init, window, strides, padding):

@@ -67,16 +67,58 @@ AffineExpr AffineValues::elementsOfMoved(Value tensor, int steps) {
   return elements.replaceDims(places);
 }
 
+/// The elements of a constant as a function of their indices: the first elements of each dimension
+/// determine it, all others verify it.
+static AffineExpr elementsOfConstant(DenseElementsAttr elements, MLIRContext *context) {
+  constexpr int64_t kMostElements = int64_t(1) << 24;
+  auto valueOf = [](const APInt &number) {
+    return number.getBitWidth() == 1 ? static_cast<int64_t>(number.getZExtValue())
+                                     : number.getSExtValue();
+  };
+  auto isSmall = [](const APInt &number) { return number.getSignificantBits() <= 40; };
+  if (elements.isSplat()) {
+    APInt number = elements.getSplatValue<APInt>();
+    return isSmall(number) ? getAffineConstantExpr(valueOf(number), context) : AffineExpr();
+  }
+  ArrayRef<int64_t> shape = elements.getType().getShape();
+  if (elements.getNumElements() > kMostElements)
+    return {};
+  auto numbers = elements.getValues<APInt>();
+  APInt first = *numbers.begin();
+  if (!isSmall(first))
+    return {};
+  SmallVector<int64_t> steps(shape.size(), 0);
+  AffineExpr expr = getAffineConstantExpr(valueOf(first), context);
+  int64_t stride = 1;
+  for (int64_t d = std::ssize(shape) - 1; d >= 0; stride *= shape[d--])
+    if (shape[d] > 1) {
+      APInt second = numbers[static_cast<uint64_t>(stride)];
+      if (!isSmall(second))
+        return {};
+      steps[d] = valueOf(second) - valueOf(first);
+      expr = expr + getAffineDimExpr(static_cast<unsigned>(d), context) * steps[d];
+    }
+  SmallVector<int64_t> index(shape.size(), 0);
+  int64_t expected = valueOf(first);
+  for (const APInt &number : numbers) {
+    if (!isSmall(number) || valueOf(number) != expected)
+      return {};
+    for (int64_t d = std::ssize(shape) - 1; d >= 0; --d) {
+      expected += steps[d];
+      if (++index[d] < shape[d])
+        break;
+      expected -= steps[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+  return expr;
+}
+
 AffineExpr AffineValues::elementsOf(Value tensor, int steps) {
   DenseElementsAttr elements;
-  if (matchPattern(tensor, m_Constant(&elements)) && elements.isSplat() &&
-      elements.getElementType().isInteger()) {
-    APInt number = elements.getSplatValue<APInt>();
-    if (number.getSignificantBits() > 40)
-      return {};
-    int64_t value = number.getBitWidth() == 1 ? number.getZExtValue() : number.getSExtValue();
-    return getAffineConstantExpr(value, tensor.getContext());
-  }
+  if (matchPattern(tensor, m_Constant(&elements)) && elements.getElementType().isInteger())
+    return elements.getNumElements() > 0 ? elementsOfConstant(elements, tensor.getContext())
+                                         : AffineExpr();
   if (steps == 0)
     return {};
   if (AffineExpr moved = elementsOfMoved(tensor, steps))

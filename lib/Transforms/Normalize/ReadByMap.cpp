@@ -29,7 +29,7 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// Beyond this number, indices are computed at run time.
+/// Beyond this number, indices are evaluated as whole tensors only.
 static constexpr int64_t kMostIndices = 4096;
 
 //===----------------------------------------------------------------------===//
@@ -130,9 +130,25 @@ static Value repeat(OpBuilder &b, Location loc, Value table, int64_t dim, int64_
   return tensor::CollapseShapeOp::create(b, loc, repeated.getResult(0), groups);
 }
 
+/// The values of an index that is an element of a known tensor over one loop, `expr`.
+static std::optional<SmallVector<int64_t>> elementsOf(linalg::GenericOp op, Value index,
+                                                      AffineExpr expr, ConstantTensors &constants) {
+  auto argument = dyn_cast<BlockArgument>(index);
+  if (!argument || argument.getOwner() != op.getBody() ||
+      argument.getArgNumber() >= op.getNumDpsInputs() ||
+      op.getIndexingMapsArray()[argument.getArgNumber()].getResults() != ArrayRef(expr))
+    return std::nullopt;
+  const ConstantTensors::Elements *elements = constants.of(op.getInputs()[argument.getArgNumber()]);
+  if (!elements)
+    return std::nullopt;
+  return llvm::map_to_vector(*elements, [](double number) { return static_cast<int64_t>(number); });
+}
+
 /// Reads a table at constant indices: as repeated elements, or as a few runs. `element` is the
-/// look-up's argument for the table; the selected loop is compared with `index`.
-static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index, unsigned loop) {
+/// look-up's argument for the table; the selected loop is compared with `index`. Returns whether
+/// the op was replaced.
+static bool readByRuns(linalg::GenericOp op, BlockArgument element, Value index, unsigned loop,
+                       ConstantTensors &constants) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   AffineMap read = maps[element.getArgNumber()], written = maps.back();
   AffineExpr searched = getAffineDimExpr(loop, op.getContext());
@@ -149,6 +165,7 @@ static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index,
     auto replace = [&](Value by) {
       op->getResult(0).replaceAllUsesWith(by);
       op.erase();
+      return true;
     };
     int64_t count = cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(d);
     if (auto argument = dyn_cast<BlockArgument>(index);
@@ -158,16 +175,18 @@ static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index,
           times > 1 && count % times == 0 && count / times <= rows)
         return replace(repeat(b, op.getLoc(), table, d, 0, count / times, times));
     std::optional<SmallVector<int64_t>> indices =
-        valuesOver(op, index, cast<AffineDimExpr>(expr).getPosition(), kMostIndices);
+        count > kMostIndices
+            ? elementsOf(op, index, expr, constants)
+            : valuesOver(op, index, cast<AffineDimExpr>(expr).getPosition(), kMostIndices);
     if (!indices || llvm::any_of(*indices, [&](int64_t i) { return i < 0 || i >= rows; }))
-      return; // an index out of bounds selects nothing
+      return false; // an index out of bounds selects nothing
     if (int64_t times = repetitionsOf(*indices); times > 1) {
       made =
           repeat(b, op.getLoc(), table, d, indices->front(), std::ssize(*indices) / times, times);
     } else {
       SmallVector<sharding::Segment> runs = runsOf(*indices);
       if (runs.empty())
-        return;
+        return false;
       SmallVector<int64_t> fields;
       for (const sharding::Segment &run : runs)
         llvm::append_range(
@@ -177,16 +196,18 @@ static void readByRuns(linalg::GenericOp op, BlockArgument element, Value index,
     }
     return replace(made);
   }
+  return false;
 }
 
-static void readByMap(linalg::GenericOp op, ConstantTensors &constants) {
+/// Whether the op was replaced.
+static bool readByMap(linalg::GenericOp op, ConstantTensors &constants) {
   BlockArgument element = lookedUp(op, constants);
   if (!element)
-    return;
+    return false;
   SmallVector<SelectedLoop, 2> selected = selectedLoops(op);
   if (selected.size() != 1 || !selected[0].offsets.empty() || op.getNumReductionLoops() != 1 ||
       op.getIteratorTypesArray()[selected[0].loop] != utils::IteratorType::reduction)
-    return;
+    return false;
   unsigned loop = selected[0].loop;
   AffineValues functions(op);
   AffineExpr place = functions.of(selected[0].index);
@@ -199,12 +220,17 @@ static void readByMap(linalg::GenericOp op, ConstantTensors &constants) {
   bool isPlain =
       llvm::all_of(read.getResults(), [&](AffineExpr expr) { return isa<AffineDimExpr>(expr); });
   if (!place && uses == 1 && isPlain && op->getDiscardableAttrs().empty())
-    return readByRuns(op, element, selected[0].index, loop);
+    return readByRuns(op, element, selected[0].index, loop, constants);
   if (!place || place.isFunctionOfDim(loop) || uses != 1 || !isPlain)
-    return;
+    return false;
+  // A diagonal stays a look-up, whose loops may be cut (ReadDiagonals.cpp).
+  if (llvm::any_of(read.getResults(), [&](AffineExpr expr) {
+        return place.isFunctionOfDim(cast<AffineDimExpr>(expr).getPosition());
+      }))
+    return false;
   std::optional<AffineValues::Interval> range = functions.rangeOf(place);
   if (!range || range->low < 0 || range->high >= extents[loop])
-    return; // an index out of bounds selects nothing
+    return false; // an index out of bounds selects nothing
   SmallVector<AffineExpr> renumbered;
   unsigned next = 0;
   for (unsigned d = 0; d < extents.size(); ++d)
@@ -213,10 +239,10 @@ static void readByMap(linalg::GenericOp op, ConstantTensors &constants) {
   renumbered[loop] = place.replaceDims(rest);
   AffineMap written = maps.back();
   if (written.getNumResults() != next)
-    return;
+    return false;
   for (auto [d, expr] : llvm::enumerate(written.getResults()))
     if (expr.replaceDims(renumbered) != getAffineDimExpr(d, op.getContext()))
-      return;
+      return false;
   OpBuilder b(op);
   SmallVector<AffineExpr> places;
   for (AffineExpr expr : read.getResults())
@@ -235,12 +261,14 @@ static void readByMap(linalg::GenericOp op, ConstantTensors &constants) {
   made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   op->getResult(0).replaceAllUsesWith(made.getResult(0));
   op.erase();
+  return true;
 }
 
 void dist::readByMap(func::FuncOp function) {
   SmallVector<linalg::GenericOp> ops;
   function.walk([&](linalg::GenericOp op) { ops.push_back(op); });
-  ConstantTensors constants;
+  ConstantTensors constants; // of ops that are there
   for (linalg::GenericOp op : ops)
-    ::readByMap(op, constants);
+    if (::readByMap(op, constants))
+      constants = ConstantTensors();
 }

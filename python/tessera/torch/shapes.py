@@ -139,9 +139,9 @@ def _(x, axis, size, step):
     axis %= max(1, x.ndim)
     if x.ndim == 0:
         return ops.reshape(x, (1,))[:size]
-    starts = range(0, x.shape[axis] - size + 1, step)
-    parts = [x[(slice(None),) * axis + (slice(i, i + (len(starts) - 1) * step + 1, step),)] for i in range(size)]
-    return ops.stack(parts, x.ndim)
+    count = (x.shape[axis] - size) // step + 1
+    places = ops.expand_dims(ops.arange(count) * step, 1) + ops.arange(size)
+    return ops.moveaxis(ops.take(x, places, axis), axis + 1, -1)
 
 
 @rule("slice_scatter.default")

@@ -115,14 +115,18 @@ private:
     auto compare = condition.getDefiningOp<arith::CmpIOp>();
     if (!compare || compare.getPredicate() != arith::CmpIPredicate::eq)
       return;
-    if (!addSelected(compare.getLhs(), compare.getRhs()))
-      addSelected(compare.getRhs(), compare.getLhs());
+    // Of two loops, as in v == start[i] + j, one that is reduced is looked up.
+    for (bool mayBeParallel : {false, true})
+      if (addSelected(compare.getLhs(), compare.getRhs(), mayBeParallel) ||
+          addSelected(compare.getRhs(), compare.getLhs(), mayBeParallel))
+        return;
   }
 
-  bool addSelected(Value loopSide, Value index) {
+  bool addSelected(Value loopSide, Value index, bool mayBeParallel) {
     SelectedLoop each{0, index, {}};
     std::optional<unsigned> loop = matchLoopPlusOffsets(loopSide, each.offsets);
     if (!loop || loopsOf(index).test(*loop) ||
+        (!mayBeParallel && op.getIteratorTypesArray()[*loop] != utils::IteratorType::reduction) ||
         llvm::any_of(each.offsets, [&](Value offset) { return loopsOf(offset).test(*loop); }) ||
         llvm::any_of(found, [&](const SelectedLoop &other) { return other.loop == *loop; }))
       return false;
