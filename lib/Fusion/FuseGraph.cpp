@@ -9,7 +9,9 @@
 
 #include "tessera/Dialect/Dist/IR/Pipeline.h"
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 #include <queue>
@@ -23,6 +25,17 @@ static constexpr size_t kMostLooks = 96;
 /// From this many iterations per element of an operand on, the operand is small: fusion with its
 /// producer is not worth a delay.
 static constexpr int64_t kLittle = 8;
+
+/// The carry of a loop that an op updates in its bytes, if nothing reads it later; null for others.
+static Value updatedCarry(Operation *op) {
+  Value dest;
+  if (auto insert = dyn_cast<tensor::InsertSliceOp>(op))
+    dest = insert.getDest();
+  else if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic->getNumResults() == 1)
+    dest = generic.getDpsInits()[0];
+  auto carry = dyn_cast_or_null<BlockArgument>(dest);
+  return carry && isa<LoopLikeOpInterface>(carry.getOwner()->getParentOp()) ? dest : Value();
+}
 
 FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent)
     : block(block), maxOps(maxOps) {
@@ -57,6 +70,11 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent
     SetVector<Value> captured;
     getUsedValuesDefinedAbove(ops[i]->getRegions(), captured);
     llvm::for_each(captured, add);
+    // An update waits for what reads the carry before it, itself or slices of it, and is not in
+    // their kernels: else it would update a copy.
+    if (Value carry = updatedCarry(ops[i]))
+      for (Operation *user : carry.getUsers())
+        waitFor(user, i);
     // Ops that may communicate keep their order, which is the same on all devices.
     if (kinds[i] == FuseKind::ordered) {
       if (lastCollective)
@@ -76,6 +94,17 @@ FuseGraph::FuseGraph(Block &block, unsigned maxOps, KindOf kindOf, IsSent isSent
     from.erase(std::unique(from.begin(), from.end()), from.end());
   }
   growTree();
+}
+
+void FuseGraph::waitFor(Operation *reader, unsigned op) {
+  auto it = number.find(block.findAncestorOpInBlock(*reader));
+  if (it == number.end() || it->second >= op)
+    return;
+  sources[op].push_back(it->second);
+  sent[op].push_back(it->second);
+  if (isa<tensor::ExtractSliceOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(reader))
+    for (Operation *user : reader->getUsers())
+      waitFor(user, op);
 }
 
 void FuseGraph::growTree() {

@@ -229,17 +229,25 @@ void Liveness::replaceCarries(func::FuncOp function) {
   });
 }
 
-/// Consecutive insertions of slices into a carry all write into the carry's bytes.
+Value dist::updatedBy(Operation *op) {
+  if (auto insert = dyn_cast_or_null<tensor::InsertSliceOp>(op))
+    return insert.getDest();
+  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+  return generic && isScatter(generic) ? generic.getDpsInits()[0] : Value();
+}
+
+/// Consecutive insertions of slices into a carry, and other updates of it, all write into the
+/// carry's bytes if nothing reads it after the first of them.
 void Liveness::replaceStack(Value carry, Value last) {
   SmallVector<Value> between;
-  for (auto insert = last.getDefiningOp<tensor::InsertSliceOp>();
-       insert && insert.getDest() != carry;
-       insert = between.back().getDefiningOp<tensor::InsertSliceOp>()) {
-    Value dest = insert.getDest();
-    if (!dest.hasOneUse() || !lives.count(dest) || !dest.getDefiningOp<tensor::InsertSliceOp>())
+  for (Value dest = updatedBy(last.getDefiningOp()); dest && dest != carry;
+       dest = updatedBy(dest.getDefiningOp())) {
+    if (!dest.hasOneUse() || !lives.count(dest) || !updatedBy(dest.getDefiningOp()))
       return;
     between.push_back(dest);
   }
+  if (!between.empty() && timeline.lastUse(carry) > timeOf(between.back().getDefiningOp()))
+    return;
   for (Value value : between)
     lives[value].kind = Kind::view;
 }

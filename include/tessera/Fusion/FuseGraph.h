@@ -69,6 +69,8 @@ private:
   /// that `from` reaches `to` through others. False is inconclusive.
   bool quicklyReaches(unsigned from, unsigned to);
   void growTree();
+  /// Lets an op wait for an earlier reader of what it updates.
+  void waitFor(mlir::Operation *reader, unsigned op);
   /// An upper bound on the ops of the groups on which the group of an op depends, including itself.
   unsigned dependencyBound(unsigned op);
   /// Whether only ops of the two groups use the producer's results.
@@ -89,7 +91,7 @@ private:
   std::vector<mlir::Operation *> ops;
   std::vector<FuseKind> kinds;
   std::vector<std::vector<unsigned>> sources; ///< producers of an op's operands, ascending
-  std::vector<std::vector<unsigned>> sent;    ///< those whose values are sent
+  std::vector<std::vector<unsigned>> sent;    ///< those whose values are sent, or read first
   std::vector<std::vector<unsigned>> users;   ///< the inverse
   /// By op: the interval of its subtree in the tree in which each op is below its latest producer.
   std::vector<unsigned> treeFirst, treeEnd;

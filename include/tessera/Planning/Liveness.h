@@ -98,6 +98,8 @@ private:
 
 /// The value whose bytes `value` views; for most values the value itself.
 mlir::Value rootOf(mlir::Value value);
+/// The tensor of which an op changes some elements: an insertion's or a scatter's; null for others.
+mlir::Value updatedBy(mlir::Operation *op);
 
 /// Calls `visit` for each value of a function in the local view that has bytes of its own, and for
 /// each copy of a value, in program order, with its bytes in the arena.

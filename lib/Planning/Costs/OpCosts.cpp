@@ -101,12 +101,16 @@ void OpCosts::addSelection(linalg::GenericOp op) {
   selection.isSelected.push_back(updates);
 }
 
-/// Whether `next` is what a loop yields for a carry, possibly as a view.
+/// Whether a loop yields `next` for a carry, possibly as a view, or after other updates of it.
 static bool isNextOf(Value carry, Value next) {
   auto argument = dyn_cast<BlockArgument>(carry);
   auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp()) : scf::ForOp();
-  return loop && argument != loop.getInductionVar() &&
-         rootOf(loop.getTiedLoopYieldedValue(argument)->get()) == next;
+  if (!loop || argument == loop.getInductionVar())
+    return false;
+  Value last = rootOf(loop.getTiedLoopYieldedValue(argument)->get());
+  while (last && last != next)
+    last = updatedBy(last.getDefiningOp());
+  return last != nullptr;
 }
 
 /// Into a dying value, a carry without later readers, or an undefined tensor.

@@ -40,6 +40,7 @@
 #include "tessera/Transforms/Pipeline/RolledPipelines.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -116,6 +117,8 @@ private:
   Value lift(Operation *op);
   Value liftSlice(tensor::ExtractSliceOp slice);
   Value liftLinalg(linalg::LinalgOp op);
+  Value liftSumWithSlice(linalg::LinalgOp op);
+  void updateLast(Value carry);
   Value readRow(OpBuilder &b, Value of, int64_t row, RankedTensorType type);
   void readRows(Value value);
   void readResult(OpResult before, Value of, int64_t row);
@@ -316,9 +319,93 @@ Value RowLifter::liftLinalg(linalg::LinalgOp op) {
   return generic->getResult(0);
 }
 
+/// The dimension of which a slice has one element, and is whole in all others; -1 if there is none.
+static int64_t onlyDim(tensor::InsertSliceOp insert) {
+  RankedTensorType from = insert.getSourceType(), to = insert.getDestType();
+  int64_t found = -1;
+  if (from.getRank() != to.getRank() || !insert.hasUnitStride())
+    return -1;
+  for (int64_t d = 0; d < to.getRank(); ++d)
+    if (from.getDimSize(d) != to.getDimSize(d)) {
+      if (found >= 0 || from.getDimSize(d) != 1)
+        return -1;
+      found = d;
+    }
+  return found;
+}
+
+/// The sum of a value and of a slice among zeros, as the derivative of a slice is: an update of the
+/// value, which touches the slice alone. Null for other ops.
+Value RowLifter::liftSumWithSlice(linalg::LinalgOp op) {
+  auto generic = dyn_cast<linalg::GenericOp>(*op);
+  Operation *sum = generic && generic.getNumDpsInputs() == 2
+                       ? generic.getBody()->getTerminator()->getOperand(0).getDefiningOp()
+                       : nullptr;
+  if (!isa_and_nonnull<arith::AddFOp, arith::AddIOp>(sum) ||
+      !llvm::equal(sum->getOperands(), generic.getBody()->getArguments().take_front(2)) ||
+      !llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
+    return {};
+  for (unsigned i : {0, 1}) {
+    Value of = generic.getInputs()[i], other = generic.getInputs()[1 - i];
+    auto insert = of.getDefiningOp<tensor::InsertSliceOp>();
+    int64_t dim = insert && of.hasOneUse() && lifted.contains(of) ? onlyDim(insert) : -1;
+    Value source = dim >= 0 ? lifted.lookup(insert.getSource()) : Value();
+    if (!source || !lifted.contains(other) ||
+        !(matchPattern(insert.getDest(), m_AnyZeroFloat()) ||
+          matchPattern(insert.getDest(), m_Zero())))
+      continue;
+    OpBuilder b(generic);
+    Location loc = generic.getLoc();
+    RankedTensorType type = typeOf(lifted.lookup(other));
+    Value at = getValueOrCreateConstantIndexOp(b, loc, insert.getMixedOffsets()[dim]);
+    AffineMap all = b.getMultiDimIdentityMap(type.getRank());
+    SmallVector<AffineExpr> read(all.getResults());
+    read[dim + 1] = b.getAffineConstantExpr(0);
+    SmallVector<utils::IteratorType> iterators(type.getRank(), utils::IteratorType::parallel);
+    return linalg::GenericOp::create(
+               b, loc, TypeRange(type), ValueRange(source), ValueRange(lifted.lookup(other)),
+               ArrayRef<AffineMap>{AffineMap::get(type.getRank(), 0, read, b.getContext()), all},
+               iterators,
+               [&](OpBuilder &body, Location in, ValueRange elements) {
+                 Value place = linalg::IndexOp::create(body, in, dim + 1);
+                 Value isHere =
+                     arith::CmpIOp::create(body, in, arith::CmpIPredicate::eq, place, at);
+                 Value zero =
+                     arith::ConstantOp::create(body, in, b.getZeroAttr(type.getElementType()));
+                 Value added = arith::SelectOp::create(body, in, isHere, elements[0], zero);
+                 Operation *more =
+                     body.create(in, sum->getName().getIdentifier(), ValueRange{elements[1], added},
+                                 TypeRange(type.getElementType()));
+                 linalg::YieldOp::create(body, in, more->getResult(0));
+               })
+        ->getResult(0);
+  }
+  return {};
+}
+
+/// Moves the first update of a carry behind the reads of it, so that it is in place.
+void RowLifter::updateLast(Value carry) {
+  for (Operation *user : carry.getUsers()) {
+    auto update = dyn_cast<linalg::GenericOp>(user);
+    if (!update || update.getDpsInits()[0] != carry || update->getNumResults() != 1 ||
+        llvm::is_contained(update.getInputs(), carry))
+      continue;
+    Operation *first = nullptr;
+    for (Operation *reader : update->getUsers()) {
+      Operation *at = body->findAncestorOpInBlock(*reader);
+      first = !first || at->isBeforeInBlock(first) ? at : first;
+    }
+    if (first && update->isBeforeInBlock(first))
+      update->moveBefore(first);
+    return;
+  }
+}
+
 Value RowLifter::lift(Operation *op) {
-  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op))
-    return liftLinalg(linalgOp);
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+    Value sum = liftSumWithSlice(linalgOp);
+    return sum ? sum : liftLinalg(linalgOp);
+  }
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
     return liftSlice(slice);
   OpBuilder b(op);
@@ -446,8 +533,15 @@ scf::ForOp RowLifter::rewrite() {
   for (OpOperand &yielded : body->getTerminator()->getOpOperands())
     if (rows.contains(yielded.get()))
       yielded.set(lifted.lookup(yielded.get()));
-  for (Operation *op : llvm::reverse(chosen))
+  for (Operation *op : llvm::reverse(chosen)) {
+    Operation *made = lifted.lookup(op->getResult(0)).getDefiningOp();
+    bool isUnused = isa<tensor::InsertSliceOp>(op) && made->use_empty(); // by a sum with it
     op->erase();
+    if (isUnused)
+      made->erase();
+  }
+  for (auto [carry, now] : carries)
+    updateLast(now);
   for (auto [result, now, carry] :
        llvm::zip_equal(loop.getResults(), replaced.getResults(), loop.getRegionIterArgs()))
     if (auto row = rows.find(carry); row != rows.end())
