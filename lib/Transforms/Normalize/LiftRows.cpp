@@ -639,7 +639,8 @@ static std::optional<int64_t> rotatingExtent(scf::ForOp loop) {
 }
 
 bool dist::liftRows(ModuleOp module) {
-  if (MeshTable(module).empty())
+  // Of two meshes, new values would need to know theirs.
+  if (!MeshTable(module).single())
     return false;
   bool isLifted = false;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
