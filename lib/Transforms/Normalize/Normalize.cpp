@@ -10,6 +10,7 @@
 #include "CopyIndices.h"
 #include "DecideBranches.h"
 #include "DecideRows.h"
+#include "FoldSplats.h"
 #include "FollowLoops.h"
 #include "FormLookups.h"
 #include "FormRearrangements.h"
@@ -128,6 +129,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       return failure();
     decideBranches(function);
     decompose(function);
+    foldSplats(function);
     readNarrow(function);
     selectProducts(function);
     sinkUpdates(function);
