@@ -8,6 +8,8 @@
 Tensors are f32 with N = 1024 rows of D = 64 elements, a row is 256 bytes; rows are cut over n = 8 devices, 128 each, unless
 the name says otherwise. Cases of attention are in attention_cases.py, programs in program_cases.py, blocks of models in
 model_cases.py, batches of parts in batch_cases.py, pipelines and other programs that state their communication in parallel_cases.py. Bounds by hand are the bytes that the busiest device must send or receive; the last column derives them.
+model_cases.py, bags of embeddings and networks on graphs in graph_cases.py, pipelines and other programs that state their
+communication in parallel_cases.py. Bounds by hand are the bytes that the busiest device must send or receive; the last column derives them.
 With --values, values are compared with one device. PYTHONPATH must have the build's python folder.
 """
 
@@ -109,6 +111,11 @@ def cases():
     from parallel_cases import parallel_cases
     from program_cases import program_cases
     return table | program_cases(Case) | model_cases(Case) | batch_cases(Case) | parallel_cases(Case) | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
+    from graph_cases import graph_cases
+    from model_cases import model_cases
+    from parallel_cases import parallel_cases
+    from program_cases import program_cases
+    return table | program_cases(Case) | model_cases(Case) | parallel_cases(Case) | graph_cases(Case) | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
 
 
 def spec(cut):
@@ -132,8 +139,8 @@ def check(case, program):
     import jax
     import numpy as np
     random = np.random.default_rng(0)
-    data = [random.integers(0, 500, arg.shape).astype("i") if arg.dtype == np.int32 else
-            random.standard_normal(arg.shape).astype(arg.dtype) for arg in case.args]
+    data = jax.tree.map(lambda arg: random.integers(0, 500, arg.shape).astype("i") if arg.dtype == np.int32 else
+                        random.standard_normal(arg.shape).astype(arg.dtype), case.args)
     got, want = program(*data), jax.jit(case.fn)(*data)
     for one, other in zip(jax.tree.leaves(got), jax.tree.leaves(want)):
         loose = {"rtol": 1e-5, "atol": 5e-5} if other.dtype == np.float32 else {"rtol": 2e-2, "atol": 0.5}

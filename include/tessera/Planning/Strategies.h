@@ -87,9 +87,11 @@ private:
   void addAlternatives(const RuleNode &node, const Claims &all, List &list) const;
   bool add(size_t node, Strategy strategy);
   void spread(size_t node, const Strategy &strategy);
+  bool isComputedStart(int64_t tensor) const;
   /// If some uses cut an annotated tensor further, other uses may share that cut.
   void shareFinerUses(int64_t tensor);
-  void addState(int64_t tensor, const sharding::TensorSharding &state);
+  /// A seed is visited also if it was a candidate before: extended, ops may do more with it.
+  void addState(int64_t tensor, const sharding::TensorSharding &state, bool isSeed = false);
   void visit(size_t node, size_t position, const sharding::TensorSharding &state);
   void spreadAll();
   void shareLists();

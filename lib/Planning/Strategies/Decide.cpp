@@ -351,7 +351,34 @@ private:
           addUnreduced(tensor, from, need, contributors.isReturned(maker), seeds);
       }
     }
+    addLookedUp(seeds);
     return seeds;
+  }
+
+  /// Whether a tensor is looked up, or computed from looked-up tensors element by element.
+  bool isLookedUp(int64_t tensor, int depth = 8) const {
+    int64_t maker = tensor < 0 ? -1 : posed.makerOf(tensor);
+    if (maker < 0 || depth == 0)
+      return false;
+    const RuleNode &node = graph.nodes[maker];
+    return isIndexed(node.op) ||
+           (node.rule.isElementwise() && llvm::any_of(node.op->getOperands(), [&](Value operand) {
+              return isLookedUp(graph.tensorOf(operand), depth - 1);
+            }));
+  }
+
+  /// Adds seeds for what updates and look-ups read under the seeded strategies, where that is
+  /// looked up itself: rows may be looked up where they are needed, from a table that is smaller
+  /// than its rows at the indices.
+  void addLookedUp(std::vector<Strategies::Seed> &seeds) {
+    for (size_t s = 0, count = seeds.size(); s < count; ++s) {
+      const RuleNode &node = graph.nodes[seeds[s].node];
+      if (!isIndexed(node.op))
+        continue;
+      for (size_t i = 0; i < node.rule.operands.size(); ++i)
+        if (!follows(node, i) && isLookedUp(node.tensors[i]))
+          seeds.push_back({-1, {}, node.tensors[i], shardingUnder(node, i, seeds[s].strategy)});
+    }
   }
 
   /// If control flow or a result receives a value gathered, its producer may compute it whole, from

@@ -126,7 +126,7 @@ void Strategies::extend(ArrayRef<Seed> seeds, bool spreads) {
   mostStates *= 2;
   for (const Seed &seed : seeds)
     if (seed.tensor >= 0)
-      addState(seed.tensor, seed.state);
+      addState(seed.tensor, seed.state, /*isSeed=*/true);
     else if (add(seed.node, seed.strategy) && spreads)
       spread(seed.node, seed.strategy);
   spreadAll();
@@ -329,8 +329,19 @@ void Strategies::addAlternatives(const RuleNode &node, const Claims &all, List &
 void Strategies::spread(size_t index, const Strategy &strategy) {
   const RuleNode &node = graph.nodes[index];
   for (size_t i = 0; i < node.tensors.size(); ++i)
-    if (!follows(node, i))
+    if (!follows(node, i) || isComputedStart(node.tensors[i]))
       addState(node.tensors[i], shardingUnder(node, i, strategy));
+}
+
+/// Whether a tensor, with which a reduction starts, is computed from other tensors element by
+/// element, as the rows of a look-up are where an index is out of range. What makes it may follow
+/// the reduction.
+bool Strategies::isComputedStart(int64_t tensor) const {
+  if (tensor < 0 || graph.nodesOf[tensor].empty())
+    return false;
+  const RuleNode &maker = graph.nodes[graph.nodesOf[tensor].front()];
+  return maker.op && maker.rule.isElementwise() && maker.tensors.back() == tensor &&
+         !isMadeOfScalars(maker.op);
 }
 
 void Strategies::shareFinerUses(int64_t tensor) {
@@ -356,14 +367,19 @@ void Strategies::shareFinerUses(int64_t tensor) {
       visit(node, i, state);
 }
 
-void Strategies::addState(int64_t tensor, const TensorSharding &needed) {
+void Strategies::addState(int64_t tensor, const TensorSharding &needed, bool isSeed) {
   const TensorSharding state = withoutSelections(needed);
   const TensorState &own = graph.tensors[tensor];
   if ((own.isFixed && !(own.loop && isExtended && !state.isPartial())) || !state.windows.empty() ||
-      states[tensor].size() >= mostStates || llvm::is_contained(states[tensor], state) ||
       !allows(own, state) || state == canonical(own.sharding->closed()))
     return;
-  states[tensor].push_back(state);
+  if (!llvm::is_contained(states[tensor], state)) {
+    if (states[tensor].size() >= mostStates)
+      return;
+    states[tensor].push_back(state);
+  } else if (!isSeed) {
+    return;
+  }
   work.push_back({tensor, state});
 }
 
@@ -396,6 +412,12 @@ void Strategies::visit(size_t index, size_t position, const TensorSharding &stat
              return llvm::is_contained(dim.factors, claim.factor);
            });
   });
+  addSettled(claims);
+  // Or it is cut as its result is needed and no further: its operands are brought there, which
+  // may take less than reducing contributions, as those of a look-up in a small cut table.
+  if (position < node.rule.operands.size())
+    return;
+  llvm::erase_if(claims, [&](const Claim &claim) { return claim.position != position; });
   addSettled(claims);
 }
 
