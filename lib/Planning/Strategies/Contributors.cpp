@@ -7,6 +7,8 @@
 
 #include "Contributors.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
@@ -14,7 +16,9 @@ using namespace tessera::sharding;
 
 Contributors::Contributors(const PropagationGraph &graph,
                            ArrayRef<const TensorSharding *> shardings, Forwards forwards)
-    : held(graph.tensors.size()), meets(graph.nodes.size()), returned(graph.nodes.size()) {
+    : held(graph.tensors.size()), meets(graph.nodes.size()), next(graph.nodes.size()),
+      returned(graph.nodes.size()) {
+  std::iota(next.begin(), next.end(), 0); // each is a group
   for (auto [n, node] : llvm::enumerate(graph.nodes)) {
     if (!node.op)
       continue; // control flow, or a result of the function
@@ -33,7 +37,9 @@ Contributors::Contributors(const PropagationGraph &graph,
           meets[forwarded.maker] = true;
         held[tensor] = forwarded;
       }
-      if (shardings[tensor] && shardings[tensor]->isPartial())
+      // An elementwise op makes none of its own.
+      bool isForwarded = forwarded.maker >= 0 && node.rule.isElementwise();
+      if (!isForwarded && shardings[tensor] && shardings[tensor]->isPartial())
         add(held[tensor],
             {static_cast<int64_t>(n), graph.tensors[tensor].bytes, shardings[tensor]});
     }
@@ -47,6 +53,22 @@ Contributors::Contributors(const PropagationGraph &graph,
 void Contributors::add(Held &held, const Held &other) {
   if (held.maker < 0)
     held = other;
-  else if (held.maker != other.maker)
-    meets[held.maker] = meets[other.maker] = true;
+  else if (!llvm::is_contained(groupOf(held.maker), other.maker))
+    std::swap(next[held.maker], next[other.maker]); // joins two rings
+}
+
+std::vector<int64_t> Contributors::groupOf(int64_t node) const {
+  std::vector<int64_t> group{node};
+  for (int64_t n = next[node]; n != node; n = next[n])
+    group.push_back(n);
+  return group;
+}
+
+std::vector<int64_t> Contributors::reducedWith(int64_t tensor) const {
+  if (held[tensor].maker < 0)
+    return {};
+  std::vector<int64_t> group = groupOf(held[tensor].maker);
+  llvm::sort(group);
+  bool mayBeElsewhere = llvm::any_of(group, [&](int64_t n) { return meets[n]; });
+  return mayBeElsewhere ? std::vector<int64_t>() : group;
 }

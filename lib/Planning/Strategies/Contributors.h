@@ -25,7 +25,10 @@ public:
   Contributors(const PropagationGraph &graph,
                llvm::ArrayRef<const sharding::TensorSharding *> shardings, Forwards forwards);
 
-  bool isReducedAlone(int64_t node) const { return !meets[node]; }
+  bool isReducedAlone(int64_t node) const { return !meets[node] && groupOf(node).size() == 1; }
+  /// The ops whose contributions one reduction of a tensor serves, which holds those of all of
+  /// them; empty if it holds none, or if that reduction may be elsewhere.
+  std::vector<int64_t> reducedWith(int64_t tensor) const;
   /// Whether the contributions become a result of the function, as gradients do, or of a branch.
   bool isReturned(int64_t node) const { return returned[node]; }
 
@@ -38,9 +41,11 @@ private:
   };
 
   void add(Held &held, const Held &other);
+  std::vector<int64_t> groupOf(int64_t node) const;
 
   std::vector<Held> held;     ///< by tensor
-  std::vector<bool> meets;    ///< by node
+  std::vector<bool> meets;    ///< by node: whether a smaller tensor or a loop may hold them
+  std::vector<int64_t> next;  ///< by node: another one of its group, whose contributions are added
   std::vector<bool> returned; ///< by node
 };
 

@@ -347,7 +347,11 @@ private:
         int64_t tensor = node.tensors[i], maker = posed.makerOf(tensor);
         const TensorSharding *from = decision.tensors[tensor];
         const TensorSharding *need = node.op ? chosen(n, i) : decision.tensors[node.tensors.back()];
-        if (from && need && from->isPartial() && maker >= 0 && contributors.isReducedAlone(maker))
+        if (!from || !need || !from->isPartial() || maker < 0)
+          continue;
+        if (std::vector<int64_t> all = contributors.reducedWith(tensor); all.size() > 1)
+          addUpdatesTogether(tensor, from, need, all, seeds);
+        else if (contributors.isReducedAlone(maker))
           addUnreduced(tensor, from, need, contributors.isReturned(maker), seeds);
       }
     }
@@ -372,9 +376,9 @@ private:
   /// than its rows at the indices.
   void addLookedUp(std::vector<Strategies::Seed> &seeds) {
     for (size_t s = 0, count = seeds.size(); s < count; ++s) {
-      const RuleNode &node = graph.nodes[seeds[s].node];
-      if (!isIndexed(node.op))
+      if (seeds[s].node < 0 || !isIndexed(graph.nodes[seeds[s].node].op))
         continue;
+      const RuleNode &node = graph.nodes[seeds[s].node];
       for (size_t i = 0; i < node.rule.operands.size(); ++i)
         if (!follows(node, i) && isLookedUp(node.tensors[i]))
           seeds.push_back({-1, {}, node.tensors[i], shardingUnder(node, i, seeds[s].strategy)});
@@ -585,6 +589,36 @@ private:
       return;
     addOtherCuts(maker, reduced, seeds);
     seeds.push_back({maker, without(reduced, maker)});
+  }
+
+  /// Updates of one tensor, as those by several look-ups in a table, whose contributions are added
+  /// and reduced once, are all cut otherwise if sending all that they add takes less.
+  void addUpdatesTogether(int64_t tensor, const TensorSharding *from, const TensorSharding *need,
+                          ArrayRef<int64_t> updates, std::vector<Strategies::Seed> &seeds) {
+    if (need->isPartial() || updates.size() < 2 || !llvm::all_of(updates, [&](int64_t n) {
+          return !strategies.of(n).empty() && isIndexed(graph.nodes[n].op);
+        }))
+      return;
+    double gathering = 0;
+    for (int64_t n : updates)
+      gathering += gatherSeconds(n);
+    if (gathering > posed.tripsOfTensor(tensor) * posed.reshardSeconds(tensor, from, need))
+      return;
+    AxisList reduced;
+    for (const PartialAxis &partial : from->partial)
+      reduced.push_back(partial.axis);
+    for (int64_t n : updates) {
+      size_t first = seeds.size();
+      addOtherCuts(n, reduced, seeds);
+      seeds.push_back({n, without(reduced, n)});
+      // What adds them up follows.
+      const RuleNode &node = graph.nodes[n];
+      for (size_t s = first, last = seeds.size(); s < last; ++s)
+        seeds.push_back({-1,
+                         {},
+                         node.tensors.back(),
+                         shardingUnder(node, node.tensors.size() - 1, seeds[s].strategy)});
+    }
   }
 
   /// The strategy of a node, which no longer cuts loops over some axes.
