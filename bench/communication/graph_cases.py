@@ -19,6 +19,15 @@ def bags_step(table, values, bag, y):
     return table - 0.1 * jax.grad(lambda table: ((bags(table, values, bag) - y) ** 2).mean())(table)
 
 
+def pooled(table, queries, values, bag, y):
+    """Means of rows by a softmax within each bag, of their products with its query."""
+    rows = table[values]
+    scores = 0.1 * (rows * queries[bag]).sum(-1)
+    shares = jnp.exp(scores - jax.lax.stop_gradient(jax.ops.segment_max(scores, bag, BAGS))[bag])
+    means = sum_at(shares[:, None] * rows, bag, BAGS) / jnp.maximum(sum_at(shares, bag, BAGS), 1e-6)[:, None]
+    return ((means - y) ** 2).mean()
+
+
 def messages(weights, h, e, source, target):
     """Layers in which a message of both ends and of the edge is added up at the target."""
     for ends, own in weights:
@@ -68,6 +77,11 @@ def graph_cases(Case):
                                              "indices to all, y to columns", cut=[columns, "s", "s", "s"], out=columns),
         "bags, table whole, step": Case(bags_step, [*jagged, target], 2 * sent(VALUES) + part(sums) + sent(sums),
                                         "sums by columns, y to columns, gradients of the sums to all; the table's is larger", cut=[None, "s", "s", "s"], out=None),
+        "bags by attention, table whole, gradients": Case(
+            jax.grad(pooled, (0, 1)), [shape(WORDS, WIDTH), target, *jagged[1:], target],
+            2 * sent(VALUES) + 3 * part(sums) + 4 * sent(VALUES) + 4 * sent(BAGS) + 2 * sent(sums),
+            "indices to all; queries and y to columns, their gradients back; scores scattered, shares to all, the same of gradients; "
+            "maxima and sums; queries and gradients of sums to all", cut=[None, *"ssss"], out=(None, "s")),
         "graph: messages, 2 layers": Case(
             messages, [[layer] * 2, shape(NODES, WIDTH), shape(EDGES, WIDTH), *graph], 4 * sent(nodes),
             "nodes to all, their sums scattered, of each layer", cut=[None, "s", "s", "s", "s"]),

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ComputeAgain.h"
 #include "PlanWindows.h"
 
 #include "tessera/Dialect/Dist/IR/ReshardCache.h"
@@ -63,8 +64,11 @@ struct DistPlanReshards : dist::impl::DistPlanReshardsBase<DistPlanReshards> {
     MeshTable meshes(getOperation());
     sharding::ReshardPlanner &planner = plannerOf(&getContext(), cost->objective, cost->topology);
     OpShardings shardings(meshes);
-    for (func::FuncOp function : getOperation().getOps<func::FuncOp>())
+    for (func::FuncOp function : getOperation().getOps<func::FuncOp>()) {
+      if (!isLocalView(function))
+        computeAgain(function, meshes, shardings, *cost);
       planWindows(function, meshes, shardings);
+    }
     SmallVector<ReshardOp> reshards;
     getOperation().walk([&](ReshardOp op) { reshards.push_back(op); });
     for (ReshardOp op : reshards)
