@@ -199,6 +199,99 @@ static bool selection(ProgramBuilder &p) {
   return true;
 }
 
+/// Reads or adds rows of x, of rank 2, at indices: loops of indices, columns and x's or y's rows.
+static Value rowsAt(ProgramBuilder &p, Entry x, Entry at, Value y, bool isLookup) {
+  AffineExpr index = p.b.getAffineDimExpr(0), column = p.b.getAffineDimExpr(1);
+  AffineExpr row = p.b.getAffineDimExpr(2);
+  auto mapOf = [&](ArrayRef<AffineExpr> exprs) {
+    return AffineMap::get(3, 0, exprs, p.b.getContext());
+  };
+  return p.generic({x, at}, y,
+                   {mapOf({isLookup ? row : index, column}), mapOf({index}),
+                    mapOf({isLookup ? index : row, column})},
+                   {!isLookup, false, isLookup}, [&](OpBuilder &b, ValueRange args) -> Value {
+                     Value loop = linalg::IndexOp::create(b, p.loc, 2);
+                     Value number = arith::IndexCastOp::create(b, p.loc, args[1].getType(), loop);
+                     Value here =
+                         arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::eq, args[1], number);
+                     Value nothing = arith::ConstantOp::create(
+                         b, p.loc, cast<TypedAttr>(b.getZeroAttr(x.element())));
+                     Value term = arith::SelectOp::create(b, p.loc, here, args[0], nothing);
+                     return combine(b, p.loc, Combiner::sum, x.isFloat(), args[2], term);
+                   });
+}
+
+/// Rows of a few sums and of a table, at many indices, are added up in the table: the gradient of
+/// bags of its rows. What is read may start from a choice by the index; indices of the table are
+/// clamped to read and masked to write, and what is added may have another reader.
+static bool bags(ProgramBuilder &p) {
+  Entry table = p.any(2, 2);
+  if (!table.value || table.element().isInteger(1) || table.element().isIndex() ||
+      table.element().isBF16())
+    return false;
+  table = p.within(table, 4);
+  Type element = table.element();
+  int64_t height = table.shape()[0], width = table.shape()[1];
+  int64_t rows = p.random.between(1, 4), count = p.random.between(6, 20);
+  Entry sums = p.within(p.ofType({rows, width}, element), 4);
+  Entry bag = indices(p, {count}, rows), values = indices(p, {count}, height);
+  AffineMap line = p.b.getMultiDimIdentityMap(1);
+  auto ofValues = [&](Entry from, Type type, auto body) {
+    return Entry{
+        p.generic({from}, p.empty({count}, type), {line, line}, {false},
+                  [&](OpBuilder &b, ValueRange args) -> Value { return body(b, args[0]); })};
+  };
+  auto number = [&](OpBuilder &b, Value like, int64_t value) -> Value {
+    return arith::ConstantOp::create(b, p.loc, b.getIntegerAttr(like.getType(), value));
+  };
+  auto isInside = [&](OpBuilder &b, Value at, int64_t extent) -> Value {
+    return arith::CmpIOp::create(b, p.loc, arith::CmpIPredicate::ult, at, number(b, at, extent));
+  };
+  Entry clamped = ofValues(values, values.element(), [&](OpBuilder &b, Value at) -> Value {
+    Value most = arith::MinSIOp::create(b, p.loc, at, number(b, at, height - 1));
+    return arith::MaxSIOp::create(b, p.loc, most, number(b, at, 0));
+  });
+  Entry masked = ofValues(values, values.element(), [&](OpBuilder &b, Value at) -> Value {
+    return arith::SelectOp::create(b, p.loc, isInside(b, at, height), at, number(b, at, -100));
+  });
+  Value start = p.filled({count, width}, element, 0);
+  if (p.random.percent(50)) {
+    Entry one = ofValues(bag, element, [&](OpBuilder &b, Value at) -> Value {
+      auto constant = [&](double value) -> Value {
+        return arith::ConstantOp::create(
+            b, p.loc,
+            sums.isFloat() ? TypedAttr(b.getFloatAttr(element, value))
+                           : TypedAttr(b.getIntegerAttr(element, int64_t(value))));
+      };
+      return arith::SelectOp::create(b, p.loc, isInside(b, at, rows), constant(0), constant(1));
+    });
+    start =
+        p.generic({one}, p.empty({count, width}, element),
+                  {AffineMap::get(2, 0, p.b.getAffineDimExpr(0)), p.b.getMultiDimIdentityMap(2)},
+                  {false, false}, [&](OpBuilder &, ValueRange args) { return args[0]; });
+  }
+  Value read = rowsAt(p, sums, bag, start, /*isLookup=*/true);
+  double most = sums.magnitude() + 1;
+  int steps = std::max(table.steps, sums.steps) + 1;
+  bool isExact = table.exact && sums.exact && !sums.isFloat();
+  if (p.random.percent(50)) {
+    Value own = rowsAt(p, table, clamped, p.filled({count, width}, element, 0), /*isLookup=*/true);
+    AffineMap all = p.b.getMultiDimIdentityMap(2);
+    read = p.generic({Entry{read}, Entry{own}}, p.empty({count, width}, element), {all, all, all},
+                     {false, false}, [&](OpBuilder &b, ValueRange args) {
+                       return combine(b, p.loc, Combiner::sum, sums.isFloat(), args[0], args[1]);
+                     });
+    most += table.magnitude();
+    ++steps;
+  }
+  if (p.random.percent(50))
+    p.push(read, -most, most, isExact, steps);
+  Value added = rowsAt(p, Entry{read}, masked, table.value, /*isLookup=*/false);
+  most = table.magnitude() + static_cast<double>(count) * most;
+  p.push(added, -most, most, isExact, steps + 1);
+  return true;
+}
+
 /// A product with one-hot rows, or with their transpose.
 static bool oneHot(ProgramBuilder &p) {
   int64_t rows = p.random.between(1, 12);
@@ -389,6 +482,7 @@ void tessera::fuzz::addIndexKinds(std::vector<Kind> &kinds) {
   kinds.push_back({"gather", 2, gather});
   kinds.push_back({"scatter", 2, scatter});
   kinds.push_back({"selection", 5, selection});
+  kinds.push_back({"bags", 3, bags});
   kinds.push_back({"one-hot", 2, oneHot});
   kinds.push_back({"grouped-product", 2, groupedProduct});
   kinds.push_back({"mask", 4, mask});
