@@ -39,8 +39,8 @@ using namespace tessera;
 using namespace tessera::dist;
 using sharding::TensorSharding;
 
-/// Values behind each other that are computed again.
-static constexpr int kMostDepth = 8;
+/// Values behind each other that are computed again, and those looked at for one reshard.
+static constexpr int kMostDepth = 8, kMostLooks = 100;
 
 static sharding::Topology withoutLatencies(sharding::Topology topology) {
   for (sharding::LinkClass &link : topology.links)
@@ -73,34 +73,42 @@ public:
       return;
     costs.emplace(function, cost.topology);
     // Decided before any is made: the costs are those of the function as it is.
-    SmallVector<ReshardOp> chosen;
+    llvm::DenseSet<Operation *> chosen;                                 // looked up only
     std::map<std::pair<Block *, Key>, SmallVector<ReshardOp>> bySource; // looked up only
     SmallVector<std::pair<Block *, Key>> order;
     for (ReshardOp op : roots) {
       TensorSharding target = shardingOf(op.getResult());
+      auto wayTo = [&](bool goesOn) {
+        looks = 0;
+        return computed(op.getOperand(), target, op, kMostDepth, goesOn);
+      };
       Sent direct = sentTo(op.getOperand(), target, op);
-      std::optional<Way> way = computed(op.getOperand(), target, op, kMostDepth, false);
+      std::optional<Way> way = wayTo(/*goesOn=*/false);
       if (way && way->total().bytes <= direct.bytes && way->total().seconds() < direct.seconds()) {
         ways[op] = std::move(*way);
-        chosen.push_back(op);
-      } else if (way = computed(op.getOperand(), target, op, kMostDepth, true);
-                 way && way->moves.size() == 1) {
-        SmallVector<ReshardOp> &group = bySource[{op->getBlock(), way->moves.begin()->first}];
-        if (group.empty())
-          order.push_back({op->getBlock(), way->moves.begin()->first});
-        group.push_back(op);
-        ways[op] = std::move(*way);
+        chosen.insert(op);
+        continue;
       }
+      way = wayTo(/*goesOn=*/true);
+      if (!way || way->moves.size() != 1)
+        continue;
+      std::pair<Block *, Key> key{op->getBlock(), way->moves.begin()->first};
+      SmallVector<ReshardOp> &group = bySource[key];
+      if (group.empty())
+        order.push_back(key);
+      group.push_back(op);
+      ways[op] = std::move(*way);
     }
     for (auto &key : order)
       if (ArrayRef<ReshardOp> group = bySource[key]; movesLess(group))
-        chosen.append(group.begin(), group.end());
-    for (ReshardOp op : chosen) {
-      made.clear();
-      Value value = make(op.getOperand(), shardingOf(op.getResult()), op, ways[op]);
-      op.getResult().replaceAllUsesWith(value);
-      replaced[op] = value;
-    }
+        chosen.insert(group.begin(), group.end());
+    for (ReshardOp op : roots)
+      if (chosen.contains(op)) {
+        made.clear();
+        Value value = make(op.getOperand(), shardingOf(op.getResult()), op, ways[op]);
+        op.getResult().replaceAllUsesWith(value);
+        replaced[op] = value;
+      }
     if (!chosen.empty())
       eraseUnused();
   }
@@ -214,7 +222,8 @@ private:
   /// sends no more.
   std::optional<Way> computed(Value value, const TensorSharding &target, ReshardOp at, int depth,
                               bool goesOn) {
-    if (depth == 0 || !canBeComputed(value) || value.getDefiningOp()->getBlock() != at->getBlock())
+    if (depth == 0 || ++looks > kMostLooks || !canBeComputed(value) ||
+        value.getDefiningOp()->getBlock() != at->getBlock())
       return std::nullopt;
     Operation *op = value.getDefiningOp();
     FlatSymbolRefAttr name = at.getSharding().getMesh();
@@ -318,6 +327,7 @@ private:
   std::optional<OpCosts> costs;
   llvm::DenseMap<Value, size_t> numbers; ///< looked up only
   std::map<Key, SmallVector<ReshardOp>> present;
+  int looks = 0;                               ///< for the reshard at hand
   llvm::DenseMap<Operation *, Way> ways;       ///< by root; looked up only
   std::map<Key, Value> made;                   ///< for a root; looked up only
   llvm::DenseMap<Operation *, Value> replaced; ///< roots, by what took their place; looked up only
