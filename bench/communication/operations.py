@@ -7,9 +7,8 @@
 
 Tensors are f32 with N = 1024 rows of D = 64 elements, a row is 256 bytes; rows are cut over n = 8 devices, 128 each, unless
 the name says otherwise. Cases of attention are in attention_cases.py, programs in program_cases.py, blocks of models in
-model_cases.py, batches of parts in batch_cases.py, pipelines and other programs that state their communication in parallel_cases.py. Bounds by hand are the bytes that the busiest device must send or receive; the last column derives them.
-model_cases.py, bags of embeddings and networks on graphs in graph_cases.py, pipelines and other programs that state their
-communication in parallel_cases.py. Bounds by hand are the bytes that the busiest device must send or receive; the last column derives them.
+model_cases.py, batches of parts in batch_cases.py, bags of embeddings and networks on graphs in graph_cases.py, pipelines and
+other programs that state their communication in parallel_cases.py. Bounds by hand are the bytes that the busiest device must send or receive; the last column derives them.
 With --values, values are compared with one device. PYTHONPATH must have the build's python folder.
 """
 
@@ -107,15 +106,13 @@ def cases():
             out=tuple("s" if d == dim else None for d in range(4)))
     from attention_cases import attention_cases
     from batch_cases import batch_cases
-    from model_cases import model_cases
-    from parallel_cases import parallel_cases
-    from program_cases import program_cases
-    return table | program_cases(Case) | model_cases(Case) | batch_cases(Case) | parallel_cases(Case) | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
     from graph_cases import graph_cases
     from model_cases import model_cases
     from parallel_cases import parallel_cases
     from program_cases import program_cases
-    return table | program_cases(Case) | model_cases(Case) | parallel_cases(Case) | graph_cases(Case) | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
+    for of_kind in (program_cases, model_cases, batch_cases, parallel_cases, graph_cases):
+        table |= of_kind(Case)
+    return table | {f"attention: {name}": case for name, case in attention_cases(Case).items()}
 
 
 def spec(cut):
