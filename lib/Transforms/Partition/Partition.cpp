@@ -96,7 +96,14 @@ SmallVector<Part *> Partitioner::partsOf(Operation *op) {
     if (mesh && !llvm::is_contained(result, &partOf(mesh)))
       result.push_back(&partOf(mesh));
   };
-  op->walk<WalkOrder::PreOrder>([&](Operation *inner) { add(meshOf(inner)); });
+  op->walk<WalkOrder::PreOrder>([&](Operation *inner) {
+    add(meshOf(inner));
+    if (isa<RegionBranchOpInterface>(inner)) // a value may pass through without an op on its mesh
+      for (Value result : inner->getResults())
+        if (ShardingAttr sharding = isa<RankedTensorType>(result.getType()) ? getSharding(result)
+                                                                             : ShardingAttr())
+          add(sharding.getMesh());
+  });
   // In the order of creation, independent of the order of the walk.
   llvm::sort(result, [&](Part *a, Part *b) {
     auto at = [&](Part *part) {
