@@ -208,6 +208,9 @@ def program_cases(Case):
         "convolution, reflected, gradients": Case(
             with_gradients(continued("reflect")), [images, shape(3, 3, 8, 8), images], 2 * border + 2 * border + reduced(3 * 3 * 8 * 8),
             "a row of x and of dy from each neighbor, the sum of dw", cut=[rows, None, rows], out=(rows, rows, None)),
+        "convolution, with repeated edges, gradients": Case(
+            with_gradients(continued("edge")), [images, shape(3, 3, 8, 8), images], 2 * border + 2 * border + reduced(3 * 3 * 8 * 8),
+            "a row of x and of dy from each neighbor, the sum of dw", cut=[rows, None, rows], out=(rows, rows, None)),
         "convolution, wrapped around, gradients": Case(
             with_gradients(continued("wrap")), [images, shape(3, 3, 8, 8), images], 2 * border + 2 * border + reduced(3 * 3 * 8 * 8),
             "the same", cut=[rows, None, rows], out=(rows, rows, None)),

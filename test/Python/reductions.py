@@ -16,6 +16,11 @@ class Reductions(JaxCase):
     def test_sums(self):
         self.check(lambda a: (a.sum(), a.sum(0), a.mean(0, keepdims=True), a.prod(1), jnp.var(a, 0), jnp.linalg.norm(a)), self.x)
 
+    def test_dimensions_without_work(self):
+        """Of extents 0 and 1."""
+        self.check(lambda a: (a[:, :0].sum(1), a[:0].prod(0), a[:1].sum(0), a[:, 2:3].sum((0, 1)), jnp.pad(a, ((1, 1), (0, 0)), mode="edge").sum(0)), self.x)
+        self.check(lambda a: (a[:, :0].sum(1), a[:1].sum(0)), array(5, 7, dtype=jnp.bfloat16))
+
     def test_extremes(self):
         self.check(lambda a: (a.max(1), a.min(), a.max((0, 1)), jnp.any(a > 0, 1), jnp.all(a > -1, 0)), self.x)
 

@@ -215,6 +215,8 @@ class Builder(ShapeOps):
                 return self.pointwise([operand], shape, prepare) if prepare else operand
         kept = [d for d in range(len(shape)) if d not in dims]
         type = TensorType(tuple(shape[d] for d in kept), element or operand.type.element)
+        if any(shape[d] == 0 for d in dims):
+            return self.constant(identity, type)
         value, places, _ = self._read(operand, shape, constants=False)
         if any(d not in places for d in dims):  # a reduced loop without an operand dimension has no extent
             value, places = operand, tuple(range(len(shape)))

@@ -31,7 +31,7 @@ def _(ctx, eqn, x):
     b, element = ctx.b, x.type.element
     name, identity = ("add", 0) if eqn.primitive.name == "reduce_sum" else ("mul", 1)
     to = wide(element)
-    result = b.reduce(x, eqn.params["axes"], combine(b, name, to), identity, to, lambda x: widened(b, x, to))
+    result = b.reduce(x, eqn.params["axes"], combine(b, name, to), identity, to, None if to == element else lambda x: widened(b, x, to))
     return narrow(b, result, element)
 
 

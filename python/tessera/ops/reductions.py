@@ -31,7 +31,8 @@ def fold(trace, name, x, axis, keepdims, what, identity, to=None):
     value = operand(trace, x)
     element = value.type.element
     to = to or wide(element)
-    result = b.reduce(value, axes, combine(b, what, to), identity, to, lambda x: widened(b, x, to))
+    widen = None if to == value.type.element else lambda x: widened(b, x, to)
+    result = b.reduce(value, axes, combine(b, what, to), identity, to, widen)
     return trace.tensor(_keep(trace, cast(trace, result, element), x.shape, axes, keepdims))
 
 
