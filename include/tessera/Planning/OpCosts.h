@@ -60,34 +60,46 @@ public:
     }
   };
   Work workOf(mlir::Operation *op) const;
+  const sharding::Topology &machine() const { return topology; }
+  /// The same as if the op were a kernel of its own, which is known without the function: it loads
+  /// all operands, and updates an operand in place if nothing else reads it.
+  static Work workAlone(mlir::Operation *op);
   /// Seconds of one execution on one of `devices` devices that run it at once. `iterations` are
   /// those of its loops on the device; `elements` are those of each operand, then of each result,
   /// on the device, with any number for other values than ranked tensors. For a look-up or a sum
   /// into computed indices (Rules/Selection.h) only the selected iterations count, with their
   /// reads.
   double seconds(const Work &work, double iterations, llvm::ArrayRef<double> elements,
-                 int64_t devices) const;
+                 int64_t devices) const {
+    return seconds(topology, work, iterations, elements, devices);
+  }
+  static double seconds(const sharding::Topology &topology, const Work &work, double iterations,
+                        llvm::ArrayRef<double> elements, int64_t devices);
   double seconds(mlir::Operation *op, double iterations, llvm::ArrayRef<double> elements,
                  int64_t devices) const {
     return seconds(workOf(op), iterations, elements, devices);
   }
   /// Seconds of an op's own communication for a cut of its factors.
-  double communicationSeconds(mlir::Operation *op, const sharding::FactorAxes &axes,
-                              const sharding::Mesh &mesh) const;
+  static double communicationSeconds(const sharding::Topology &topology, mlir::Operation *op,
+                                     const sharding::FactorAxes &axes, const sharding::Mesh &mesh);
   /// The same for an op of the local view, whose operands are whole on the device.
   double seconds(mlir::Operation *op, int64_t devices) const;
 
 private:
-  void addSelection(mlir::linalg::GenericOp op);
-
-  std::unique_ptr<Liveness> lives;
-  /// Ops of a kernel that read a value; looked up, never iterated.
-  llvm::DenseMap<std::pair<mlir::Value, int64_t>, int> readers;
   /// The selection of a look-up; looked up, never iterated.
   struct Selection {
     double rows = 1;                       ///< iterations of which one counts
     llvm::SmallVector<bool, 4> isSelected; ///< by operand, then by result: a row of it, not all
   };
+  static std::optional<Selection>
+  selectionOf(mlir::linalg::GenericOp op,
+              llvm::function_ref<bool(mlir::Value dest, mlir::Value result)> isInPlace);
+  static Work workOf(mlir::Operation *op, llvm::SmallVector<double> loadsAndStores,
+                     const Selection *selection);
+
+  std::unique_ptr<Liveness> lives;
+  /// Ops of a kernel that read a value; looked up, never iterated.
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, int> readers;
   llvm::DenseMap<mlir::Operation *, Selection> selections;
   const sharding::Topology &topology;
 };

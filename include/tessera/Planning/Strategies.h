@@ -123,8 +123,8 @@ const sharding::Mesh &meshOf(const PropagationGraph &graph, const RuleNode &node
 double secondsUnder(const OpCosts &costs, const PropagationGraph &graph, const RuleNode &node,
                     const Strategy &strategy);
 /// The same for known work and shardings.
-double secondsUnder(const OpCosts &costs, const OpCosts::Work &work, const PropagationGraph &graph,
-                    const RuleNode &node, const Strategy &strategy,
+double secondsUnder(const sharding::Topology &topology, const OpCosts::Work &work,
+                    const PropagationGraph &graph, const RuleNode &node, const Strategy &strategy,
                     llvm::ArrayRef<const sharding::TensorSharding *> shardings);
 
 /// The rule of tensor `position` of a node, operands first.

@@ -144,6 +144,9 @@ public:
   /// The ops that add to a loop's carry in an iteration, each to what the one before made; empty if
   /// the carry is not such a sum.
   llvm::SmallVector<int64_t> additionsOf(const RuleNode &tie) const;
+  /// Sets whether ops are priced as kernels of their own (OpCosts::workAlone) from now on: the
+  /// liveness of a whole function, which tells its kernels, takes longer to compute than all else.
+  void priceAlone(bool alone) { isAlone = alone; }
   /// The table of a tensor's reshards.
   sharding::ReshardTable &tableOf(size_t tensor) { return *pricesOf(tensor).table; }
   /// Seconds of one reshard of a tensor; both shardings are from the graph's pool.
@@ -241,6 +244,7 @@ private:
   AddressMap<PlaceList> knownPlaces; ///< by mesh, last place, and shardings of all ends
   // Of all problems; looked up, never iterated:
   std::optional<OpCosts> costs;
+  bool isAlone = false;
   sharding::ReshardPlanner *planner = nullptr;
   AddressMap<std::unique_ptr<const ShardingList>> knownShardings;
   llvm::DenseMap<const std::vector<Strategy> *, std::unique_ptr<ListFacts>> knownLists;

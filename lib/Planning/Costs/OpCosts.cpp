@@ -58,34 +58,36 @@ OpCosts::OpCosts(func::FuncOp function, const sharding::Topology &topology)
     for (Value operand : llvm::SmallPtrSet<Value, 4>(op->operand_begin(), op->operand_end()))
       ++readers[{operand, lives->kernelOf(op)}];
     if (auto generic = dyn_cast<linalg::GenericOp>(op))
-      addSelection(generic);
+      if (std::optional<Selection> selection = selectionOf(
+              generic, [&](Value dest, Value result) { return isInPlace(dest, result); }))
+        selections[op] = std::move(*selection);
     return isa<linalg::LinalgOp>(op) ? WalkResult::skip() : WalkResult::advance();
   });
 }
 
 OpCosts::~OpCosts() = default;
 
-void OpCosts::addSelection(linalg::GenericOp op) {
+std::optional<OpCosts::Selection>
+OpCosts::selectionOf(linalg::GenericOp op, llvm::function_ref<bool(Value, Value)> isInPlace) {
+  Selection selection;
   if (std::optional<GroupedProduct> product = matchGroupedProduct(op)) {
     // A device's groups have the rows that data gives them: on average its share of all rows.
     auto all = op->getAttrOfType<IntegerAttr>(DistDialect::kGroups);
-    Selection &selection = selections[op];
     selection.rows = all ? static_cast<double>(all.getInt())
                          : static_cast<double>(op.getStaticLoopRanges()[product->group]);
     selection.isSelected.assign(op->getNumOperands() + 1, false);
-    return;
+    return selection;
   }
   SmallVector<SelectedLoop, 2> loops = replaceableLoops(op);
   if (loops.empty())
-    return;
+    return std::nullopt;
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   bool scatters = isScatter(op);
   llvm::erase_if(loops, [&](const SelectedLoop &each) { // compared with every row
     return !scatters && iterators[each.loop] == utils::IteratorType::parallel;
   });
   if (loops.empty())
-    return;
-  Selection &selection = selections[op];
+    return std::nullopt;
   SmallVector<int64_t> extents = op.getStaticLoopRanges();
   for (const SelectedLoop &each : loops)
     selection.rows *= static_cast<double>(extents[each.loop]);
@@ -99,6 +101,7 @@ void OpCosts::addSelection(linalg::GenericOp op) {
             : updates);
   }
   selection.isSelected.push_back(updates);
+  return selection;
 }
 
 /// Whether a loop yields `next` for a carry, possibly as a view, or after other updates of it.
@@ -184,20 +187,19 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   return counts;
 }
 
-OpCosts::Work OpCosts::workOf(Operation *op) const {
+OpCosts::Work OpCosts::workOf(Operation *op, SmallVector<double> loadsAndStores,
+                              const Selection *selection) {
   Work work;
-  if (isMadeOfScalars(op) || Liveness::isView(op))
-    return work;
-  work.bytes = loadsAndStores(op);
+  work.bytes.assign(loadsAndStores.begin(), loadsAndStores.end());
   for (size_t i = 0; i < work.bytes.size(); ++i) {
     Type type = i < op->getNumOperands() ? op->getOperand(i).getType()
                                          : op->getResult(i - op->getNumOperands()).getType();
     if (work.bytes[i] > 0)
       work.bytes[i] *= static_cast<double>(bytesPerElement(getElementTypeOrSelf(type)));
   }
-  if (auto selection = selections.find(op); selection != selections.end()) {
-    work.rows = selection->second.rows;
-    work.isSelected = selection->second.isSelected;
+  if (selection) {
+    work.rows = selection->rows;
+    work.isSelected = selection->isSelected;
   }
   work.operations = static_cast<double>(operationsOf(op));
   auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
@@ -207,8 +209,35 @@ OpCosts::Work OpCosts::workOf(Operation *op) const {
   return work;
 }
 
-double OpCosts::seconds(const Work &work, double iterations, ArrayRef<double> elements,
-                        int64_t devices) const {
+OpCosts::Work OpCosts::workOf(Operation *op) const {
+  if (isMadeOfScalars(op) || Liveness::isView(op))
+    return {};
+  auto selection = selections.find(op);
+  return workOf(op, loadsAndStores(op),
+                selection == selections.end() ? nullptr : &selection->second);
+}
+
+OpCosts::Work OpCosts::workAlone(Operation *op) {
+  auto isInMemory = [](Value value) {
+    Operation *maker = value.getDefiningOp();
+    return isa<RankedTensorType>(value.getType()) &&
+           !(maker && (isa<tensor::EmptyOp, arith::ConstantOp>(maker) || isMadeOfScalars(maker)));
+  };
+  SmallVector<double> counts;
+  for (Value operand : op->getOperands())
+    counts.push_back(isInMemory(operand));
+  counts.append(op->getNumResults(), 1);
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  std::optional<Selection> selection;
+  if (generic)
+    selection = selectionOf(generic, [&](Value dest, Value) {
+      return dest.hasOneUse() && (isInMemory(dest) || dest.getDefiningOp<tensor::EmptyOp>());
+    });
+  return workOf(op, std::move(counts), selection ? &*selection : nullptr);
+}
+
+double OpCosts::seconds(const sharding::Topology &topology, const Work &work, double iterations,
+                        ArrayRef<double> elements, int64_t devices) {
   if (!work.isSelected.empty())
     iterations = std::max(1.0, iterations / work.rows);
   double bytes = 0;
@@ -220,8 +249,8 @@ double OpCosts::seconds(const Work &work, double iterations, ArrayRef<double> el
   return topology.computeSeconds(iterations * work.operations, bytes, work.dtype, devices);
 }
 
-double OpCosts::communicationSeconds(Operation *op, const sharding::FactorAxes &axes,
-                                     const sharding::Mesh &mesh) const {
+double OpCosts::communicationSeconds(const sharding::Topology &topology, Operation *op,
+                                     const sharding::FactorAxes &axes, const sharding::Mesh &mesh) {
   auto distributed = dyn_cast<ShardingRuleOpInterface>(op);
   if (!distributed || isa<linalg::LinalgOp>(op) || // their iterations are independent
       llvm::all_of(axes, [](const sharding::AxisList &each) { return each.empty(); }))

@@ -101,6 +101,8 @@ public:
       if (!recutTo(alternativesTo(decision), /*spreads=*/true))
         break;
     recutTo(otherCarries(decision), /*spreads=*/true);
+    // Few ops are concerned, most of which are no part of a larger kernel.
+    posed.priceAlone(!isRecut);
     recutTo(otherUpdates(decision), /*spreads=*/false);
     // What was not concerned may follow by a strategy that it had already.
     if (isRecut && choose([](size_t) { return true; }))

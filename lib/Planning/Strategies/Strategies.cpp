@@ -56,10 +56,10 @@ double dist::secondsUnder(const OpCosts &costs, const PropagationGraph &graph, c
       shardings[i] = shardingUnder(node, i, strategy);
     addresses.push_back(&shardings[i]);
   }
-  return secondsUnder(costs, costs.workOf(node.op), graph, node, strategy, addresses);
+  return secondsUnder(costs.machine(), costs.workOf(node.op), graph, node, strategy, addresses);
 }
 
-double dist::secondsUnder(const OpCosts &costs, const OpCosts::Work &work,
+double dist::secondsUnder(const Topology &topology, const OpCosts::Work &work,
                           const PropagationGraph &graph, const RuleNode &node,
                           const Strategy &strategy, ArrayRef<const TensorSharding *> shardings) {
   double iterations = 1;
@@ -81,8 +81,8 @@ double dist::secondsUnder(const OpCosts &costs, const OpCosts::Work &work,
     iterations *= static_cast<double>(
         std::max<int64_t>(1, ceilDiv(node.rule.factors[f].size, sizeOf(strategy.factors[f]))));
   const Mesh &mesh = meshOf(graph, node);
-  return costs.seconds(work, iterations, elements, mesh.numDevices()) +
-         costs.communicationSeconds(node.op, strategy.factors, mesh);
+  return OpCosts::seconds(topology, work, iterations, elements, mesh.numDevices()) +
+         OpCosts::communicationSeconds(topology, node.op, strategy.factors, mesh);
 }
 
 /// Adds a new strategy to a list, within bounds.

@@ -470,14 +470,14 @@ const OpCosts &StrategyProblem::opCosts() {
 const std::vector<double> &StrategyProblem::secondsOf(size_t n, const StrategyList &strategies) {
   const RuleNode &node = graph.nodes[n];
   const Mesh &mesh = meshOf(graph, node);
-  OpCosts::Work work = opCosts().workOf(node.op);
+  OpCosts::Work work = isAlone ? OpCosts::workAlone(node.op) : opCosts().workOf(node.op);
   std::vector<double> sentInside;
   if (!isa<linalg::LinalgOp>(node.op)) { // their iterations are independent
     FactorAxes cut(node.rule.factors.size());
     for (AxisList &axes : cut) {
       for (int64_t axis = 0; axis < mesh.numAxes(); ++axis)
         axes.push_back(AxisRef::full(mesh, axis));
-      sentInside.push_back(costs->communicationSeconds(node.op, cut, mesh));
+      sentInside.push_back(OpCosts::communicationSeconds(prices.topology, node.op, cut, mesh));
       axes.clear();
     }
   }
@@ -488,7 +488,7 @@ const std::vector<double> &StrategyProblem::secondsOf(size_t n, const StrategyLi
   for (size_t s = 0; s < strategies->size(); ++s) {
     for (size_t i = 0; i < of.size(); ++i)
       of[i] = node.tensors[i] < 0 ? nullptr : &shardingsOf(n, i, strategies).under(s);
-    known.push_back(secondsUnder(*costs, work, graph, node, (*strategies)[s], of));
+    known.push_back(secondsUnder(prices.topology, work, graph, node, (*strategies)[s], of));
   }
   return known;
 }

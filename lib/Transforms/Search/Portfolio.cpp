@@ -355,7 +355,8 @@ double dist::computeSecondsOf(ModuleOp propagated, const Topology &topology) {
         add(result.getType(), getSharding(result));
       seconds += tripsOf(op) *
                  (costs.seconds(op, iterations, elements, meshes.get(cut.mesh).numDevices()) +
-                  costs.communicationSeconds(op, cut.sharding.factors, meshes.get(cut.mesh)));
+                  OpCosts::communicationSeconds(costs.machine(), op, cut.sharding.factors,
+                                                meshes.get(cut.mesh)));
       return WalkResult::skip();
     });
   }
