@@ -46,17 +46,19 @@ def train(weights, batch, targets):
 ROUNDS = LAYERS * MICRO_BATCHES + STAGES - 1
 
 
-def circular(weights, batch):
-    """All micro-batches through all stages LAYERS times, with another layer each time."""
+def circular(weights, batch, emitted=lambda out, t: None):
+    """All micro-batches through all stages LAYERS times, with another layer each time. `emitted` of the last stage's results and the step is
+    stacked, if it is something, and returned as well."""
     def step(carry, t):
         state, stored = carry
         x = jnp.where(t < MICRO_BATCHES, batch[jnp.minimum(t, MICRO_BATCHES - 1)], stored[t % MICRO_BATCHES])
         layers = jnp.clip((t - jnp.arange(STAGES)) // MICRO_BATCHES, 0, LAYERS - 1)
         out = jax.vmap(lambda w, layer, x: jnp.tanh(x @ w[layer]), (1, 0, 0))(weights, layers, on_stages(state.at[0].set(x)))
         stored = stored.at[(t - (STAGES - 1)) % MICRO_BATCHES].set(out[-1])
-        return (on_stages(jnp.roll(out, 1, axis=0)), stored), None
+        return (on_stages(jnp.roll(out, 1, axis=0)), stored), emitted(out[-1], t)
     start = on_stages(jnp.zeros((STAGES, ROWS, WIDTH))), jnp.zeros((MICRO_BATCHES, ROWS, WIDTH))
-    return jax.lax.scan(step, start, jnp.arange(ROUNDS))[0][1]
+    (_, stored), stacked = jax.lax.scan(step, start, jnp.arange(ROUNDS))
+    return stored if stacked is None else (stored, stacked)
 
 
 class Rolled(JaxCase):
@@ -129,6 +131,17 @@ class Rolled(JaxCase):
         self.assertEqual(self.results(program), [(MICRO_BATCHES * ROWS * WIDTH * 4, 1)])
         values = self.values(avals, 0)
         self.assertIsNone(difference(np.asarray(program(*values)), jax.jit(circular)(*values), 16))
+
+    def test_circular_with_losses(self):
+        """A step reads the last stage's results in a branch, or makes one number of them."""
+        avals = array(LAYERS, STAGES, WIDTH, WIDTH), array(MICRO_BATCHES, ROWS, WIDTH)
+        values = self.values(avals, 0)
+        for emitted in (lambda out, t: (out ** 2).sum(), lambda out, t: jax.lax.cond(t > 2, lambda: out * 2, lambda: out).sum(0)):
+            def pipeline(weights, batch):
+                return circular(weights, batch, emitted)
+            program = tessera.from_jax(pipeline, avals, (P(None, "stage"), P()), mesh=MESH)
+            for mine, theirs in zip(program(*values), jax.jit(pipeline)(*values)):
+                self.assertIsNone(difference(np.asarray(mine), theirs, 16))
 
     def test_circular_training(self):
         avals = array(LAYERS, STAGES, WIDTH, WIDTH), *[array(MICRO_BATCHES, ROWS, WIDTH)] * 2

@@ -131,6 +131,19 @@ class Stencils(JaxCase):
         program = tessera.from_jax(rolled, (grid,), (PartitionSpec("x", "y"),), PartitionSpec("x", "y"), mesh=mesh_of(x=2, y=4))
         self.assertEqual(program.explain()["wire_bytes_total"], 4 * 8 * (2 * 4 + 2 * 10))
 
+    def test_walls_of_two_values(self):
+        """Corners have the value of the wall that is added last."""
+        def nine_points(u, sides, ends):
+            side, end = jnp.full((12, 1), sides), jnp.full((1, 12), ends)
+            rows = lambda v: jnp.concatenate([end, v[:-1]]) + jnp.concatenate([v[1:], end])
+            left, right = jnp.concatenate([side, u[:, :-1]], 1), jnp.concatenate([u[:, 1:], side], 1)
+            return rows(left) + rows(right) + rows(u) + left + right
+        u = array(12, 12)
+        for sides, ends in ((1., 2.), (0., 2.), (1., 0.), (2., 2.)):
+            fn = lambda u: nine_points(u, sides, ends)
+            for mesh, cut in ((dict(x=2, y=2), ("x", "y")), (dict(x=2, y=3), ("x", "y")), (dict(x=4), ("x", None))):
+                self.assert_equal(fn, tessera.from_jax(fn, (u,), (PartitionSpec(*cut),), mesh=mesh_of(**mesh)), u)
+
     def test_parts_meet(self):
         u = array(18, 5)
         self.check(lambda u: u[:9] + u[9:], u)

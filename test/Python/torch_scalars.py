@@ -30,6 +30,13 @@ def checked(w, n):
     return w * n.sum()
 
 
+NARROW = {  # numbers have 64 bits, whatever the tensor has
+    torch.uint8: [lambda w, n: w * -n.max().item(), lambda w, n: w * (n[0].item() * 90 + n[1].item())], torch.int8: [lambda w, n: w * abs(-43 * n[0].item())],
+    torch.int32: [lambda w, n: w * ((n[0].item() * 100000) * 100000)],
+    torch.float16: [lambda w, n: w * ((n[0].item() * 300) * 300)],
+    torch.float64: [lambda w, n: w * (n[0].item() * 1e30 * 1e30 * 1e-60)],
+    torch.float32: [lambda w, n: w * ((n[0].item() * 1e20) * 1e20 * 1e-40), lambda w, n: w * round(n.sum().item() / 3), lambda w, n: w * round(n[0].item() / 7, 2)],
+    torch.bool: [lambda w, n: w * n[0].item(), lambda w, n: w + torch.full((5,), n[1].item())]}
 INTEGERS = {
     "product": lambda w, n: w * n.max().item(), "element": lambda w, n: w[n.min().item()] * 2, "roll": lambda w, n: torch.roll(w, n.min().item()),
     "list": lambda w, n: w * n.tolist()[1], "check": checked}
@@ -57,6 +64,10 @@ class Numbers(unittest.TestCase):
 
     def test_floats(self):
         self.check(FLOATS, torch.randn(4, 5))
+
+    def test_narrow_types(self):
+        for element, functions in NARROW.items():
+            self.check(dict(enumerate(functions)), torch.tensor([3, 5, 2]).to(element))
 
     def test_integers(self):
         self.check(INTEGERS, torch.tensor([3, 5, 2]))

@@ -156,9 +156,15 @@ bool BlockShifter::choose() {
   }
   bool isCut = false;
   SmallVector<int64_t> all;
+  TypedAttr constant;
   for (int64_t d = 0; d < rank; ++d) {
     if (!isShifted[d])
       continue;
+    // Corners beyond two ends have the constant of the last shift, borders that of the last
+    // dimension.
+    if (isDiagonal && fill[d] && constant && fill[d] != constant)
+      return false;
+    constant = fill[d] ? fill[d] : constant;
     parts[d] = dims.partsOf({base, d});
     if (type.getDimSize(d) % parts[d] != 0 || std::max(before[d], after[d]) > sizeOf(d))
       return false;

@@ -412,18 +412,22 @@ Value RowLifter::lift(Operation *op) {
   Location loc = op->getLoc();
   RankedTensorType type = liftedType(op->getResult(0).getType());
   Value source = allRows(b, op->getOperand(0));
-  auto groupsOf = [](ArrayRef<ReassociationIndices> groups) {
+  auto groupsOf = [](ArrayRef<ReassociationIndices> groups, int64_t fineRank) {
     SmallVector<ReassociationIndices> result{{0}};
+    if (groups.empty()) // of one element
+      for (int64_t dim = 1; dim < fineRank; ++dim)
+        result.front().push_back(dim);
     for (const ReassociationIndices &group : groups)
       result.emplace_back(llvm::map_to_vector(group, [](int64_t dim) { return dim + 1; }));
     return result;
   };
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
-    return tensor::ExpandShapeOp::create(b, loc, type, source,
-                                         groupsOf(expand.getReassociationIndices()));
+    return tensor::ExpandShapeOp::create(
+        b, loc, type, source, groupsOf(expand.getReassociationIndices(), type.getRank()));
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
-    return tensor::CollapseShapeOp::create(b, loc, type, source,
-                                           groupsOf(collapse.getReassociationIndices()));
+    return tensor::CollapseShapeOp::create(
+        b, loc, type, source,
+        groupsOf(collapse.getReassociationIndices(), typeOf(source).getRank()));
   if (auto pad = dyn_cast<tensor::PadOp>(op))
     return tensor::PadOp::create(b, loc, type, source, with(b, 0, pad.getMixedLowPad()),
                                  with(b, 0, pad.getMixedHighPad()), pad.getConstantPaddingValue());
@@ -456,7 +460,7 @@ void RowLifter::readRows(Value value) {
   Value read;
   for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
     Operation *user = use.getOwner();
-    if (llvm::is_contained(chosen, user) || isa<scf::YieldOp>(user))
+    if (llvm::is_contained(chosen, user) || user == body->getTerminator())
       continue;
     OpBuilder b(user);
     if (auto insert = dyn_cast<tensor::InsertSliceOp>(user); insert && isPutBack(use)) {
