@@ -17,7 +17,7 @@ using namespace tessera::sharding;
 Contributors::Contributors(const PropagationGraph &graph,
                            ArrayRef<const TensorSharding *> shardings, Forwards forwards)
     : held(graph.tensors.size()), meets(graph.nodes.size()), next(graph.nodes.size()),
-      returned(graph.nodes.size()) {
+      groups(graph.nodes.size()), returned(graph.nodes.size()) {
   std::iota(next.begin(), next.end(), 0); // each is a group
   for (auto [n, node] : llvm::enumerate(graph.nodes)) {
     if (!node.op)
@@ -53,22 +53,26 @@ Contributors::Contributors(const PropagationGraph &graph,
 void Contributors::add(Held &held, const Held &other) {
   if (held.maker < 0)
     held = other;
-  else if (!llvm::is_contained(groupOf(held.maker), other.maker))
-    std::swap(next[held.maker], next[other.maker]); // joins two rings
-}
-
-std::vector<int64_t> Contributors::groupOf(int64_t node) const {
-  std::vector<int64_t> group{node};
-  for (int64_t n = next[node]; n != node; n = next[n])
-    group.push_back(n);
-  return group;
+  else if (auto mine = static_cast<unsigned>(held.maker), its = static_cast<unsigned>(other.maker);
+           groups.findLeader(mine) != groups.findLeader(its)) {
+    groups.join(mine, its);
+    std::swap(next[mine], next[its]); // joins two rings
+  }
 }
 
 std::vector<int64_t> Contributors::reducedWith(int64_t tensor) const {
-  if (held[tensor].maker < 0)
+  constexpr size_t kMostTogether = 64;
+  int64_t first = held[tensor].maker;
+  if (first < 0)
     return {};
-  std::vector<int64_t> group = groupOf(held[tensor].maker);
+  std::vector<int64_t> group;
+  int64_t node = first;
+  do {
+    if (meets[node] || group.size() == kMostTogether)
+      return {};
+    group.push_back(node);
+    node = next[node];
+  } while (node != first);
   llvm::sort(group);
-  bool mayBeElsewhere = llvm::any_of(group, [&](int64_t n) { return meets[n]; });
-  return mayBeElsewhere ? std::vector<int64_t>() : group;
+  return group;
 }

@@ -10,6 +10,8 @@
 
 #include "tessera/Planning/PropagationGraph.h"
 
+#include "llvm/ADT/IntEqClasses.h"
+
 namespace tessera::dist {
 
 /// Which ops make contributions that are reduced by themselves: users may forward them, but never
@@ -25,9 +27,9 @@ public:
   Contributors(const PropagationGraph &graph,
                llvm::ArrayRef<const sharding::TensorSharding *> shardings, Forwards forwards);
 
-  bool isReducedAlone(int64_t node) const { return !meets[node] && groupOf(node).size() == 1; }
+  bool isReducedAlone(int64_t node) const { return !meets[node] && next[node] == node; }
   /// The ops whose contributions one reduction of a tensor serves, which holds those of all of
-  /// them; empty if it holds none, or if that reduction may be elsewhere.
+  /// them; empty if it holds none, if that reduction may be elsewhere, or if they are many.
   std::vector<int64_t> reducedWith(int64_t tensor) const;
   /// Whether the contributions become a result of the function, as gradients do, or of a branch.
   bool isReturned(int64_t node) const { return returned[node]; }
@@ -41,11 +43,11 @@ private:
   };
 
   void add(Held &held, const Held &other);
-  std::vector<int64_t> groupOf(int64_t node) const;
 
   std::vector<Held> held;     ///< by tensor
   std::vector<bool> meets;    ///< by node: whether a smaller tensor or a loop may hold them
   std::vector<int64_t> next;  ///< by node: another one of its group, whose contributions are added
+  llvm::IntEqClasses groups;  ///< of nodes
   std::vector<bool> returned; ///< by node
 };
 

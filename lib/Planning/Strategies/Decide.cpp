@@ -402,13 +402,17 @@ private:
   }
 
   /// Whether the program determines a tensor: it depends on no argument.
-  bool isKnown(int64_t tensor) const {
+  bool isKnown(int64_t tensor) {
     int64_t maker = tensor < 0 ? -1 : posed.makerOf(tensor);
-    const RuleNode *node = maker < 0 ? nullptr : &graph.nodes[maker];
-    return node && llvm::all_of(node->op->getOperands(), [&](Value operand) {
-             int64_t read = graph.tensorOf(operand);
-             return read < 0 ? operand.getDefiningOp<arith::ConstantOp>() : isKnown(read);
-           });
+    if (maker < 0)
+      return false;
+    known.resize(graph.nodes.size());
+    if (!known[maker])
+      known[maker] = llvm::all_of(graph.nodes[maker].op->getOperands(), [&](Value operand) {
+        int64_t read = graph.tensorOf(operand);
+        return read < 0 ? operand.getDefiningOp<arith::ConstantOp>() != nullptr : isKnown(read);
+      });
+    return *known[maker];
   }
 
   /// A product of one value with known ones transforms it, as Fourier's and the cosine transform
@@ -682,6 +686,7 @@ private:
   std::vector<bool> isSummed;              ///< by tensor: whether a carry adds up contributions
   std::vector<int64_t> choice;             ///< by node of the graph: its strategy
   std::vector<const TensorSharding *> raw; ///< by tensor; null for what ops with strategies produce
+  std::vector<std::optional<bool>> known;  ///< by node, where it was asked (isKnown)
   double planned = 0;                      ///< seconds of the first plan's contested ops
   std::vector<const TensorSharding *> placed; ///< by tensor: the place of the first plan, or null
 };
