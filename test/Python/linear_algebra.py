@@ -31,6 +31,19 @@ def adjoint(a):
 
 
 class LinearAlgebra(JaxCase):
+    def test_preconditioners(self):
+        """Inverses of both sides of a gradient, as in Shampoo: rows and columns of square matrices are taken in blocks."""
+        def inverse(a):
+            values, vectors = jnp.linalg.eigh(a)
+            return (vectors / values) @ vectors.T
+
+        def step(g):
+            return inverse(g @ g.T + jnp.eye(6)) @ g @ inverse(g.T @ g + jnp.eye(5))
+        g = matrices(6, 5)
+        for axes, spec in ((dict(t=3), PartitionSpec(None, "t")), (dict(d=2, t=3), PartitionSpec(None, "t")), (dict(d=2, t=3), PartitionSpec("t"))):
+            found = tessera.from_jax(step, (g,), (spec,), mesh=mesh_of(**axes))(g)
+            np.testing.assert_allclose(found, jax.jit(step)(g), rtol=1e-3, atol=1e-4)
+
     def test_cholesky(self):
         for a in positive(5), positive(3, 4):
             self.check(jnp.linalg.cholesky, a, values=(a,))

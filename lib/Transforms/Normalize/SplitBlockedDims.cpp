@@ -321,7 +321,7 @@ private:
     if (Value known = replacement.lookup(dim.first))
       return known;
     bool isNew = isRemade(dim.first); // computed for each reader
-    Value &made = isNew ? remade[dim.first] : split[dim];
+    Value &made = isNew ? remade[dim] : split[dim];
     if (made)
       return made;
     OpBuilder builder(dim.first.getContext());
@@ -447,7 +447,8 @@ private:
   llvm::SetVector<Value> sliced, joined;            ///< `joined`: by concatenations and reshapes
   llvm::SetVector<Dim> pieces;                      ///< the dimensions of blocks beyond the border
   llvm::DenseSet<Operation *> others;               // of the border, looked up only
-  llvm::DenseMap<Value, Value> replacement, remade; // looked up only
+  llvm::DenseMap<Value, Value> replacement; // looked up only
+  llvm::DenseMap<Dim, Value> remade;        // looked up only
   const llvm::DenseSet<Dim> *kept = nullptr;
 };
 
