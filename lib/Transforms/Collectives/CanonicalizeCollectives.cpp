@@ -29,30 +29,71 @@ using namespace tessera::dist;
 
 namespace {
 
-/// Merges equal collectives of equal operands in one block.
-void mergeEqual(Block &block) {
-  llvm::DenseMap<Value, SmallVector<Operation *>> byOperand;
+/// The collectives in front of an op, in its block and in those around it.
+struct Earlier {
+  llvm::DenseMap<Value, SmallVector<Operation *>> byOperand; // looked up only
+  const Earlier *outside;
+
+  explicit Earlier(const Earlier *outside) : outside(outside) {}
+
+  Operation *findEqual(Operation *op) const {
+    auto others = byOperand.find(op->getOperand(0));
+    if (others != byOperand.end())
+      for (Operation *other : others->second)
+        if (isEqual(other, op))
+          return other;
+    return outside ? outside->findEqual(op) : nullptr;
+  }
+
+  /// Their reasons may differ.
+  static bool isEqual(Operation *one, Operation *other) {
+    NamedAttrList a(one->getAttrs()), b(other->getAttrs());
+    a.erase(DistDialect::kReason);
+    b.erase(DistDialect::kReason);
+    return one->getName() == other->getName() && one->getOperands() == other->getOperands() &&
+           one->getResultTypes() == other->getResultTypes() &&
+           a.getDictionary(one->getContext()) == b.getDictionary(one->getContext());
+  }
+};
+
+/// Moves collectives of outer values that both branches have in front of them.
+void hoistCommon(scf::IfOp branches) {
+  if (branches.getElseRegion().empty())
+    return;
+  for (Operation &op : llvm::make_early_inc_range(*branches.thenBlock())) {
+    bool isOuter = isa<CollectiveOpInterface>(op) && op.getNumOperands() > 0 &&
+                   llvm::none_of(op.getOperands(), [&](Value operand) {
+                     return branches->isAncestor(operand.getParentBlock()->getParentOp());
+                   });
+    if (!isOuter)
+      continue;
+    auto same = llvm::find_if(*branches.elseBlock(),
+                              [&](Operation &other) { return Earlier::isEqual(&op, &other); });
+    if (same == branches.elseBlock()->end())
+      continue;
+    op.moveBefore(branches);
+    same->replaceAllUsesWith(&op);
+    same->erase();
+  }
+}
+
+/// Merges equal collectives of equal operands, those in loops and branches with one in front.
+void mergeEqual(Block &block, const Earlier *outside = nullptr) {
+  Earlier earlier(outside);
+  for (Operation &op : block)
+    if (auto branches = dyn_cast<scf::IfOp>(op))
+      hoistCommon(branches);
   for (Operation &op : llvm::make_early_inc_range(block)) {
     for (Region &region : op.getRegions())
       for (Block &inner : region)
-        mergeEqual(inner);
+        mergeEqual(inner, &earlier);
     if (!isa<CollectiveOpInterface>(op) || op.getNumOperands() == 0)
       continue;
-    SmallVector<Operation *> &others = byOperand[op.getOperand(0)];
-    auto same = llvm::find_if(others, [&](Operation *other) {
-      // Their reasons may differ.
-      NamedAttrList a(other->getAttrs()), b(op.getAttrs());
-      a.erase(DistDialect::kReason);
-      b.erase(DistDialect::kReason);
-      return other->getName() == op.getName() && other->getOperands() == op.getOperands() &&
-             other->getResultTypes() == op.getResultTypes() &&
-             a.getDictionary(op.getContext()) == b.getDictionary(op.getContext());
-    });
-    if (same != others.end()) {
-      op.replaceAllUsesWith(*same);
+    if (Operation *same = earlier.findEqual(&op)) {
+      op.replaceAllUsesWith(same);
       op.erase();
     } else {
-      others.push_back(&op);
+      earlier.byOperand[op.getOperand(0)].push_back(&op);
     }
   }
 }

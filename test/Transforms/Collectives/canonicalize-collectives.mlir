@@ -33,3 +33,33 @@ func.func @mean(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) attributes 
   %2 = dist.make_partial %a over @m ["x"] reduction = sum : tensor<8xf32>
   return %1, %2 : tensor<8xf32>, tensor<8xf32>
 }
+
+// What both branches reduce is reduced once in front of them, and again by none behind or inside.
+// CHECK-LABEL: func.func @branches(
+// CHECK: %[[R:.*]] = dist.all_reduce %arg0
+// CHECK-NOT: dist.all_reduce
+// CHECK: scf.if
+// CHECK-NEXT: scf.yield %[[R]]
+// CHECK: arith.addf %[[R]], %arg0
+// CHECK-NOT: dist.all_reduce
+// CHECK: scf.if
+// CHECK-NEXT: scf.yield %[[R]]
+// CHECK: dist.all_reduce %arg0 {{.*}} reduction = max
+func.func @branches(%a: tensor<8xf32>, %c: i1) -> (tensor<8xf32>, tensor<8xf32>) attributes {dist.view = "local"} {
+  %0 = scf.if %c -> tensor<8xf32> {
+    %1 = dist.all_reduce %a over @m ["x"] reduction = sum {dist.reason = "one"} : tensor<8xf32>
+    scf.yield %1 : tensor<8xf32>
+  } else {
+    %1 = dist.all_reduce %a over @m ["x"] reduction = sum {dist.reason = "another"} : tensor<8xf32>
+    %2 = arith.addf %1, %a : tensor<8xf32>
+    scf.yield %2 : tensor<8xf32>
+  }
+  %3 = scf.if %c -> tensor<8xf32> {
+    %4 = dist.all_reduce %a over @m ["x"] reduction = sum : tensor<8xf32>
+    scf.yield %4 : tensor<8xf32>
+  } else {
+    %4 = dist.all_reduce %a over @m ["x"] reduction = max : tensor<8xf32>
+    scf.yield %4 : tensor<8xf32>
+  }
+  return %0, %3 : tensor<8xf32>, tensor<8xf32>
+}
