@@ -197,6 +197,8 @@ OpCosts::Work OpCosts::workOf(Operation *op, SmallVector<double> loadsAndStores,
     if (work.bytes[i] > 0)
       work.bytes[i] *= static_cast<double>(bytesPerElement(getElementTypeOrSelf(type)));
   }
+  if (isa<tensor::ExtractSliceOp>(op)) // only the slice is read
+    work.bytes.back() += std::exchange(work.bytes.front(), 0.0);
   if (selection) {
     work.rows = selection->rows;
     work.isSelected = selection->isSelected;
@@ -272,7 +274,5 @@ double OpCosts::seconds(Operation *op, int64_t devices) const {
   };
   llvm::for_each(op->getOperandTypes(), add);
   llvm::for_each(op->getResultTypes(), add);
-  if (isa<tensor::ExtractSliceOp>(op)) // only the slice is read
-    elements.front() = elements.back();
   return seconds(op, iterations, elements, devices);
 }
