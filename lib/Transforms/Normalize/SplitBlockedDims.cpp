@@ -19,6 +19,7 @@
 #include "SplitBlockedDims.h"
 
 #include "ConnectedDims.h"
+#include "PartOrder.h"
 #include "SplitLoops.h"
 
 #include "tessera/Dialect/Dist/Rules/BlockReshapes.h"
@@ -303,17 +304,6 @@ private:
     return type.clone(shape);
   }
 
-  /// The reassociation between a tensor of `rank` dimensions and one with the blocks at `dim`.
-  static SmallVector<ReassociationIndices> groupsOf(int64_t rank, int64_t dim) {
-    SmallVector<ReassociationIndices> groups;
-    for (int64_t d = 0; d < rank; ++d) {
-      groups.push_back({d + (d > dim)});
-      if (d == dim)
-        groups.back().push_back(d + 1);
-    }
-    return groups;
-  }
-
   void mark(Operation *op) const { op->setAttr(kBlocks, UnitAttr::get(op->getContext())); }
 
   /// A value with the dimension split.
@@ -335,7 +325,7 @@ private:
       made = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
     } else {
       made = tensor::ExpandShapeOp::create(builder, loc, type, dim.first,
-                                           groupsOf(type.getRank() - 1, dim.second));
+                                           groupsOfSplit(type.getRank() - 1, dim.second));
       if (!kept->contains(dim)) // of a whole value a device has all of its blocks
         mark(made.getDefiningOp());
     }
@@ -371,7 +361,7 @@ private:
       } else if (leaving.contains(old)) {
         auto merged = tensor::CollapseShapeOp::create(
             builder, op->getLoc(), cast<RankedTensorType>(old.getType()), result,
-            groupsOf(cast<RankedTensorType>(old.getType()).getRank(), leaving.lookup(old)));
+            groupsOfSplit(cast<RankedTensorType>(old.getType()).getRank(), leaving.lookup(old)));
         mark(merged);
         old.replaceAllUsesWith(merged);
       } else {
@@ -391,9 +381,10 @@ private:
     strides.insert(strides.begin() + dim, builder.getIndexAttr(1));
     Value block = tensor::ExtractSliceOp::create(builder, op.getLoc(), replacement.lookup(value),
                                                  offsets, sizes, strides);
-    op.replaceAllUsesWith(tensor::CollapseShapeOp::create(builder, op.getLoc(), op.getType(), block,
-                                                          groupsOf(op.getType().getRank(), dim))
-                              .getResult());
+    op.replaceAllUsesWith(
+        tensor::CollapseShapeOp::create(builder, op.getLoc(), op.getType(), block,
+                                        groupsOfSplit(op.getType().getRank(), dim))
+            .getResult());
   }
 
   void rewriteConcat(OpBuilder &builder, tensor::ConcatOp op) {
@@ -404,7 +395,7 @@ private:
       shape.insert(shape.begin() + dim, 1);
       inputs.push_back(tensor::ExpandShapeOp::create(builder, op.getLoc(),
                                                      op.getResultType().clone(shape), input,
-                                                     groupsOf(std::ssize(shape) - 1, dim)));
+                                                     groupsOfSplit(std::ssize(shape) - 1, dim)));
     }
     replacement[op.getResult()] = tensor::ConcatOp::create(
         builder, op.getLoc(), splitType({op.getResult(), dim}), dim, inputs);
@@ -443,12 +434,12 @@ private:
   bool isClosed = true;
   llvm::MapVector<Value, int64_t> members, entries, leaving; ///< with the dimension of each
   SmallVector<Dim> work;
-  llvm::MapVector<Operation *, int64_t> loopOf;     ///< of linalg ops that run over it
-  llvm::SetVector<Value> sliced, joined;            ///< `joined`: by concatenations and reshapes
-  llvm::SetVector<Dim> pieces;                      ///< the dimensions of blocks beyond the border
-  llvm::DenseSet<Operation *> others;               // of the border, looked up only
-  llvm::DenseMap<Value, Value> replacement; // looked up only
-  llvm::DenseMap<Dim, Value> remade;        // looked up only
+  llvm::MapVector<Operation *, int64_t> loopOf; ///< of linalg ops that run over it
+  llvm::SetVector<Value> sliced, joined;        ///< `joined`: by concatenations and reshapes
+  llvm::SetVector<Dim> pieces;                  ///< the dimensions of blocks beyond the border
+  llvm::DenseSet<Operation *> others;           // of the border, looked up only
+  llvm::DenseMap<Value, Value> replacement;     // looked up only
+  llvm::DenseMap<Dim, Value> remade;            // looked up only
   const llvm::DenseSet<Dim> *kept = nullptr;
 };
 
