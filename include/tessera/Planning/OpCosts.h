@@ -94,7 +94,7 @@ private:
   static std::optional<Selection>
   selectionOf(mlir::linalg::GenericOp op,
               llvm::function_ref<bool(mlir::Value dest, mlir::Value result)> isInPlace);
-  static Work workOf(mlir::Operation *op, llvm::SmallVector<double> loadsAndStores,
+  static Work workOf(mlir::Operation *op, llvm::ArrayRef<double> loadsAndStores,
                      const Selection *selection);
 
   std::unique_ptr<Liveness> lives;

@@ -146,8 +146,7 @@ static double shareOfBlock(Operation *op, Value value) {
   auto part = cast<RankedTensorType>(value.getType());
   while (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
     value = slice.getSource();
-  if (outermost->isProperAncestor(value.getParentBlock()->getParentOp()) ||
-      value.getParentBlock()->getParentOp() == outermost || part.getNumElements() == 0)
+  if (outermost->isAncestor(value.getParentBlock()->getParentOp()) || part.getNumElements() == 0)
     return 1;
   auto whole = cast<RankedTensorType>(value.getType());
   return std::min(1.0, static_cast<double>(whole.getNumElements()) /
@@ -187,7 +186,7 @@ SmallVector<double> OpCosts::loadsAndStores(Operation *op) const {
   return counts;
 }
 
-OpCosts::Work OpCosts::workOf(Operation *op, SmallVector<double> loadsAndStores,
+OpCosts::Work OpCosts::workOf(Operation *op, ArrayRef<double> loadsAndStores,
                               const Selection *selection) {
   Work work;
   work.bytes.assign(loadsAndStores.begin(), loadsAndStores.end());
@@ -235,7 +234,7 @@ OpCosts::Work OpCosts::workAlone(Operation *op) {
     selection = selectionOf(generic, [&](Value dest, Value) {
       return dest.hasOneUse() && (isInMemory(dest) || dest.getDefiningOp<tensor::EmptyOp>());
     });
-  return workOf(op, std::move(counts), selection ? &*selection : nullptr);
+  return workOf(op, counts, selection ? &*selection : nullptr);
 }
 
 double OpCosts::seconds(const sharding::Topology &topology, const Work &work, double iterations,
