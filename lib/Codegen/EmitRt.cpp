@@ -197,7 +197,11 @@ void codegen::buildCodegenPipeline(OpPassManager &manager, const CodegenPipeline
     manager.addNestedPass<func::FuncOp>(createCodegenFormEpilogues());
   manager.addNestedPass<func::FuncOp>(createCodegenFormContractions(contractions));
   CodegenFuseOptions fuse;
-  fuse.sums = fuse.contractions = fuse.recompute = options.gpu;
+  fuse.sums = fuse.contractions = options.gpu;
+  // Smaller values stay in a cache between two kernels, and a CPU takes longer for exp than for a
+  // read.
+  fuse.recompute = options.gpu ? 4 << 20 : 1 << 20;
+  fuse.recomputedFunctions = options.gpu ? 4 : 0;
   manager.addNestedPass<func::FuncOp>(createCodegenFuse(fuse));
   manager.addPass(createCodegenOutlineKernels());
   if (!options.gpu)

@@ -10,6 +10,10 @@
 // later slices remove are not computed. A dilated operand is read before its
 // dilation, and padded there, so it is as small as possible.
 //
+// Phases that differ by a constant step are one contraction with a loop more, as
+// those of a transposed convolution whose windows do not overlap: its tiles are wider,
+// and a line of the result is written once.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ContractionPhases.h"
@@ -30,6 +34,15 @@ using namespace tessera::codegen;
 
 namespace {
 
+/// A phase as a contraction: element offsets of a, b and the result, and their strides by loop.
+struct Contraction {
+  SmallVector<int64_t> starts = SmallVector<int64_t>(3, 0), extents, strides[3];
+
+  bool hasLoopsOf(const Contraction &other) const {
+    return extents == other.extents && llvm::equal(strides, other.strides);
+  }
+};
+
 class PhaseFormer {
 public:
   explicit PhaseFormer(linalg::LinalgOp op) : op(op), builder(op) {}
@@ -42,6 +55,7 @@ private:
   bool hasTiles() const;
   Value paddedOperand(unsigned index);
   Value makeInit(bool isCovered);
+  Contraction contractionOf(const Phase &phase, ArrayRef<Value> values);
   void emit();
 
   linalg::LinalgOp op;
@@ -224,6 +238,68 @@ Value PhaseFormer::makeInit(bool isCovered) {
   return linalg::FillOp::create(builder, op.getLoc(), zero, empty).getResult(0);
 }
 
+/// A phase of the tensors that it reads and writes.
+Contraction PhaseFormer::contractionOf(const Phase &phase, ArrayRef<Value> values) {
+  Contraction result;
+  for (unsigned i = 0; i < 3; ++i) {
+    SmallVector<int64_t> all(phase.size(), 0);
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(values[i].getType()).getShape();
+    int64_t distance = 1;
+    for (size_t d = shape.size(); d-- > 0; distance *= shape[d]) {
+      PhaseAddress address = *addressIn(views[i].places[d], phase);
+      result.starts[i] += address.start * distance;
+      for (auto [stride, along] : llvm::zip_equal(all, address.strides))
+        stride += along * distance;
+    }
+    for (auto [range, stride] : llvm::zip_equal(phase, all))
+      if (range.count > 1)
+        result.strides[i].push_back(stride);
+  }
+  for (const LoopRange &range : phase)
+    if (range.count > 1)
+      result.extents.push_back(range.count);
+  return result;
+}
+
+/// Makes one contraction of each `count` ones, if those have the same loops and a step between
+/// them that moves one factor, and the result by elements that no other one writes. Returns false
+/// if they are not.
+static bool join(std::vector<Contraction> &all, size_t count) {
+  if (all.size() % count != 0)
+    return false;
+  SmallVector<int64_t> step;
+  for (size_t i = 0; i < 3; ++i)
+    step.push_back(all[1].starts[i] - all[0].starts[i]);
+  if ((step[0] == 0) == (step[1] == 0) || step[2] == 0)
+    return false;
+  std::vector<Contraction> joined;
+  for (auto [index, one] : llvm::enumerate(all)) {
+    const Contraction &first = all[index - index % count];
+    auto isAt = [&](size_t i) {
+      return one.starts[i] == first.starts[i] + static_cast<int64_t>(index % count) * step[i];
+    };
+    if (!one.hasLoopsOf(all.front()) || !isAt(0) || !isAt(1) || !isAt(2))
+      return false;
+    if (index % count != 0)
+      continue;
+    joined.push_back(one);
+    joined.back().extents.push_back(static_cast<int64_t>(count));
+    for (size_t i = 0; i < 3; ++i)
+      joined.back().strides[i].push_back(step[i]);
+  }
+  all = std::move(joined);
+  return true;
+}
+
+/// Joins phases; those of the last loop that is divided follow each other.
+static void joinAll(std::vector<Contraction> &all) {
+  for (bool changed = true; changed && all.size() > 1;) {
+    changed = false;
+    for (size_t count = all.size(); count > 1 && !changed; --count)
+      changed = join(all, count);
+  }
+}
+
 void PhaseFormer::emit() {
   Value a = paddedOperand(0), b = paddedOperand(1);
   int64_t written = 0;
@@ -238,31 +314,14 @@ void PhaseFormer::emit() {
       isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op.getDpsInits()[0].getDefiningOp());
   Value replaced = views[2].value;
   Value result = makeInit(written == cast<RankedTensorType>(replaced.getType()).getNumElements());
-  const Value values[] = {a, b, replaced};
-  for (const Phase &phase : phases) {
-    SmallVector<int64_t> taken, strides[3], starts(3, 0);
-    SmallVector<int64_t> all[3];
-    for (unsigned i = 0; i < 3; ++i) {
-      all[i].assign(phase.size(), 0);
-      ArrayRef<int64_t> shape = cast<RankedTensorType>(values[i].getType()).getShape();
-      int64_t distance = 1;
-      for (size_t d = shape.size(); d-- > 0; distance *= shape[d]) {
-        PhaseAddress address = *addressIn(views[i].places[d], phase);
-        starts[i] += address.start * distance;
-        for (auto [stride, along] : llvm::zip_equal(all[i], address.strides))
-          stride += along * distance;
-      }
-    }
-    for (auto [loop, range] : llvm::enumerate(phase)) {
-      if (range.count == 1)
-        continue;
-      taken.push_back(range.count);
-      for (unsigned i = 0; i < 3; ++i)
-        strides[i].push_back(all[i][loop]);
-    }
-    result = rt::ContractionOp::create(builder, op.getLoc(), result.getType(), a, b, result, starts,
-                                       taken, strides[0], strides[1], strides[2], isNew);
-  }
+  std::vector<Contraction> contractions;
+  for (const Phase &phase : phases)
+    contractions.push_back(contractionOf(phase, {a, b, replaced}));
+  joinAll(contractions);
+  for (const Contraction &one : contractions)
+    result = rt::ContractionOp::create(builder, op.getLoc(), result.getType(), a, b, result,
+                                       one.starts, one.extents, one.strides[0], one.strides[1],
+                                       one.strides[2], isNew);
   Operation *last = replaced.getDefiningOp();
   replaced.replaceAllUsesWith(result);
   while (last != op) {

@@ -200,8 +200,8 @@ static void fuseBlock(Block &block, const CodegenFuseOptions &options) {
     graph.joinSums();
   Operation *terminator = block.getTerminator();
   std::vector<std::vector<Operation *>> groups = graph.order();
-  if (options.fuse && options.recompute)
-    recomputeAcrossGroups(groups);
+  if (options.fuse && options.recompute > 0)
+    recomputeAcrossGroups(groups, options.recompute, options.recomputedFunctions);
   for (const std::vector<Operation *> &members : groups) {
     if (classify(members.front()) == StepKind::compute)
       GroupBuilder(members, terminator).build();
@@ -218,7 +218,8 @@ struct CodegenFuse : codegen::impl::CodegenFuseBase<CodegenFuse> {
   using CodegenFuseBase::CodegenFuseBase;
   void runOnOperation() override {
     if (dist::isLocalView(getOperation()))
-      fuseBlock(getOperation().front(), {maxOps, fuse, sums, contractions, recompute});
+      fuseBlock(getOperation().front(), {maxOps, fuse, sums, contractions, recompute,
+                                            recomputedFunctions});
   }
 };
 } // namespace

@@ -20,11 +20,9 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::codegen;
 
-/// Smaller values stay in the cache of a GPU between two kernels.
-static constexpr int64_t kLeastBytes = int64_t(4) << 20;
 /// A leaf with at most 1 / kSmallPart of the value's bytes costs nothing.
 static constexpr int64_t kSmallPart = 16;
-static constexpr size_t kMostNodes = 8, kMostOps = 32, kMostFunctions = 4;
+static constexpr size_t kMostNodes = 8, kMostOps = 32;
 
 namespace {
 
@@ -37,7 +35,8 @@ struct Recipe {
 
 class Recomputer {
 public:
-  explicit Recomputer(std::vector<std::vector<Operation *>> &groups);
+  Recomputer(std::vector<std::vector<Operation *>> &groups, int64_t leastBytes,
+             size_t mostFunctions);
   void run();
 
 private:
@@ -52,6 +51,8 @@ private:
   Value element(OpBuilder &b, Value value, ArrayRef<Value> at, const Recipe &recipe);
 
   std::vector<std::vector<Operation *>> &groups;
+  int64_t leastBytes;
+  size_t mostFunctions;
   llvm::DenseMap<Operation *, unsigned> numbers; ///< numbers of the groups that are kernels
 };
 
@@ -64,7 +65,9 @@ static int64_t bytesOf(Value value) {
              : 0;
 }
 
-Recomputer::Recomputer(std::vector<std::vector<Operation *>> &groups) : groups(groups) {
+Recomputer::Recomputer(std::vector<std::vector<Operation *>> &groups, int64_t leastBytes,
+                       size_t mostFunctions)
+    : groups(groups), leastBytes(leastBytes), mostFunctions(mostFunctions) {
   for (auto [number, members] : llvm::enumerate(groups))
     if (classify(members.front()) == StepKind::compute)
       for (Operation *op : members)
@@ -112,7 +115,7 @@ bool Recomputer::collect(Value value, unsigned home, int64_t bytes, Recipe &reci
         return false;
     recipe.nodes.insert(op);
     return recipe.nodes.size() <= kMostNodes && recipe.ops <= kMostOps &&
-           recipe.functions <= kMostFunctions;
+           recipe.functions <= mostFunctions;
   }
   if (op && classify(op) == StepKind::free && !isa<tensor::ExtractSliceOp>(op))
     return true; // a fill, or a constant
@@ -147,7 +150,7 @@ std::optional<Recipe> Recomputer::recipeOf(Value value, unsigned home) const {
   Recipe recipe;
   size_t ops = 0, functions = 0;
   Block *block = value.getParentBlock();
-  if (bytes < kLeastBytes || !isArithmetic(value.getDefiningOp(), ops, functions) ||
+  if (bytes < leastBytes || !isArithmetic(value.getDefiningOp(), ops, functions) ||
       !collect(value, home, bytes, recipe) || recipe.nodes.empty())
     return std::nullopt;
   for (OpOperand &use : value.getUses()) {
@@ -237,7 +240,7 @@ void Recomputer::run() {
       member->walk([&](Operation *op) {
         for (Value operand : op->getOperands())
           if (std::optional<unsigned> home = groupOf(operand.getDefiningOp());
-              home && *home != reader && bytesOf(operand) >= kLeastBytes)
+              home && *home != reader && bytesOf(operand) >= leastBytes)
             large.insert(operand);
       });
     for (Value value : large) {
@@ -257,6 +260,7 @@ void Recomputer::run() {
   llvm::erase_if(groups, [](const std::vector<Operation *> &members) { return members.empty(); });
 }
 
-void codegen::recomputeAcrossGroups(std::vector<std::vector<Operation *>> &groups) {
-  Recomputer(groups).run();
+void codegen::recomputeAcrossGroups(std::vector<std::vector<Operation *>> &groups,
+                                    int64_t leastBytes, size_t mostFunctions) {
+  Recomputer(groups, leastBytes, mostFunctions).run();
 }

@@ -18,7 +18,9 @@ namespace tessera::codegen {
 ///
 /// Example: one kernel sums up exp(x - m), another one scales it; both compute it from x, as in
 /// the derivative of a softmax.
-void recomputeAcrossGroups(std::vector<std::vector<mlir::Operation *>> &groups);
+/// `leastBytes`: of a result; `mostFunctions`: calls that an element may take.
+void recomputeAcrossGroups(std::vector<std::vector<mlir::Operation *>> &groups, int64_t leastBytes,
+                           size_t mostFunctions);
 
 } // namespace tessera::codegen
 

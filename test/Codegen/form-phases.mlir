@@ -158,3 +158,41 @@ func.func @one_tap(%w: tensor<24x16x1xf32>, %g: tensor<8x24x14xf32>) -> tensor<8
   } -> tensor<8x16x14x2xf32>
   return %d : tensor<8x16x14x2xf32>
 }
+
+// -----
+
+// A transposed convolution whose windows do not overlap: all phases read the same elements, so the phase is a loop of the
+// weights and of the result.
+
+// CHECK-LABEL: func.func @disjoint_windows(
+// CHECK-SAME: %[[X:.*]]: tensor<8x16x7xf32>, %[[W:.*]]: tensor<24x16x2xf32>
+// CHECK: rt.contraction %[[X]], %[[W]] into %{{.*}} starts [0, 1, 0] extents [8, 24, 7, 16, 2]
+// CHECK-SAME: strides [112, 0, 1, 7, 0], [0, 32, 0, 2, -1], [336, 14, 2, 0, 1] overwrite
+// CHECK-NOT: rt.contraction
+#x = affine_map<(n, o, p, c, k) -> (n, c, p + k)>
+#k = affine_map<(n, o, p, c, k) -> (o, c, k)>
+#y = affine_map<(n, o, p, c, k) -> (n, o, p)>
+func.func @disjoint_windows(%x: tensor<8x16x7xf32>, %w: tensor<24x16x2xf32>) -> tensor<8x24x14xf32>
+    attributes {dist.view = "local"} {
+  %zero = arith.constant 0.0 : f32
+  %apart = tensor.expand_shape %x [[0], [1], [2, 3]] output_shape [8, 16, 7, 1] : tensor<8x16x7xf32> into tensor<8x16x7x1xf32>
+  %room = tensor.empty() : tensor<8x16x7x2xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%room : tensor<8x16x7x2xf32>) -> tensor<8x16x7x2xf32>
+  %spread = tensor.insert_slice %apart into %zeros[0, 0, 0, 0] [8, 16, 7, 1] [1, 1, 1, 1]
+    : tensor<8x16x7x1xf32> into tensor<8x16x7x2xf32>
+  %joined = tensor.collapse_shape %spread [[0], [1], [2, 3]] : tensor<8x16x7x2xf32> into tensor<8x16x14xf32>
+  %dilated = tensor.extract_slice %joined[0, 0, 0] [8, 16, 13] [1, 1, 1] : tensor<8x16x14xf32> to tensor<8x16x13xf32>
+  %wide = tensor.empty() : tensor<8x16x15xf32>
+  %edges = linalg.fill ins(%zero : f32) outs(%wide : tensor<8x16x15xf32>) -> tensor<8x16x15xf32>
+  %padded = tensor.insert_slice %dilated into %edges[0, 0, 1] [8, 16, 13] [1, 1, 1] : tensor<8x16x13xf32> into tensor<8x16x15xf32>
+  %out = tensor.empty() : tensor<8x24x14xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%out : tensor<8x24x14xf32>) -> tensor<8x24x14xf32>
+  %y = linalg.generic {indexing_maps = [#x, #k, #y], iterator_types = ["parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%padded, %w : tensor<8x16x15xf32>, tensor<24x16x2xf32>) outs(%init : tensor<8x24x14xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x24x14xf32>
+  return %y : tensor<8x24x14xf32>
+}

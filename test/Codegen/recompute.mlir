@@ -1,6 +1,10 @@
 // Kernels rematerialize large elementwise values from their operands instead of reading them.
-// RUN: tessera-opt %s --codegen-fuse="recompute=true" --split-input-file | FileCheck %s
+// RUN: tessera-opt %s --codegen-fuse="recompute=4194304" --split-input-file | FileCheck %s
 // RUN: tessera-opt %s --codegen-fuse --split-input-file | FileCheck %s --check-prefix=KEPT
+//
+// Not if they are smaller than asked for, or take more functions than a processor computes while it reads.
+// RUN: tessera-opt %s --codegen-fuse="recompute=16777216" --split-input-file | FileCheck %s --check-prefix=KEPT
+// RUN: tessera-opt %s --codegen-fuse="recompute=4194304 recomputed-functions=0" --split-input-file | FileCheck %s --check-prefix=KEPT
 
 // One kernel sums the exponentials of a softmax and another scales them, with a step between.
 

@@ -115,8 +115,10 @@ def CodegenFuse : CodegenPass<"codegen-fuse", "::mlir::func::FuncOp"> {
            "Sums over all rows join the group that visits these rows, for GPUs">,
     Option<"contractions", "contractions", "bool", /*default=*/"false",
            "Contractions with strided operands are kernels, not steps, for GPUs">,
-    Option<"recompute", "recompute", "bool", /*default=*/"false",
-           "Kernels rematerialize large elementwise values instead of reading them, for GPUs">,
+    Option<"recompute", "recompute", "int64_t", /*default=*/"0",
+           "Kernels rematerialize elementwise values of so many bytes instead of reading them; 0: none">,
+    Option<"recomputedFunctions", "recomputed-functions", "unsigned", /*default=*/"4",
+           "Most calls of functions, such as exp, that a rematerialized element may take">,
   ];
 }
 

@@ -437,6 +437,26 @@ static void writeFourRows(float *to, const int64_t *columnAt, int64_t count, con
     }
 }
 
+/// Writes two rows that lie together in C.
+static void writeTwoRows(float *to, const int64_t *columnAt, int64_t count, const float *tile,
+                         int64_t width) {
+  constexpr size_t kPair = 2 * sizeof(float);
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) {
+    Four x = loadFour(tile + j), y = loadFour(tile + width + j);
+    Four low = __builtin_shufflevector(x, y, 0, 4, 1, 5),
+         high = __builtin_shufflevector(x, y, 2, 6, 3, 7);
+    std::memcpy(to + columnAt[j], &low, kPair);
+    std::memcpy(to + columnAt[j + 1], reinterpret_cast<const char *>(&low) + kPair, kPair);
+    std::memcpy(to + columnAt[j + 2], &high, kPair);
+    std::memcpy(to + columnAt[j + 3], reinterpret_cast<const char *>(&high) + kPair, kPair);
+  }
+  for (; j < count; ++j) {
+    to[columnAt[j]] = tile[j];
+    to[columnAt[j] + 1] = tile[width + j];
+  }
+}
+
 /// Writes the part of a tile that is inside of the block.
 void Contraction::write(const Block &block, const float *tile, int64_t row, int64_t column,
                         bool add) const {
@@ -460,9 +480,14 @@ void Contraction::write(const Block &block, const float *tile, int64_t row, int6
       for (end = begin + 1; end < rowCount && rowAt[end] == rowAt[end - 1] + 1;)
         ++end;
       int64_t at = begin;
+      if (set.writeEightRows)
+        for (; at + 8 <= end; at += 8)
+          set.writeEightRows(block.c + rowAt[at], columnAt, count, tile + at * width, width, add);
       for (; at + 4 <= end; at += 4)
         writeFourRows(block.c + rowAt[at], columnAt, count, tile + at * width, width, add);
-      if (at < end)
+      if (!add && end - at == 2) // of a transposed convolution with stride 2
+        writeTwoRows(block.c + rowAt[at], columnAt, count, tile + at * width, width);
+      else if (at < end)
         for (int64_t j = 0; j < count; ++j)
           store(block.c + rowAt[at] + columnAt[j], tile + at * width + j, end - at, width);
     }
@@ -471,8 +496,13 @@ void Contraction::write(const Block &block, const float *tile, int64_t row, int6
   for (int64_t begin = 0, end = 0; begin < count; begin = end) {
     for (end = begin + 1; end < count && columnAt[end] == columnAt[end - 1] + 1;)
       ++end;
-    for (int64_t i = 0; i < rowCount; ++i)
-      store(block.c + rowAt[i] + columnAt[begin], tile + i * width + begin, end - begin, 1);
+    if (!add && end - begin == 2) // of a transposed convolution with stride 2
+      for (int64_t i = 0; i < rowCount; ++i)
+        std::memcpy(block.c + rowAt[i] + columnAt[begin], tile + i * width + begin,
+                    2 * sizeof(float));
+    else
+      for (int64_t i = 0; i < rowCount; ++i)
+        store(block.c + rowAt[i] + columnAt[begin], tile + i * width + begin, end - begin, 1);
   }
 }
 

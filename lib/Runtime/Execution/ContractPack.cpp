@@ -108,9 +108,18 @@ static Four loadApart(const float *from, int64_t step) {
   return step == 1 ? low : __builtin_shufflevector(low, loadFour(from + 3), 0, 2, 5, 7);
 }
 
-/// Columns whose summands lie together or 2 apart, in either direction: transposes 4 x 4.
+/// Whether the first `count` summands lie `step` apart.
+static bool areApart(const int64_t *sums, int64_t count, int64_t step) {
+  for (int64_t i = 1; i < count; ++i)
+    if (sums[i] != sums[0] + i * step)
+      return false;
+  return true;
+}
+
+/// Columns whose summands lie together or 2 apart, in either direction: transposes 8 x 8 or 4 x 4.
 static void packTransposed(const float *from, const Strip &strip, int64_t width, float *to) {
   const int64_t *sums = strip.sums, *columns = strip.columns;
+  const SumsPacker packEight = tileKernels().packEightSums;
   if (strip.following > 0)
     for (int64_t i = 0; i < strip.count; ++i)
       __builtin_prefetch(from + sums[strip.depth] + columns[i]);
@@ -118,8 +127,7 @@ static void packTransposed(const float *from, const Strip &strip, int64_t width,
     float *row = to + k * width;
     int64_t step = k + 3 < strip.depth ? sums[k + 1] - sums[k] : 0;
     const int64_t apart = std::abs(step);
-    if ((apart != 1 && apart != 2) || sums[k + 2] != sums[k] + 2 * step ||
-        sums[k + 3] != sums[k] + 3 * step) {
+    if ((apart != 1 && apart != 2) || !areApart(sums + k, 4, step)) {
       for (int64_t i = 0; i < strip.count; ++i)
         row[i] = from[sums[k] + columns[i]];
       ++k;
@@ -131,6 +139,13 @@ static void packTransposed(const float *from, const Strip &strip, int64_t width,
     if (k % kLine == 0 && k + kAhead < strip.depth)
       for (int64_t i = 0; i < strip.count; ++i)
         __builtin_prefetch(base + columns[i] + step * kAhead);
+    if (packEight && strip.count == kStrip && apart == 1 && k + 8 <= strip.depth &&
+        areApart(sums + k, 8, step)) {
+      packEight(from + std::min(sums[k], sums[k + 7]), columns, step > 0 ? row : row + 7 * width,
+                step > 0 ? width : -width);
+      k += 8;
+      continue;
+    }
     int64_t i = 0;
     for (; i + 4 <= strip.count; i += 4)
       transposeFour(loadApart(base + columns[i], apart), loadApart(base + columns[i + 1], apart),

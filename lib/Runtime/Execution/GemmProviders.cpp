@@ -74,6 +74,7 @@ public:
     for (const char *file : {"libdnnl.so.2", "libdnnl.so.3"})
       if (void *library = ::dlopen(file, RTLD_NOW | RTLD_GLOBAL)) {
         sgemm = symbol<Sgemm>(library, "dnnl_sgemm");
+        getThreads = symbol<int (*)()>(library, "omp_get_max_threads");
         setThreads = symbol<void (*)(int)>(library, "omp_set_num_threads");
         // dnnl_version_t begins with the three numbers.
         if (auto version = symbol<const int *(*)()>(library, "dnnl_version"))
@@ -89,20 +90,22 @@ public:
     return p.dtype == DType::f32 && p.resultDType == DType::f32;
   }
   void run(const GemmProblem &p, const void *a, const void *b, void *c) const override {
-    // OpenMP keeps its thread count per calling thread.
-    static thread_local bool single = false;
-    if (!single && setThreads)
+    // OpenMP keeps its thread count per calling thread, which may be the user's: PyTorch shares it.
+    const int before = getThreads && setThreads ? getThreads() : 1;
+    if (before != 1)
       setThreads(1);
-    single = true;
     sgemm(p.transA ? 'T' : 'N', p.transB ? 'T' : 'N', p.m, p.n, p.k, 1.0f,
           static_cast<const float *>(a), p.lda, static_cast<const float *>(b), p.ldb,
           p.accumulate ? 1.0f : 0.0f, static_cast<float *>(c), p.ldc);
+    if (before != 1)
+      setThreads(before);
   }
 
 private:
   using Sgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t,
                         const float *, int64_t, float, float *, int64_t);
   Sgemm sgemm = nullptr;
+  int (*getThreads)() = nullptr;
   void (*setThreads)(int) = nullptr;
   std::string text;
 };

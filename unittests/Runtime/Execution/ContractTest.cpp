@@ -242,6 +242,25 @@ TEST(Contract, LongReversedWindows) {
   }
 }
 
+TEST(Contract, TransposedConvolutionsOfDisjointWindows) {
+  std::mt19937 random(8);
+  constexpr int64_t kIn = 21, kImages = 2;
+  for (int64_t places : {5, 16, 40})
+    for (int64_t out : {3, 19})
+      for (bool accumulate : {false, true}) {
+        // Rows and windows take turns in a line of the result.
+        ContractStep step;
+        step.accumulate = accumulate;
+        step.loops = {{kImages, {kIn * places, 0, out * places * 2}},
+                      {places, {1, 0, 2}},
+                      {out, {0, 2, places * 2}},
+                      {2, {0, 1, 1}},
+                      {kIn, {places, out * 2, 0}}};
+        SCOPED_TRACE(places);
+        Trial(step, random).check();
+      }
+}
+
 /// A step of one image with a frame of `pad` zeros, whose bounds are the image.
 static ContractStep paddedStep(Convolution conv, int64_t pad, Convolution::Kind kind) {
   const size_t first = 4; // of the loops of places and windows, which alternate

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <dlfcn.h>
 #include <random>
 
 using namespace tessera::runtime;
@@ -178,6 +179,23 @@ TEST(Gemm, ReluKeepsNaN) {
   for (const float *each : {c, d}) {
     EXPECT_TRUE(std::isnan(each[0]));
     EXPECT_EQ(each[1], 0);
+  }
+}
+
+TEST(Gemm, TheCallersOpenMPThreadsStay) {
+  const GemmProvider *provider = gemmProvider("onednn");
+  auto set = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  auto get = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  if (!provider || !set || !get)
+    GTEST_SKIP() << "no oneDNN with OpenMP";
+  GemmProblem p;
+  p.m = p.n = p.k = p.lda = p.ldb = p.ldc = 4;
+  std::vector<float> a(16, 1), b(16, 2), c(16);
+  for (int threads : {3, 1, 2}) {
+    set(threads);
+    provider->run(p, a.data(), b.data(), c.data());
+    EXPECT_EQ(get(), threads);
+    EXPECT_EQ(c[5], 8);
   }
 }
 
