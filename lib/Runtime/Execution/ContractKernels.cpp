@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ContractKernels.h"
+#include "TransposeEight.h"
 
 #include "tessera/Support/CpuFeatures.h"
 
@@ -93,32 +94,6 @@ TESSERA_IN_PLACE_KERNEL(avx2InPlace, __attribute__((target("avx2,fma"))), 32)
 TESSERA_TILE_KERNEL(avx512Tile, __attribute__((target("avx512f"))), 64)
 TESSERA_IN_PLACE_KERNEL(avx512InPlace, __attribute__((target("avx512f"))), 64)
 
-typedef float Eight __attribute__((vector_size(32), aligned(4), may_alias));
-
-/// columns[j] has the elements j of the lines.
-__attribute__((target("avx512f"), always_inline)) static inline void
-transposeEight(const Eight *lines, Eight *columns) {
-  Eight pairs[8], fours[8];
-#pragma GCC unroll 4
-  for (int i = 0; i < 8; i += 2) {
-    pairs[i] = __builtin_shufflevector(lines[i], lines[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-    pairs[i + 1] = __builtin_shufflevector(lines[i], lines[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 8; i += 4)
-#pragma GCC unroll 2
-    for (int high = 0; high < 2; ++high) {
-      Eight x = pairs[i + high], y = pairs[i + 2 + high];
-      fours[i + 2 * high] = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13);
-      fours[i + 2 * high + 1] = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
-    }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    columns[i] = __builtin_shufflevector(fours[i], fours[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-    columns[i + 4] = __builtin_shufflevector(fours[i], fours[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
-  }
-}
-
 __attribute__((target("avx512f"))) static void writeEightRows(float *to, const int64_t *columns,
                                                               int64_t count, const float *tile,
                                                               int64_t width, bool add) {
@@ -142,20 +117,6 @@ __attribute__((target("avx512f"))) static void writeEightRows(float *to, const i
     }
 }
 
-__attribute__((target("avx512f"))) static void
-packEightSums(const float *from, const int64_t *columns, float *to, int64_t width) {
-  for (int64_t j = 0; j < 16; j += 8) {
-    Eight lines[8], sums[8];
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i)
-      lines[i] = *reinterpret_cast<const Eight *>(from + columns[j + i]);
-    transposeEight(lines, sums);
-#pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i)
-      *reinterpret_cast<Eight *>(to + i * width + j) = sums[i];
-  }
-}
-
 static const TileKernels kAvx2 = {
     "avx2", 4, 8, {TESSERA_TILE_ROWS(avx2Tile)}, {TESSERA_TILE_ROWS(avx2InPlace)}};
 static const TileKernels kAvx512 = {
@@ -168,8 +129,7 @@ static const TileKernels kAvx512 = {
     {TESSERA_TILE_ROWS(avx512InPlace), TESSERA_TILE_ROW(avx512InPlace, 5),
      TESSERA_TILE_ROW(avx512InPlace, 6), TESSERA_TILE_ROW(avx512InPlace, 7),
      TESSERA_TILE_ROW(avx512InPlace, 8)},
-    writeEightRows,
-    packEightSums};
+    writeEightRows};
 #endif
 
 #ifdef __x86_64__

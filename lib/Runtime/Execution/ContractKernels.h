@@ -37,10 +37,6 @@ using InPlaceKernel = void (*)(int64_t k, const float *const *rows, const int64_
 using RowsWriter = void (*)(float *to, const int64_t *columns, int64_t count, const float *tile,
                             int64_t width, bool add);
 
-/// Writes elements 0 to 7 of 16 lines, which begin at from + columns[j], as eight rows of `to` that
-/// are `width` apart.
-using SumsPacker = void (*)(const float *from, const int64_t *columns, float *to, int64_t width);
-
 struct TileKernels {
   const char *name;
   int64_t rows;                                   ///< of the highest tile
@@ -48,7 +44,6 @@ struct TileKernels {
   TileKernel kernels[kMostRows][kMostVectors];    ///< by rows - 1 and vectors - 1
   InPlaceKernel inPlace[kMostRows][kMostVectors]; ///< by rows - 1, of kMostVectors vectors
   RowsWriter writeEightRows = nullptr;            ///< null where tiles are lower
-  SumsPacker packEightSums = nullptr;             ///< null where vectors are shorter
 };
 
 /// The fastest set that this processor executes.

@@ -13,6 +13,7 @@
 
 #include "ContractBlock.h"
 #include "ContractKernels.h"
+#include "TransposeEight.h"
 #include "TransposeFour.h"
 
 #include <algorithm>
@@ -119,7 +120,7 @@ static bool areApart(const int64_t *sums, int64_t count, int64_t step) {
 /// Columns whose summands lie together or 2 apart, in either direction: transposes 8 x 8 or 4 x 4.
 static void packTransposed(const float *from, const Strip &strip, int64_t width, float *to) {
   const int64_t *sums = strip.sums, *columns = strip.columns;
-  const SumsPacker packEight = tileKernels().packEightSums;
+  const EightTransposer transposeEight = eightTransposer();
   if (strip.following > 0)
     for (int64_t i = 0; i < strip.count; ++i)
       __builtin_prefetch(from + sums[strip.depth] + columns[i]);
@@ -139,10 +140,12 @@ static void packTransposed(const float *from, const Strip &strip, int64_t width,
     if (k % kLine == 0 && k + kAhead < strip.depth)
       for (int64_t i = 0; i < strip.count; ++i)
         __builtin_prefetch(base + columns[i] + step * kAhead);
-    if (packEight && strip.count == kStrip && apart == 1 && k + 8 <= strip.depth &&
+    if (transposeEight && strip.count % 8 == 0 && apart == 1 && k + 8 <= strip.depth &&
         areApart(sums + k, 8, step)) {
-      packEight(from + std::min(sums[k], sums[k + 7]), columns, step > 0 ? row : row + 7 * width,
-                step > 0 ? width : -width);
+      const float *lowest = from + std::min(sums[k], sums[k + 7]);
+      for (int64_t i = 0; i < strip.count; i += 8)
+        transposeEight(lowest, columns + i, (step > 0 ? row : row + 7 * width) + i,
+                       step > 0 ? width : -width);
       k += 8;
       continue;
     }

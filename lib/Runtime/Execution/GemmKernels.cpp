@@ -23,8 +23,10 @@ namespace tessera::runtime {
     constexpr int kLanes = (BYTES) / 4;                                                            \
     Vector sums[R][V];                                                                             \
     _Pragma("GCC unroll 12") for (int r = 0; r < R; ++r) {                                         \
-      __builtin_prefetch(c + r * ldc, 1);                                                          \
-      _Pragma("GCC unroll 2") for (int v = 0; v < V; ++v) sums[r][v] = Vector{};                   \
+      _Pragma("GCC unroll 2") for (int v = 0; v < V; ++v) {                                        \
+        const auto *from = reinterpret_cast<const Vector *>(c + r * ldc + v * kLanes);             \
+        sums[r][v] = add ? *from : Vector{};                                                       \
+      }                                                                                            \
     }                                                                                              \
     for (int64_t i = 0; i < k; ++i, a += R, b += V * kLanes) {                                     \
       Vector right[V];                                                                             \
@@ -38,7 +40,7 @@ namespace tessera::runtime {
     _Pragma("GCC unroll 12") for (int r = 0; r < R; ++r) {                                         \
       _Pragma("GCC unroll 2") for (int v = 0; v < V; ++v) {                                        \
         auto *to = reinterpret_cast<Vector *>(c + r * ldc + v * kLanes);                           \
-        *to = add ? *to + sums[r][v] : sums[r][v];                                                 \
+        *to = sums[r][v];                                                                          \
       }                                                                                            \
     }                                                                                              \
   }

@@ -224,10 +224,13 @@ const GemmProvider *shippedGemmProvider(const GemmProblem &p) {
   // oneDNN's sgemm is ahead on few rows (1.2 to 3.7 times) and where memory bounds (1.05 to 1.4
   // times); our tiles make 0.96 to 1.16 times OpenBLAS's speed and need no library.
   // Of few summands in a transposed A, as in gradients of weights, our tiles make 1.25 times
-  // oneDNN's speed, for example 1024x512 from 64 rows (Zen 5).
-  constexpr int64_t kFewSummands = 256;
+  // oneDNN's speed, for example 1024x512 from 64 rows (Zen 5). So they do of few rows with a
+  // transposed B, which they transpose by 8 x 8.
+  constexpr int64_t kFewSummands = 256, kFewestRows = 16, kFewRows = 96;
+  const bool hasFewSummands = p.transA && p.k <= kFewSummands,
+             hasFewRows = p.transB && p.m >= kFewestRows && p.m <= kFewRows;
   if (const GemmProvider *packed = gemmProvider("packed");
-      p.transA && p.k <= kFewSummands && packed && packed->supports(p))
+      (hasFewSummands || hasFewRows) && packed && packed->supports(p))
     return packed;
   if (p.dtype == DType::f32 || p.dtype == DType::f64)
     for (const char *name : {"onednn", "packed", "openblas"})

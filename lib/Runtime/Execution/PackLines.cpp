@@ -8,6 +8,7 @@
 #include "PackLines.h"
 
 #include "HalfPackers.h"
+#include "TransposeEight.h"
 #include "TransposeFour.h"
 
 #include <algorithm>
@@ -15,20 +16,39 @@
 
 namespace tessera::runtime {
 
-/// Copies fours; the last ones overlap where the width is no multiple.
-static void copyRow(const float *from, int64_t width, float *to) {
-  auto copy = [&](int64_t at) {
-    *reinterpret_cast<Four *>(to + at) = *reinterpret_cast<const Four *>(from + at);
-  };
-  int64_t at = 0;
-  for (; at + 4 <= width; at += 4)
-    copy(at);
-  if (at == width)
-    return;
-  if (width >= 4)
-    return copy(width - 4);
-  for (; at < width; ++at)
-    to[at] = from[at];
+// A macro, because a function template does not inherit the target of its caller.
+#define TESSERA_COPY_PANELS(NAME, TARGET, BYTES)                                                   \
+  TARGET static void NAME(const float *from, int64_t count, int64_t width, int64_t panel,          \
+                          float *to) {                                                             \
+    typedef float Vector __attribute__((vector_size(BYTES), aligned(4), may_alias));               \
+    constexpr int64_t kLanes = (BYTES) / 4;                                                        \
+    for (int64_t begin = 0; begin < count; begin += width, to += panel)                            \
+      for (int64_t at = 0; at < width; at += kLanes)                                               \
+        *reinterpret_cast<Vector *>(to + at) =                                                     \
+            *reinterpret_cast<const Vector *>(from + begin + at);                                  \
+  }
+
+/// Copies `count` elements, a multiple of `width`, in rows of `width` that are `panel` elements
+/// apart. `width` is a multiple of a vector.
+using PanelCopier = void (*)(const float *from, int64_t count, int64_t width, int64_t panel,
+                             float *to);
+TESSERA_COPY_PANELS(copyOnes, , 4)
+TESSERA_COPY_PANELS(copyFours, , 16)
+#ifdef __x86_64__
+TESSERA_COPY_PANELS(copyEights, __attribute__((target("avx2"))), 32)
+TESSERA_COPY_PANELS(copySixteens, __attribute__((target("avx512f"))), 64)
+#endif
+
+static PanelCopier panelCopier(int64_t width) {
+#ifdef __x86_64__
+  static const bool hasSixteen = __builtin_cpu_supports("avx512f"),
+                    hasEight = __builtin_cpu_supports("avx2");
+  if (width % 16 == 0 && hasSixteen)
+    return copySixteens;
+  if (width % 8 == 0 && hasEight)
+    return copyEights;
+#endif
+  return width % 4 == 0 ? copyFours : copyOnes;
 }
 
 /// Packs lines [begin, begin + count) behind each other, one element of each a row of `width`.
@@ -37,9 +57,17 @@ static void packPanel(const Lines<float> &lines, int64_t begin, int64_t count, i
   const float *from = lines.from + begin * lines.line;
   int64_t done = 0;
   if (lines.step == 1) {
-    // Sixteen elements, a cache line, of four lines; then of the next four.
+    const EightTransposer transposeEight = eightTransposer();
+    int64_t starts[8];
+    for (int64_t i = 0; i < 8; ++i)
+      starts[i] = i * lines.line;
+    // Sixteen elements, a cache line, of eight or four lines; then of the next ones.
     for (; done + 16 <= lines.depth; done += 16) {
       int64_t line = 0;
+      if (transposeEight)
+        for (; line + 8 <= count; line += 8)
+          for (int64_t i = done; i < done + 16; i += 8)
+            transposeEight(from + line * lines.line + i, starts, to + i * width + line, width);
       for (; line + 4 <= count; line += 4)
         for (int64_t i = done; i < done + 16; i += 4) {
           const float *first = from + line * lines.line + i;
@@ -69,13 +97,13 @@ void packLines(const Lines<float> &lines, const PanelForm &form, int64_t, float 
   } else {
     // Along the memory that holds an element of all lines. The next ones lie on other pages.
     constexpr int64_t kAhead = 8;
+    const PanelCopier copy = panelCopier(width);
     for (int64_t i = 0; i < lines.depth; ++i) {
       const float *from = lines.from + i * lines.step;
       if (i + kAhead < lines.depth)
         for (int64_t begin = 0; begin < whole; begin += 16)
           __builtin_prefetch(from + kAhead * lines.step + begin);
-      for (int64_t begin = 0; begin < whole; begin += width)
-        copyRow(from + begin, width, to + begin * lines.depth + i * width);
+      copy(from, whole, width, lines.depth * width, to + i * width);
     }
   }
   if (rest)
