@@ -5,11 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ContractKernels.h"
 #include "PackedGemm.h"
+#include "tessera/Runtime/Execution/Contract.h"
 
 #include <algorithm>
+#include <deque>
 #include <dlfcn.h>
 #include <sstream>
+#include <tuple>
 #include <type_traits>
 
 namespace tessera::runtime {
@@ -132,6 +136,44 @@ private:
   const GemmKernels *kernels = nullptr;
 };
 
+/// The tiles of contractions, which read one operand where it is: the rows of a transposed B, whose
+/// summands lie together, while the columns of the tile are rows of A.
+class Direct final : public GemmProvider {
+public:
+  bool available() const { return tileKernels().lanes >= 8; }
+  const char *name() const override { return "direct"; }
+  std::string version() const override { return tileKernels().name; }
+  bool supports(const GemmProblem &p) const override {
+    return p.dtype == DType::f32 && p.resultDType == DType::f32;
+  }
+  void run(const GemmProblem &p, const void *a, const void *b, void *c) const override {
+    contractionOf(p).run(0, a, b, static_cast<float *>(c));
+  }
+
+private:
+  using Key = std::tuple<int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool>;
+
+  /// Those of the last products of this thread are kept: finding one takes as long as a product of
+  /// a few rows.
+  static const Contraction &contractionOf(const GemmProblem &p) {
+    constexpr size_t kMostKept = 32;
+    static thread_local std::deque<std::pair<Key, Contraction>> kept;
+    const Key key{p.m, p.n, p.k, p.transA, p.transB, p.lda, p.ldb, p.ldc, p.accumulate};
+    for (const auto &[known, contraction] : kept)
+      if (known == key)
+        return contraction;
+    ContractStep step;
+    step.accumulate = p.accumulate;
+    step.loops = {{p.m, {p.transA ? 1 : p.lda, 0, p.ldc}},
+                  {p.n, {0, p.transB ? p.ldb : 1, 1}},
+                  {p.k, {p.transA ? p.lda : 1, p.transB ? 1 : p.ldb, 0}}};
+    if (kept.size() == kMostKept)
+      kept.pop_front();
+    kept.emplace_back(key, Contraction(step)).second.split(1);
+    return kept.back().second;
+  }
+};
+
 /// Row by row of C, k outside of n so that the inner loop runs along rows of B and C.
 /// Integers are multiplied as unsigned 64-bit numbers: wrapping is defined there, and the low bits
 /// that remain are the same.
@@ -207,6 +249,10 @@ const GemmProvider *gemmProvider(std::string_view name) {
     static const Packed packed;
     return packed.available() ? &packed : nullptr;
   }
+  if (name == "direct") {
+    static const Direct direct;
+    return direct.available() ? &direct : nullptr;
+  }
   if (name == "onednn") {
     static const OneDnn &onednn = *new OneDnn;
     return onednn.available() ? &onednn : nullptr;
@@ -224,14 +270,17 @@ const GemmProvider *shippedGemmProvider(const GemmProblem &p) {
   // oneDNN's sgemm is ahead on few rows (1.2 to 3.7 times) and where memory bounds (1.05 to 1.4
   // times); our tiles make 0.96 to 1.16 times OpenBLAS's speed and need no library.
   // Of few summands in a transposed A, as in gradients of weights, our tiles make 1.25 times
-  // oneDNN's speed, for example 1024x512 from 64 rows (Zen 5). So they do of few rows with a
-  // transposed B, which they transpose by 8 x 8.
-  constexpr int64_t kFewSummands = 256, kFewestRows = 16, kFewRows = 96;
-  const bool hasFewSummands = p.transA && p.k <= kFewSummands,
-             hasFewRows = p.transB && p.m >= kFewestRows && p.m <= kFewRows;
-  if (const GemmProvider *packed = gemmProvider("packed");
-      (hasFewSummands || hasFewRows) && packed && packed->supports(p))
-    return packed;
+  // oneDNN's speed, for example 1024x512 from 64 rows (Zen 5).
+  // A transposed B is neither packed nor transposed where its rows are read in place: 2.4 times
+  // oneDNN's speed for 16 rows of 1024x1024, 1.9 for 32, 1.4 for 64, 1.1 for 256.
+  constexpr int64_t kFewSummands = 256, kFewestRows = 9;
+  const char *tiles = p.transA && p.k <= kFewSummands ? "packed"
+                      : p.transB && !p.transA && p.m >= kFewestRows && p.k >= kFewSummands
+                          ? "direct"
+                          : "generated";
+  if (const GemmProvider *provider = gemmProvider(tiles);
+      provider && provider != gemmProvider("generated") && provider->supports(p))
+    return provider;
   if (p.dtype == DType::f32 || p.dtype == DType::f64)
     for (const char *name : {"onednn", "packed", "openblas"})
       if (const GemmProvider *provider = gemmProvider(name); provider && provider->supports(p))

@@ -21,7 +21,7 @@
 
 namespace tessera::runtime {
 
-static constexpr const char *kProviders[] = {"onednn", "packed", "openblas"};
+static constexpr const char *kProviders[] = {"onednn", "packed", "direct", "openblas"};
 
 //===----------------------------------------------------------------------===//
 // Classes
@@ -255,7 +255,7 @@ Status checkGemmChoice() {
   if (isKnown)
     return Status::error("TESSERA_GEMM is '" + text + "', which this machine does not have");
   return Status::error("TESSERA_GEMM is '" + text +
-                       "'; expected onednn, openblas, packed, generated or measured");
+                       "'; expected onednn, openblas, packed, direct, generated or measured");
 }
 
 bool choosesPanels() {
@@ -264,7 +264,7 @@ bool choosesPanels() {
 
 std::string describeGemmChoice() {
   std::string text;
-  for (const char *name : {"onednn", "packed", "openblas", "generated"})
+  for (const char *name : {"onednn", "packed", "direct", "openblas", "generated"})
     if (const GemmProvider *provider = gemmProvider(name))
       if (!choice().forced || choice().forced == provider)
         text += (text.empty() ? "" : ", ") + std::string(name) +

@@ -202,7 +202,7 @@ TEST(Gemm, TheCallersOpenMPThreadsStay) {
 TEST(Gemm, ProvidersAgree) {
   std::mt19937 random(5);
   std::vector<const GemmProvider *> providers;
-  for (const char *name : {"packed", "onednn", "openblas", "generated"})
+  for (const char *name : {"packed", "direct", "onednn", "openblas", "generated"})
     if (const GemmProvider *provider = gemmProvider(name))
       providers.push_back(provider);
   EXPECT_EQ(gemmProvider("mkl"), nullptr);
