@@ -30,6 +30,9 @@
 
 namespace tessera::codegen {
 
+/// Writes a kernel that only fills and inserts block by block, as tasks.
+void insertByBlocks(mlir::func::FuncOp kernel);
+
 /// Puts ops that iterate over the same outer dimensions into one loop over them.
 void groupAndTile(mlir::func::FuncOp kernel, const KernelTarget &target);
 

@@ -49,8 +49,10 @@ static FailureOr<std::string> attempt(MLIRContext &context, StringRef text, Stri
   if (vectorise)
     fuseKernel(kernel);
   aimAtDestinations(kernel);
-  if (vectorise)
+  if (vectorise) {
+    insertByBlocks(kernel);
     groupAndTile(kernel, target);
+  }
   if (failed(verify(*module)))
     return fail("tiling");
   TemporaryBytes temporaries;
