@@ -264,6 +264,22 @@ def low_rank(x, w, a, b):
     return x @ w + 2 * (x @ a) @ b
 
 
+def shuffled_batches(w, rows, advantages, seed, by_index=False):
+    """Two epochs of PPO, of four steps each, on random parts of what 1024 environments did at 256 times."""
+    rows, advantages = rows.reshape(-1, WIDTH), advantages.reshape(-1)
+
+    def step(w, some):
+        gain = lambda w: (jnp.tanh(some[0] @ w[0] / 8) @ w[1] * some[1][:, None]).mean()
+        return jax.tree.map(lambda w, g: w + 0.1 * g, w, jax.grad(gain)(w)), None
+
+    def epoch(w, key):
+        order = jax.random.permutation(key, len(rows))
+        if by_index:
+            return lax.scan(lambda w, at: step(w, (rows[at], advantages[at])), w, order.reshape(4, -1))
+        return lax.scan(step, w, (rows[order].reshape(4, -1, WIDTH), advantages[order].reshape(4, -1)))
+    return lax.scan(lambda w, key: (epoch(w, key)[0], None), w, jax.random.split(jax.random.key(seed), 2))[0]
+
+
 def model_cases(Case):
     shape = lambda *extents: jax.ShapeDtypeStruct(extents, jnp.float32)
     i32 = lambda *extents: jax.ShapeDtypeStruct(extents, jnp.int32)
@@ -278,6 +294,7 @@ def model_cases(Case):
     scan = [shape(2, 64, 32), shape(2, 64, 32), shape(32, 8), shape(2, 64, 8), shape(2, 64, 8)]
     gate_up = [shape(BATCH, WIDTH), shape(WIDTH, 2 * GATED), shape(GATED, WIDTH)]
     deep, features = (None, None, "s"), (None, None, None, "s")
+    played = 256, 1024
     return {
         "model: experts choose": Case(
             expert_choice, experts, part(TOKENS, EXPERTS) + sent(chosen) + 2 * (part(TOKENS, WIDTH) + part(chosen, WIDTH)),
@@ -302,6 +319,11 @@ def model_cases(Case):
         "model: ragged experts, few tokens": Case(
             ragged_experts, [shape(512, WIDTH), *ragged[1:]], 2 * sent(512 * WIDTH), "tokens to the experts of all, and sums back",
             cut=["s", None, "s", "s"]),
+        **{f"model: shuffled minibatches{name}": Case(
+            lambda *a, by=by: shuffled_batches(*a, by), [[shape(WIDTH, WIDTH), shape(WIDTH, 8)], shape(*played, WIDTH), shape(*played), i32()],
+            3 * part(*played, WIDTH) + sent(played[0] * played[1]) + 8 * reduced(WIDTH * (WIDTH + 8)),
+            "rows to columns, and twice back in another order; advantages to all; gradients", cut=[None, columns, columns, None], out=None)
+           for name, by in (("", False), (", by index", True))},
         "model: two towers": Case(two_towers, towers, sent(BATCH * 16) + reduced(1), "rows of one tower, the sum",
                                   cut=["s", "s", None, None], out=None),
         "model: two towers, gradients": Case(

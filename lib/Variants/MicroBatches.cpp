@@ -8,7 +8,8 @@
 // Propagation keeps the rows of a batch where they are. If a loop takes parts of the
 // batch in turn (gradient accumulation), most devices are without a part of their own in
 // each iteration. Moving the rows once, so that all devices have some of each part, is
-// worth it where the loop computes more than that takes: both programs are compiled.
+// worth it where the loop computes more than that takes: both programs are compiled. So
+// are parts of a shuffled batch, as the minibatches of PPO.
 //
 //===----------------------------------------------------------------------===//
 

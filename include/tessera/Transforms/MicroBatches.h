@@ -15,8 +15,10 @@ namespace tessera::dist {
 /// Cuts the parts of a batch that a loop takes in turn. `x.reshape(A, B / A, …)` of a batch whose
 /// rows are cut over n devices has whole parts on few devices: while a loop over A computes one of
 /// them, the others have nothing to do, or repeat the work. Each part gets the cut of the batch,
-/// a dist.shard_tensor behind the reshape, if n divides B / A. For normalized programs; returns
-/// whether there was such a batch.
+/// a dist.shard_tensor behind the reshape, if n divides B / A. The same for parts of a shuffled
+/// batch, x[order].reshape(A, B / A, …), and for those that are looked up by part of an order,
+/// x[order[i : i + B / A]]: rows of a batch whose cut dimension is merged with others have no cut
+/// to follow. For normalized programs; returns whether there was such a batch.
 bool cutMicroBatches(mlir::ModuleOp module);
 
 } // namespace tessera::dist

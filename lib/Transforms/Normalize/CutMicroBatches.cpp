@@ -7,6 +7,7 @@
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
+#include "tessera/Dialect/Dist/Rules/Selection.h"
 #include "tessera/Transforms/MicroBatches.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -19,17 +20,83 @@ using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
 
-/// The annotation of a value, or of one that it is computed from element by element.
-static ShardingAttr annotationBehind(Value value) {
-  for (;;) {
-    if (isa<BlockArgument>(value) || value.getDefiningOp<ShardTensorOp>())
-      return getSharding(value);
-    auto op = value.getDefiningOp<linalg::LinalgOp>();
-    if (!op || op.getNumDpsInputs() != 1 ||
-        !llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
-      return {};
-    value = op.getDpsInputs()[0];
+namespace {
+/// The axes that cut each dimension of a value, or of what it is read from.
+struct Cuts {
+  FlatSymbolRefAttr mesh;
+  SmallVector<sharding::AxisList> dims;
+};
+} // namespace
+
+/// The table of a look-up.
+static OpOperand *tableOf(linalg::LinalgOp op) {
+  auto generic = dyn_cast<linalg::GenericOp>(*op);
+  if (!generic || generic.getNumReductionLoops() == 0 || generic.getNumDpsInits() != 1)
+    return nullptr;
+  for (OpOperand *operand : generic.getDpsInputOperands())
+    if (isLookedUp(generic, *operand))
+      return operand;
+  return nullptr;
+}
+
+static bool hasPlainMaps(linalg::LinalgOp op) {
+  return op.getNumDpsInits() == 1 && llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
+           return map.isProjectedPermutation();
+         });
+}
+
+/// The cuts of a result by those of an operand. The rows that a look-up takes of a cut dimension
+/// are cut as that is, in the first dimension of the result that the operand does not have.
+static SmallVector<sharding::AxisList> cutsOfResult(linalg::LinalgOp op, OpOperand &operand,
+                                                    ArrayRef<sharding::AxisList> cuts) {
+  AffineMap from = op.getMatchingIndexingMap(&operand),
+            to = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
+  SmallVector<sharding::AxisList> result(to.getNumResults());
+  std::optional<unsigned> rows;
+  for (auto [d, expr] : llvm::enumerate(to.getResults())) {
+    if (std::optional<unsigned> at = from.getResultPosition(expr))
+      result[d] = cuts[*at];
+    else if (!rows)
+      rows = d;
   }
+  for (auto [axes, expr] : llvm::zip_equal(cuts, from.getResults()))
+    if (rows && !to.getResultPosition(expr))
+      llvm::append_range(result[*rows], axes);
+  return result;
+}
+
+/// The cuts of the annotated value that another one has the elements of, in another order or shape:
+/// computed element by element, reshaped or looked up.
+static std::optional<Cuts> cutsBehind(Value value, const MeshTable &meshes) {
+  if (isa<BlockArgument>(value) || value.getDefiningOp<ShardTensorOp>()) {
+    ShardingAttr attr = getSharding(value);
+    if (!attr)
+      return std::nullopt;
+    return Cuts{attr.getMesh(),
+                llvm::to_vector(resolveVerified(attr, meshes, value.getType()).dims)};
+  }
+  if (auto collapse = value.getDefiningOp<tensor::CollapseShapeOp>()) {
+    std::optional<Cuts> cuts = cutsBehind(collapse.getSrc(), meshes);
+    if (!cuts)
+      return std::nullopt;
+    SmallVector<sharding::AxisList> merged;
+    for (const ReassociationIndices &group : collapse.getReassociationIndices()) {
+      merged.emplace_back();
+      for (int64_t d : group)
+        llvm::append_range(merged.back(), cuts->dims[d]);
+    }
+    return Cuts{cuts->mesh, std::move(merged)};
+  }
+  auto op = value.getDefiningOp<linalg::LinalgOp>();
+  if (!op || !hasPlainMaps(op))
+    return std::nullopt;
+  OpOperand *read = op.getNumReductionLoops() > 0 ? tableOf(op)
+                    : op.getNumDpsInputs() == 1   ? op.getDpsInputOperand(0)
+                                                  : nullptr;
+  std::optional<Cuts> cuts = read ? cutsBehind(read->get(), meshes) : std::nullopt;
+  if (!cuts)
+    return std::nullopt;
+  return Cuts{cuts->mesh, cutsOfResult(op, *read, cuts->dims)};
 }
 
 /// The dimension of a tensor of which a loop takes one element in each iteration.
@@ -44,9 +111,30 @@ static std::optional<int64_t> dimOfIterations(tensor::ExtractSliceOp op) {
   return std::nullopt;
 }
 
-bool dist::cutMicroBatches(ModuleOp module) {
-  MeshTable meshes(module);
-  llvm::SetVector<Operation *> batches;
+/// Whether indices are some of others, which a program takes in turn.
+static bool arePart(Value indices) {
+  for (;;) {
+    Operation *op = indices.getDefiningOp();
+    if (auto slice = dyn_cast_or_null<tensor::ExtractSliceOp>(op)) {
+      if (slice.getType().getNumElements() < slice.getSourceType().getNumElements())
+        return true;
+      indices = slice.getSource();
+    } else if (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
+      indices = op->getOperand(0);
+    } else {
+      // Corrections of negative ones, and clamps: the last operand is what they correct.
+      auto linalgOp = dyn_cast_or_null<linalg::LinalgOp>(op);
+      if (!linalgOp || linalgOp.getNumReductionLoops() > 0 || linalgOp.getNumDpsInputs() == 0)
+        return false;
+      indices = linalgOp.getDpsInputs().back();
+    }
+  }
+}
+
+/// Parts of a batch: the reshape that divides it where a loop takes one in each iteration, or the
+/// look-up of its rows by part of a permutation.
+static llvm::SetVector<Operation *> findParts(ModuleOp module) {
+  llvm::SetVector<Operation *> parts;
   module.walk([&](tensor::ExtractSliceOp op) {
     auto expand = op.getSource().getDefiningOp<tensor::ExpandShapeOp>();
     std::optional<int64_t> dim = dimOfIterations(op);
@@ -54,43 +142,80 @@ bool dist::cutMicroBatches(ModuleOp module) {
       return;
     for (const ReassociationIndices &group : expand.getReassociationIndices())
       if (group.size() > 1 && group.front() == *dim)
-        batches.insert(expand);
+        parts.insert(expand);
   });
-  bool hasCut = false;
-  for (Operation *op : batches) {
-    auto expand = cast<tensor::ExpandShapeOp>(op);
-    ShardingAttr annotation = annotationBehind(expand.getSrc());
-    if (!annotation || !expand.getResultType().hasStaticShape())
-      continue;
-    const sharding::Mesh &mesh = meshes.get(annotation.getMesh());
-    sharding::TensorSharding batch = resolveVerified(annotation, meshes, expand.getSrc().getType());
-    sharding::TensorSharding parts =
-        sharding::TensorSharding::allOpen(mesh, expand.getResultType().getRank());
-    sharding::AxisList taken;
-    bool isCut = false;
+  module.walk([&](linalg::GenericOp op) {
+    OpOperand *table = hasPlainMaps(op) ? tableOf(op) : nullptr;
+    if (table && llvm::any_of(op.getDpsInputs(),
+                              [&](Value input) { return input != table->get() && arePart(input); }))
+      parts.insert(op);
+  });
+  return parts;
+}
+
+/// The axes that shall cut each dimension of the parts: those of the rows that they are made of.
+/// None unless they cut a dimension anew.
+static std::optional<Cuts> cutsOfParts(Operation *op, const MeshTable &meshes) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  std::optional<Cuts> wanted;
+  llvm::SmallDenseSet<int64_t> divided;
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+    std::optional<Cuts> batch = cutsBehind(expand.getSrc(), meshes);
+    if (!batch || !type.hasStaticShape())
+      return std::nullopt;
+    wanted = Cuts{batch->mesh, SmallVector<sharding::AxisList>(type.getRank())};
     for (auto [d, group] : llvm::enumerate(expand.getReassociationIndices())) {
       // Dimensions that are not divided keep their cuts.
       int64_t to = group.size() > 1 ? group[1] : group[0];
-      const sharding::AxisList &axes = batch.dims[d];
-      int64_t devices = sharding::sizeOf(axes);
-      if (devices == 1 || expand.getResultType().getDimSize(to) % devices != 0)
-        continue;
-      parts.dims[to] = axes;
-      taken.insert(taken.end(), axes.begin(), axes.end());
-      isCut |= group.size() > 1;
+      wanted->dims[to] = batch->dims[d];
+      if (group.size() > 1)
+        divided.insert(to);
     }
-    llvm::erase_if(parts.open, [&](const sharding::AxisRef &axis) {
-      return llvm::any_of(taken,
-                          [&](const sharding::AxisRef &cut) { return cut.axis == axis.axis; });
-    });
-    if (!isCut)
+  } else {
+    auto generic = cast<linalg::GenericOp>(op);
+    wanted = cutsBehind(op->getResult(0), meshes);
+    AffineMap table = generic.getMatchingIndexingMap(tableOf(generic)),
+              map = generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));
+    for (auto [d, expr] : llvm::enumerate(map.getResults()))
+      if (!table.getResultPosition(expr))
+        divided.insert(d);
+  }
+  if (!wanted)
+    return std::nullopt;
+  bool isCut = false;
+  for (auto [d, axes] : llvm::enumerate(wanted->dims)) {
+    int64_t devices = sharding::sizeOf(axes);
+    if (devices > 1 && type.getDimSize(d) % devices == 0)
+      isCut |= divided.contains(d);
+    else
+      axes.clear();
+  }
+  return isCut ? wanted : std::nullopt;
+}
+
+bool dist::cutMicroBatches(ModuleOp module) {
+  MeshTable meshes(module);
+  bool hasCut = false;
+  for (Operation *op : findParts(module)) {
+    std::optional<Cuts> wanted = cutsOfParts(op, meshes);
+    if (!wanted)
       continue;
+    Value value = op->getResult(0);
+    const sharding::Mesh &mesh = meshes.get(wanted->mesh);
+    auto parts = sharding::TensorSharding::allOpen(mesh, wanted->dims.size());
+    for (auto [dim, axes] : llvm::zip_equal(parts.dims, wanted->dims)) {
+      dim = axes;
+      llvm::erase_if(parts.open, [&](const sharding::AxisRef &axis) {
+        return llvm::any_of(axes,
+                            [&](const sharding::AxisRef &cut) { return cut.axis == axis.axis; });
+      });
+    }
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
-    auto cut = ShardTensorOp::create(
-        builder, op->getLoc(), expand.getResultType(), expand.getResult(),
-        ShardingAttr::get(annotation.getMesh(), mesh, parts, op->getContext()));
-    expand.getResult().replaceAllUsesExcept(cut, cut);
+    auto cut =
+        ShardTensorOp::create(builder, op->getLoc(), value.getType(), value,
+                              ShardingAttr::get(wanted->mesh, mesh, parts, op->getContext()));
+    value.replaceAllUsesExcept(cut, cut);
     hasCut = true;
   }
   return hasCut;
