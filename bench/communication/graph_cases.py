@@ -28,6 +28,15 @@ def pooled(table, queries, values, bag, y):
     return ((means - y) ** 2).mean()
 
 
+def attended_history(table, w, items, candidate, y):
+    """A step for a user's interest: a sum of the items of the history, by a network of each with the candidate."""
+    def loss(table, w):
+        rows, wanted = table[items], table[candidate]
+        shares = jax.nn.sigmoid(jnp.concatenate([rows, rows * wanted[:, None]], -1) @ w[0]) @ w[1]
+        return (((shares * rows).sum(1) * wanted).sum(-1) - y).var()
+    return jax.tree.map(lambda a, g: a - 0.1 * g, (table, w), jax.grad(loss, (0, 1))(table, w))
+
+
 def messages(weights, h, e, source, target):
     """Layers in which a message of both ends and of the edge is added up at the target."""
     for ends, own in weights:
@@ -82,6 +91,11 @@ def graph_cases(Case):
             2 * sent(VALUES) + 3 * part(sums) + 4 * sent(VALUES) + 4 * sent(BAGS) + 2 * sent(sums),
             "indices to all; queries and y to columns, their gradients back; scores scattered, shares to all, the same of gradients; "
             "maxima and sums; queries and gradients of sums to all", cut=[None, *"ssss"], out=(None, "s")),
+        "histories, table whole, step": Case(
+            attended_history, [shape(WORDS, WIDTH), [shape(2 * WIDTH, 32), shape(32, 1)], i32(BAGS, 16), i32(BAGS), shape(BAGS)],
+            sent(BAGS * 17 * (1 + WIDTH)) + reduced(2 * WIDTH * 32 + 32) + 2 * reduced(1),
+            "indices and gradients of the rows of both look-ups to all; the table's is larger; those of the weights, mean and variance",
+            cut=[None, None, "s", "s", "s"], out=None),
         "graph: messages, 2 layers": Case(
             messages, [[layer] * 2, shape(NODES, WIDTH), shape(EDGES, WIDTH), *graph], 4 * sent(nodes),
             "nodes to all, their sums scattered, of each layer", cut=[None, "s", "s", "s", "s"]),

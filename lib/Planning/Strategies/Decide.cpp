@@ -336,7 +336,9 @@ private:
     std::vector<Strategies::Seed> seeds;
     Contributors contributors(
         graph, decision.tensors, [&](size_t n, size_t i, const TensorSharding &from) {
-          return !strategies.of(n).empty() && !follows(graph.nodes[n], i) && mayForward(n, i, from);
+          if (strategies.of(n).empty())
+            return false;
+          return follows(graph.nodes[n], i) ? mayUpdate(n, from, decision) : mayForward(n, i, from);
         });
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const RuleNode &node = graph.nodes[n];
@@ -552,6 +554,14 @@ private:
         return false;
     }
     return true;
+  }
+
+  /// Whether an update adds to such contributions, which are reduced with its own then.
+  bool mayUpdate(size_t n, const TensorSharding &from, const Decision &decision) {
+    if (!isIndexed(graph.nodes[n].op))
+      return false;
+    const TensorSharding *made = decision.tensors[graph.nodes[n].tensors.back()];
+    return made && made->partial == from.partial;
   }
 
   static bool isIndexed(Operation *op) {

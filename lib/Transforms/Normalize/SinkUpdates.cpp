@@ -15,7 +15,8 @@
 //   r[v, j] = w[v, j] + (over i) select(index[i] == v, -(c * u[i, j]), 0)
 //
 // which touches the updated rows alone where the table is updated in its own place, and
-// needs no memory for g. Likewise for what else is linear in g (a moment that decays).
+// needs no memory for g. Likewise for what else is linear in g (a moment that decays), and
+// for a sum of such g, of a table in which a program looks up several times.
 // Only next to arguments, such as state, since other summands may be contributions of
 // devices that are reduced together with g; and only if the updates have at most half
 // of the table's elements, since devices that share the updates then send less for these
@@ -33,6 +34,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace tessera;
@@ -244,44 +246,143 @@ static Value withoutSum(OpBuilder &b, linalg::GenericOp user, const Linear &line
   return inputs[n];
 }
 
+/// Whether the scatter can move behind a user of `g`, whose other operands are of arguments, and
+/// how the user depends on g.
+static std::optional<Linear> matchUser(OpOperand &use) {
+  auto user = dyn_cast<linalg::GenericOp>(use.getOwner());
+  Operation *made = use.get().getDefiningOp();
+  if (!isElementwise(user) || user->getBlock() != made->getBlock() || !user.isDpsInput(&use) ||
+      !user.getMatchingIndexingMap(&use).isIdentity() ||
+      user->getResult(0).getType() != use.get().getType())
+    return std::nullopt;
+  unsigned g = use.getOperandNumber();
+  bool isState = false;
+  for (auto [n, input] : llvm::enumerate(user.getInputs()))
+    if (n != g && !isOfArguments(input, isState))
+      return std::nullopt;
+  std::optional<Linear> linear = matchLinear(user, user.getBody()->getArgument(g));
+  return linear && linear->sum && !isState ? std::nullopt : linear;
+}
+
+/// A copy of a scatter with other updates, that are added to `init`.
+static linalg::GenericOp withUpdates(OpBuilder &b, linalg::GenericOp op, Value updates,
+                                     Value init) {
+  auto copy = cast<linalg::GenericOp>(b.clone(*op));
+  copy->setOperand(updatesOf(op)->getOperandNumber(), updates);
+  copy.getDpsInitsMutable()[0].set(init);
+  return copy;
+}
+
 /// Moves a scatter behind its user; null if that is not possible.
 static linalg::GenericOp sink(linalg::GenericOp op) {
   OpOperand *updates = updatesOf(op);
   if (!updates)
     return nullptr;
   OpOperand &use = *op->getResult(0).use_begin();
-  auto user = dyn_cast<linalg::GenericOp>(use.getOwner());
-  if (!isElementwise(user) || user->getBlock() != op->getBlock() || !user.isDpsInput(&use) ||
-      !user.getMatchingIndexingMap(&use).isIdentity() ||
-      user->getResult(0).getType() != op->getResult(0).getType())
+  std::optional<Linear> linear = matchUser(use);
+  if (!linear)
     return nullptr;
-  unsigned g = use.getOperandNumber();
-  bool isState = false;
-  for (auto [n, input] : llvm::enumerate(user.getInputs()))
-    if (n != g && !isOfArguments(input, isState))
-      return nullptr;
-  std::optional<Linear> linear = matchLinear(user, user.getBody()->getArgument(g));
-  if (!linear || (linear->sum && !isState))
-    return nullptr;
+  auto user = cast<linalg::GenericOp>(use.getOwner());
   OpBuilder b(user);
-  Value init = linear->sum ? withoutSum(b, user, *linear, g) : op.getDpsInits()[0];
-  Value added = scaled(b, user, *linear, updates->get());
-  auto sunk = cast<linalg::GenericOp>(b.clone(*op));
-  sunk->setOperand(updates->getOperandNumber(), added);
-  sunk.getDpsInitsMutable()[0].set(init);
+  Value init =
+      linear->sum ? withoutSum(b, user, *linear, use.getOperandNumber()) : op.getDpsInits()[0];
+  linalg::GenericOp sunk = withUpdates(b, op, scaled(b, user, *linear, updates->get()), init);
   user->getResult(0).replaceAllUsesWith(sunk->getResult(0));
   user.erase();
   op.erase();
   return linear->sum ? nullptr : sunk;
 }
 
+/// The scatters that a value is the sum of, and the ops that add them, users first; false if it is
+/// another value.
+static bool collectSum(Value value, SmallVector<linalg::GenericOp> &scatters,
+                       SmallVector<linalg::GenericOp> &adds) {
+  auto op = value.getDefiningOp<linalg::GenericOp>();
+  if (!op || !value.hasOneUse())
+    return false;
+  if (updatesOf(op)) {
+    scatters.push_back(op);
+    return true;
+  }
+  if (!isElementwise(op) || op.getNumDpsInputs() != 2 ||
+      !llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
+    return false;
+  auto sum = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  Block &body = *op.getBody();
+  if (!sum || !llvm::equal(sum->getOperands(), body.getArguments().take_front(2)))
+    return false;
+  adds.push_back(op);
+  return collectSum(op.getInputs()[0], scatters, adds) &&
+         collectSum(op.getInputs()[1], scatters, adds);
+}
+
+/// Moves the scatters of a sum behind the user that adds it to state.
+static void sinkSum(linalg::GenericOp add) {
+  SmallVector<linalg::GenericOp> scatters, adds;
+  if (!collectSum(add->getResult(0), scatters, adds))
+    return;
+  int64_t updates = 0;
+  for (linalg::GenericOp scatter : scatters)
+    updates += cast<RankedTensorType>(updatesOf(scatter)->get().getType()).getNumElements();
+  if (2 * updates > cast<RankedTensorType>(add->getResult(0).getType()).getNumElements())
+    return;
+  SmallVector<std::pair<linalg::GenericOp, Linear>> users;
+  OpOperand *use = nullptr;
+  for (Value sum = add->getResult(0); users.empty() || !users.back().second.sum;
+       sum = users.back().first->getResult(0)) {
+    if (!sum.hasOneUse())
+      return;
+    use = &*sum.use_begin();
+    std::optional<Linear> linear = matchUser(*use);
+    if (!linear)
+      return;
+    users.emplace_back(cast<linalg::GenericOp>(use->getOwner()), std::move(*linear));
+  }
+  auto [last, linear] = users.back();
+  OpBuilder b(last);
+  Value result = withoutSum(b, last, linear, use->getOperandNumber());
+  for (linalg::GenericOp scatter : scatters) {
+    Value added = updatesOf(scatter)->get();
+    for (auto &[user, scales] : users)
+      added = scaled(b, user, scales, added);
+    result = withUpdates(b, scatter, added, result)->getResult(0);
+  }
+  last->getResult(0).replaceAllUsesWith(result);
+  for (auto &[user, scales] : llvm::reverse(users))
+    user.erase();
+  for (linalg::GenericOp each : adds)
+    each.erase();
+  for (linalg::GenericOp each : scatters)
+    each.erase();
+}
+
+/// The op that adds the result of an op to another value, if it has no other user.
+static linalg::GenericOp adderOf(linalg::GenericOp op) {
+  SmallVector<linalg::GenericOp> scatters, adds;
+  Value value = op->getResult(0);
+  auto user =
+      value.hasOneUse() ? dyn_cast<linalg::GenericOp>(*value.user_begin()) : linalg::GenericOp();
+  return user && collectSum(user->getResult(0), scatters, adds) ? user : linalg::GenericOp();
+}
+
 void dist::sinkUpdates(func::FuncOp function) {
   SmallVector<linalg::GenericOp> scatters;
+  llvm::SetVector<Operation *> sums;
   function.walk([&](linalg::GenericOp op) {
-    if (updatesOf(op)) // users are erased below; they are no scatters
+    if (!updatesOf(op)) // users are erased below; they are no scatters
+      return;
+    linalg::GenericOp sum = adderOf(op);
+    if (!sum)
       scatters.push_back(op);
+    else
+      while (linalg::GenericOp next = adderOf(sum))
+        sum = next;
+    if (sum)
+      sums.insert(sum);
   });
   for (linalg::GenericOp op : scatters)
     while (op)
       op = sink(op);
+  for (Operation *op : sums)
+    sinkSum(cast<linalg::GenericOp>(op));
 }

@@ -2,6 +2,7 @@
 // RUN: tessera run %s --function descent --check
 // RUN: tessera run %s --function momentum --check
 // RUN: tessera run %s --function both --check
+// RUN: tessera run %s --function sums --check
 // RUN: tessera run %s --function squares --check
 
 // A scaled sum at indices that is added to state is added to it at the indices.
@@ -55,6 +56,31 @@ func.func @both(%w: !table, %u: tensor<16x8xf32>, %i: tensor<16xi32> {dist.range
   %h = func.call @scatter(%u, %k) : (tensor<16x8xf32>, tensor<16xi32>) -> !table
   %0 = arith.addf %w, %g : !table
   %r = arith.addf %0, %h : !table
+  return %r : !table
+}
+
+// A sum of sums at indices, scaled before it is subtracted: the table gets the updates of each in turn.
+// CHECK-LABEL: func.func @sums(
+// CHECK: %[[FIRST:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]{{.*}} ins(%{{.*}}, %arg2 : {{.*}} outs(%arg0 :
+// CHECK: %[[SECOND:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]{{.*}} ins(%{{.*}}, %arg3 : {{.*}} outs(%[[FIRST]] :
+// CHECK: %[[THIRD:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "reduction"]{{.*}} ins(%{{.*}}, %arg2 : {{.*}} outs(%[[SECOND]] :
+// CHECK-NEXT: ^bb0
+// CHECK: return %[[THIRD]]
+func.func @sums(%w: !table, %u: tensor<16x8xf32>, %i: tensor<16xi32> {dist.range = [0, 512]},
+                %k: tensor<16xi32> {dist.range = [0, 512]}, %v: tensor<16x8xf32>, %rate: tensor<f32>) -> !table {
+  %f = func.call @scatter(%u, %i) : (tensor<16x8xf32>, tensor<16xi32>) -> !table
+  %g = func.call @scatter(%u, %k) : (tensor<16x8xf32>, tensor<16xi32>) -> !table
+  %h = func.call @scatter(%v, %i) : (tensor<16x8xf32>, tensor<16xi32>) -> !table
+  %0 = arith.addf %f, %g : !table
+  %1 = arith.addf %0, %h : !table
+  %e = tensor.empty() : !table
+  %2 = linalg.generic {indexing_maps = [#ij, #none, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%1, %rate : !table, tensor<f32>) outs(%e : !table) {
+  ^bb0(%b: f32, %c: f32, %out: f32):
+    %s = arith.mulf %c, %b : f32
+    linalg.yield %s : f32
+  } -> !table
+  %r = arith.subf %w, %2 : !table
   return %r : !table
 }
 

@@ -3,6 +3,7 @@
 // RUN: tessera run %s --function by_columns --check
 // RUN: tessera run %s --function whole --check
 // RUN: tessera run %s --function twice --check
+// RUN: tessera run %s --function in_turn --check
 // RUN: tessera run %s --function out_of_range --check
 
 // The gradient of bags of rows: a row of the sum for each of many values, added to the table. Where
@@ -199,6 +200,58 @@ func.func @twice(%t: tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, 
   %both = arith.addf %g, %h : tensor<4096x64xf32>
   %r = arith.addf %t, %both : tensor<4096x64xf32>
   return %r : tensor<4096x64xf32>
+}
+
+// Nor those of updates of which one adds to what the other made.
+// CHECK-LABEL: func.func @in_turn(
+// CHECK-NOT: dist.all_reduce
+// CHECK-NOT: dist.reduce_scatter
+// CHECK: return
+func.func @in_turn(%t: tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>},
+    %d: tensor<256x64xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+    %v: tensor<8192xi32> {dist.range = [0, 4096], dist.sharding = #dist.sharding<@line, [shard(0)]>},
+    %s: tensor<8192xi32> {dist.range = [0, 256], dist.sharding = #dist.sharding<@line, [shard(0)]>},
+    %w: tensor<8192xi32> {dist.range = [0, 4096], dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>}) {
+  %zero = arith.constant dense<0.0> : tensor<8192x64xf32>
+  %u = linalg.generic {indexing_maps = [#table, #values, #result],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%d, %s : tensor<256x64xf32>, tensor<8192xi32>) outs(%zero : tensor<8192x64xf32>) {
+  ^bb0(%x: f32, %at: i32, %acc: f32):
+    %row = linalg.index 2 : index
+    %here = arith.index_cast %row : index to i32
+    %is = arith.cmpi eq, %at, %here : i32
+    %none = arith.constant 0.0 : f32
+    %term = arith.select %is, %x, %none : f32
+    %sum = arith.addf %acc, %term : f32
+    linalg.yield %sum : f32
+  } -> tensor<8192x64xf32>
+  %n = arith.negf %u : tensor<8192x64xf32>
+  %g = linalg.generic {indexing_maps = [#table, #reduced, #result],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%n, %v : tensor<8192x64xf32>, tensor<8192xi32>) outs(%t : tensor<4096x64xf32>) {
+  ^bb0(%x: f32, %at: i32, %acc: f32):
+    %row = linalg.index 0 : index
+    %here = arith.index_cast %row : index to i32
+    %is = arith.cmpi eq, %at, %here : i32
+    %none = arith.constant 0.0 : f32
+    %term = arith.select %is, %x, %none : f32
+    %sum = arith.addf %acc, %term : f32
+    linalg.yield %sum : f32
+  } -> tensor<4096x64xf32>
+  %h = linalg.generic {indexing_maps = [#table, #reduced, #result],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%u, %w : tensor<8192x64xf32>, tensor<8192xi32>) outs(%g : tensor<4096x64xf32>) {
+  ^bb0(%x: f32, %at: i32, %acc: f32):
+    %row = linalg.index 0 : index
+    %here = arith.index_cast %row : index to i32
+    %is = arith.cmpi eq, %at, %here : i32
+    %none = arith.constant 0.0 : f32
+    %term = arith.select %is, %x, %none : f32
+    %sum = arith.addf %acc, %term : f32
+    linalg.yield %sum : f32
+  } -> tensor<4096x64xf32>
+  return %h : tensor<4096x64xf32>
 }
 
 // A look-up starts from -1 where an index is out of range. What it starts from is made by columns,
