@@ -63,6 +63,7 @@ class Bags(Case):
         functions = {f"{mode} {padding}": lambda w, i, o, m=mode, p=padding: F.embedding_bag(i, w, o, mode=m, padding_idx=p)
                      for mode in ("sum", "mean", "max") for padding in (None, 2)}
         functions |= {f"matrix {mode}": lambda w, i, o, m=mode: F.embedding_bag(i.reshape(3, 3), w, mode=m) for mode in ("sum", "mean", "max")}
+        functions |= {f"matrix {mode} padding": lambda w, i, o, m=mode: F.embedding_bag(i.reshape(3, 3), w, mode=m, padding_idx=4) for mode in ("sum", "mean", "max")}
         functions["last"] = lambda w, i, o: F.embedding_bag(i, w, torch.cat([o, torch.tensor([9])]), mode="mean", include_last_offset=True)
         functions["scaled"] = lambda w, i, o: F.embedding_bag(i, w, o, mode="sum", scale_grad_by_freq=True)
         functions["rows"] = lambda w, i, o: F.embedding(i, w, padding_idx=4, scale_grad_by_freq=True)

@@ -277,6 +277,8 @@ class _Plan:
             if _name(node) in ("as_strided.default", "as_strided_copy.default"):  # the only operations that depend on the strides of their operand
                 viewed = node.args[0].meta["val"]
                 kwargs["layout"] = viewed.stride(), viewed.storage_offset()
+            if (count := _equal_bags(node)) is not None:
+                args[2] = count
             with source.standing_at(_location(node), _name(node).split(".")[0]):
                 if node.target is not operator.getitem:
                     values[node.name] = _result(node, RANDOM[_name(node)](next(keys), *args, **kwargs) if draws(node, _name(node))
@@ -290,6 +292,17 @@ class _Plan:
                 if values[node.name] is None and node.users and hasattr(node.meta.get("val"), "shape") and not token:
                     raise refuse(Error, f"result {args[1]} of 'aten.{_name(node.args[0])}' is not supported")
         raise AssertionError("a graph ends with its output")
+
+
+def _equal_bags(node) -> int | None:
+    """The number of bags of an EmbeddingBag, if they have one length: their offsets are a range."""
+    if not _name(node).startswith("_embedding_bag"):
+        return None
+    indices, offsets, *others = _arguments(node)[1:]
+    if not isinstance(offsets, torch.fx.Node) or _name(offsets).split(".")[0] != "arange" or (len(others) > 4 and others[4]):
+        return None
+    steps = range(*_arguments(offsets))
+    return len(steps) if steps and steps.start == 0 and steps.step * len(steps) == indices.meta["val"].shape[0] else None
 
 
 def _branches(graph) -> dict:

@@ -44,13 +44,17 @@ def _(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=False):
 
 @rule("_embedding_bag.default", "_embedding_bag_forward_only.default")
 def _(weight, indices, offsets, scale_grad=False, mode=0, sparse=False, weights=None, include_last=False, padding_idx=-1):
-    """Sums, means (mode 1) or maxima (mode 2) of the rows of each bag; offsets are where bags begin.
+    """Sums, means (mode 1) or maxima (mode 2) of the rows of each bag; offsets are where bags begin, or their number if all have one length.
 
     The bag of an index is the number of bags that begin up to it. With include_last the last offset is the end.
     """
-    weight, indices, offsets = [tensor_of(t, "embedding_bag") for t in (weight, indices, offsets)]
-    rows, count = RULES["embedding.default"](weight, indices, -1, scale_grad), offsets.shape[0] - bool(include_last)
+    weight, indices = [tensor_of(t, "embedding_bag") for t in (weight, indices)]
+    rows = RULES["embedding.default"](weight, indices, -1, scale_grad)
     rows = rows if weights is None else rows * ops.expand_dims(tensor_of(weights, "embedding_bag"), 1)
+    if isinstance(offsets, int):
+        return _equal_bags(rows, indices, offsets, mode, padding_idx), None, None, None
+    offsets = tensor_of(offsets, "embedding_bag")
+    count = offsets.shape[0] - bool(include_last)
     begins = ops.put_at(ops.zeros(indices.shape, "int64"), [offsets], 1, mode="add", outside="drop")
     bag = ops.cumulative_sum(begins, 0) - 1
     if padding_idx >= 0:
@@ -63,6 +67,21 @@ def _(weight, indices, offsets, scale_grad=False, mode=0, sparse=False, weights=
     else:
         total = ops.where(ops.greater(held, 0), ops.segment_max(rows, bag, count), 0)
     return total, None, None, None
+
+
+def _equal_bags(rows, indices, count, mode, padding_idx):
+    """The rows of each of `count` bags, which follow each other, without those of the padding index."""
+    rows = ops.reshape(rows, (count, -1, rows.shape[1]))
+    counts = ops.expand_dims(ops.not_equal(ops.reshape(indices, rows.shape[:2]), padding_idx), 2) if padding_idx >= 0 else None
+    if mode < 2:
+        total = ops.sum(rows if counts is None else ops.where(counts, rows, 0), 1)
+        if mode == 0:
+            return total
+        held = rows.shape[1] if counts is None else ops.maximum(ops.sum(counts.astype("int64"), 1), 1).astype(rows.dtype)
+        return total / held
+    if counts is None:
+        return ops.max(rows, 1)
+    return ops.where(ops.any(counts, 1), ops.max(ops.where(counts, rows, -math.inf), 1), 0)
 
 
 @rule("index_select.default")
