@@ -150,7 +150,8 @@ private:
           if (!collectSum(result) && isa<scf::IfOp>(op))
             collectBranch(result);
       } else if (op.getNumResults() == 1 && !collectSum(op.getResult(0)) &&
-                 isa<linalg::LinalgOp>(op)) {
+                 isa<linalg::LinalgOp, tensor::ConcatOp, tensor::ExpandShapeOp,
+                     tensor::CollapseShapeOp>(op)) {
         collectOp(&op);
       }
     }
@@ -376,9 +377,9 @@ private:
 
   /// Seconds of an op's work that a cut saves.
   double savedBy(const Part &part) {
-    if (part.factor < 0)
-      return 0;
     Operation *op = part.value.getDefiningOp();
+    if (part.factor < 0 || !isa<linalg::LinalgOp>(op))
+      return 0;
     const ShardedOp &sharded = shardings.of(op);
     OpSharding cutSharding = sharded.sharding;
     addGroup(cutSharding.factors[part.factor]);

@@ -2,6 +2,7 @@
 // RUN: tessera run %s --function rounded --check | FileCheck %s --check-prefix=EXEC
 // RUN: tessera run %s --function rows --check | FileCheck %s --check-prefix=EXEC
 // RUN: tessera run %s --function summed --check | FileCheck %s --check-prefix=EXEC
+// RUN: tessera run %s --function joined --check | FileCheck %s --check-prefix=EXEC
 // RUN: tessera run %s --function whole --check | FileCheck %s --check-prefix=EXEC
 
 // EXEC: {{^}}check  result0  ok
@@ -41,6 +42,26 @@ func.func @rows(%a: tensor<64x32xf32> {dist.sharding = #dist.sharding<@m, [shard
   %u = math.tanh %q : tensor<64x256xf32>
   %r = linalg.reduce {arith.addf} ins(%u : tensor<64x256xf32>) outs(%none : tensor<64xf32>) dimensions = [1]
   return %r : tensor<64xf32>
+}
+
+// What is computed of one is concatenated with another one, along whole rows, before sums over rows are needed.
+// CHECK-LABEL: func.func @joined(
+// CHECK: dist.reshard %{{.*}} to #dist.sharding<@m, [shard(0)]> {{.*}} : tensor<64x256xf32>
+// CHECK: dist.reshard %{{.*}} to #dist.sharding<@m, [shard(0)]> {{.*}} : tensor<64x256xf32>
+// CHECK: tensor.concat {{.*}}factors = {{\[\[}}"x"]
+// CHECK: %[[R:.*]] = linalg.reduce {{.*}}partial(sum)
+// CHECK: dist.reshard %[[R]] to #dist.sharding<@m, [replicate]> {{.*}} : tensor<512xf32>
+func.func @joined(%a: tensor<64x32xf32> {dist.sharding = #dist.sharding<@m, [shard(1)]>}, %b: tensor<32x256xf32>,
+                  %c: tensor<32x256xf32>) -> (tensor<512xf32> {dist.sharding = #dist.sharding<@m, [replicate]>}) {
+  %zero = arith.constant dense<0.0> : tensor<64x256xf32>
+  %none = arith.constant dense<0.0> : tensor<512xf32>
+  %p = linalg.matmul ins(%a, %b : tensor<64x32xf32>, tensor<32x256xf32>) outs(%zero : tensor<64x256xf32>) -> tensor<64x256xf32>
+  %q = linalg.matmul ins(%a, %c : tensor<64x32xf32>, tensor<32x256xf32>) outs(%zero : tensor<64x256xf32>) -> tensor<64x256xf32>
+  %h = math.exp %p : tensor<64x256xf32>
+  %j = tensor.concat dim(1) %h, %q : (tensor<64x256xf32>, tensor<64x256xf32>) -> tensor<64x512xf32>
+  %t = math.tanh %j : tensor<64x512xf32>
+  %r = linalg.reduce {arith.addf} ins(%t : tensor<64x512xf32>) outs(%none : tensor<512xf32>) dimensions = [0]
+  return %r : tensor<512xf32>
 }
 
 // Only sums over the cut dimension are needed: they are contributions, a vector and a matrix.
