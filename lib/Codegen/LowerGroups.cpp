@@ -235,6 +235,9 @@ Value GroupWriter::writeKeys() {
       [&](OpBuilder &in, Location, ValueRange arguments) {
         IRMapping known;
         known.map(op.getMatchingBlockArgument(product.index), arguments[0]);
+        for (auto [loop, extent] : llvm::enumerate(extents))
+          if (extent == 1)
+            mapIndices(op, loop, arith::ConstantIndexOp::create(in, loc, 0), known);
         mapIndices(op, product.row, linalg::IndexOp::create(in, loc, 0), known);
         Value group = asIndex(in, copy(in, product.number, known));
         for (Value offset : product.offsets)

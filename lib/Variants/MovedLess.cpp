@@ -13,6 +13,9 @@
 // A stencil exchanges each shift of a value at once, or one dimension after the other,
 // which is less for corners but takes one latency for each dimension.
 //
+// Rows of groups, as those of experts, are computed where the rows are, or cut otherwise, or
+// where the matrices of their groups are, for which all devices get all rows.
+//
 // Both programs are compiled.
 //
 //===----------------------------------------------------------------------===//
@@ -20,6 +23,7 @@
 #include "Variants.h"
 
 #include "tessera/Transforms/BlockShifts.h"
+#include "tessera/Transforms/GroupOwners.h"
 #include "tessera/Transforms/LiftRows.h"
 
 using namespace mlir;
@@ -78,6 +82,11 @@ static LogicalResult chooseForm(PhasedProgram &program, const PipelineOptions &o
 static LogicalResult propagate(PhasedProgram &program, const PipelineOptions &options,
                                Phase start) {
   return runPhases(program, options, start, Phase::scheduled);
+}
+
+LogicalResult tessera::chooseGroups(PhasedProgram &program, const PipelineOptions &options,
+                                    Phase from) {
+  return chooseForm(program, options, from, dist::computeAtGroupOwners, chooseRows, chooseRows);
 }
 
 LogicalResult tessera::chooseRows(PhasedProgram &program, const PipelineOptions &options,

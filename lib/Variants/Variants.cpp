@@ -85,7 +85,7 @@ LogicalResult tessera::compilePlan(PhasedProgram &program, const PipelineOptions
   // Whoever asks for rings wants no plan without them.
   if (search.mode.empty() && to == Phase::scheduled && from < Phase::propagated &&
       options.attentionSequence != AttentionSequence::ring)
-    return chooseRows(program, options, from);
+    return chooseGroups(program, options, from);
   return runPhases(program, options, from, to);
 }
 

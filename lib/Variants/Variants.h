@@ -55,6 +55,10 @@ mlir::LogicalResult compilePlan(PhasedProgram &program, const PipelineOptions &o
 /// one. (PlanComparison.cpp)
 mlir::LogicalResult comparePlans(PhasedProgram &program, const PipelineOptions &options,
                                  Phase from);
+/// Propagated, with rows of groups computed where the matrices of their groups are, if that makes
+/// the step shorter or sends less. (MovedLess.cpp)
+mlir::LogicalResult chooseGroups(PhasedProgram &program, const PipelineOptions &options,
+                                 Phase from);
 /// Propagated, with what follows from one row of a rotating state computed for all rows, if that
 /// makes the step shorter or sends less. (MovedLess.cpp)
 mlir::LogicalResult chooseRows(PhasedProgram &program, const PipelineOptions &options, Phase from);

@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "tessera/Dialect/Dist/IR/Dist.h"
-#include "tessera/Dialect/Dist/IR/ValueShardings.h"
-#include "tessera/Dialect/Dist/Rules/Selection.h"
+#include "CutsBehind.h"
+
 #include "tessera/Transforms/MicroBatches.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -19,85 +18,6 @@
 using namespace mlir;
 using namespace tessera;
 using namespace tessera::dist;
-
-namespace {
-/// The axes that cut each dimension of a value, or of what it is read from.
-struct Cuts {
-  FlatSymbolRefAttr mesh;
-  SmallVector<sharding::AxisList> dims;
-};
-} // namespace
-
-/// The table of a look-up.
-static OpOperand *tableOf(linalg::LinalgOp op) {
-  auto generic = dyn_cast<linalg::GenericOp>(*op);
-  if (!generic || generic.getNumReductionLoops() == 0 || generic.getNumDpsInits() != 1)
-    return nullptr;
-  for (OpOperand *operand : generic.getDpsInputOperands())
-    if (isLookedUp(generic, *operand))
-      return operand;
-  return nullptr;
-}
-
-static bool hasPlainMaps(linalg::LinalgOp op) {
-  return op.getNumDpsInits() == 1 && llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) {
-           return map.isProjectedPermutation();
-         });
-}
-
-/// The cuts of a result by those of an operand. The rows that a look-up takes of a cut dimension
-/// are cut as that is, in the first dimension of the result that the operand does not have.
-static SmallVector<sharding::AxisList> cutsOfResult(linalg::LinalgOp op, OpOperand &operand,
-                                                    ArrayRef<sharding::AxisList> cuts) {
-  AffineMap from = op.getMatchingIndexingMap(&operand),
-            to = op.getMatchingIndexingMap(op.getDpsInitOperand(0));
-  SmallVector<sharding::AxisList> result(to.getNumResults());
-  std::optional<unsigned> rows;
-  for (auto [d, expr] : llvm::enumerate(to.getResults())) {
-    if (std::optional<unsigned> at = from.getResultPosition(expr))
-      result[d] = cuts[*at];
-    else if (!rows)
-      rows = d;
-  }
-  for (auto [axes, expr] : llvm::zip_equal(cuts, from.getResults()))
-    if (rows && !to.getResultPosition(expr))
-      llvm::append_range(result[*rows], axes);
-  return result;
-}
-
-/// The cuts of the annotated value that another one has the elements of, in another order or shape:
-/// computed element by element, reshaped or looked up.
-static std::optional<Cuts> cutsBehind(Value value, const MeshTable &meshes) {
-  if (isa<BlockArgument>(value) || value.getDefiningOp<ShardTensorOp>()) {
-    ShardingAttr attr = getSharding(value);
-    if (!attr)
-      return std::nullopt;
-    return Cuts{attr.getMesh(),
-                llvm::to_vector(resolveVerified(attr, meshes, value.getType()).dims)};
-  }
-  if (auto collapse = value.getDefiningOp<tensor::CollapseShapeOp>()) {
-    std::optional<Cuts> cuts = cutsBehind(collapse.getSrc(), meshes);
-    if (!cuts)
-      return std::nullopt;
-    SmallVector<sharding::AxisList> merged;
-    for (const ReassociationIndices &group : collapse.getReassociationIndices()) {
-      merged.emplace_back();
-      for (int64_t d : group)
-        llvm::append_range(merged.back(), cuts->dims[d]);
-    }
-    return Cuts{cuts->mesh, std::move(merged)};
-  }
-  auto op = value.getDefiningOp<linalg::LinalgOp>();
-  if (!op || !hasPlainMaps(op))
-    return std::nullopt;
-  OpOperand *read = op.getNumReductionLoops() > 0 ? tableOf(op)
-                    : op.getNumDpsInputs() == 1   ? op.getDpsInputOperand(0)
-                                                  : nullptr;
-  std::optional<Cuts> cuts = read ? cutsBehind(read->get(), meshes) : std::nullopt;
-  if (!cuts)
-    return std::nullopt;
-  return Cuts{cuts->mesh, cutsOfResult(op, *read, cuts->dims)};
-}
 
 /// The dimension of a tensor of which a loop takes one element in each iteration.
 static std::optional<int64_t> dimOfIterations(tensor::ExtractSliceOp op) {

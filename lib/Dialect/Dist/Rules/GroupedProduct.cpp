@@ -149,19 +149,24 @@ private:
     for (auto [one, other] :
          {std::pair(add.getLhs(), add.getRhs()), std::pair(add.getRhs(), add.getLhs())})
       if (isInvariant(other)) {
+        size_t before = offsets.size();
         offsets.push_back(other);
-        return loopPlusOffsets(one, offsets);
+        if (std::optional<unsigned> loop = loopPlusOffsets(one, offsets))
+          return loop;
+        offsets.resize(before);
       }
     return std::nullopt;
   }
 
-  /// Whether no loop changes a value.
+  /// Whether no loop changes a value, as none of one iteration does.
   bool isInvariant(Value value) {
     if (isa<BlockArgument>(value))
       return cast<BlockArgument>(value).getOwner() != &body;
     Operation *producer = value.getDefiningOp();
+    if (auto number = dyn_cast<linalg::IndexOp>(producer))
+      return number->getBlock() != &body || op.getStaticLoopRanges()[number.getDim()] == 1;
     return producer->getBlock() != &body ||
-           (!isa<linalg::IndexOp>(producer) && producer->getNumRegions() == 0 &&
+           (producer->getNumRegions() == 0 &&
             llvm::all_of(producer->getOperands(), [&](Value v) { return isInvariant(v); }));
   }
 
