@@ -45,6 +45,23 @@ def sorted_experts(x, wg, w1, w2, by_scatter=False):
     return y[jnp.argsort(order)].reshape(*e.shape, -1).sum(1)
 
 
+def top_experts(x, wg, w1, w3, w2):
+    """Two experts a token, with gated products of sorted rows, as MaxText has them."""
+    g, e = lax.top_k(x @ wg, 2)
+    order, sizes = jnp.argsort(e.ravel()), jnp.bincount(e.ravel(), length=wg.shape[1])
+    rows = jnp.take(x, order // 2, axis=0)
+    h = jax.nn.silu(lax.ragged_dot(rows, w1, sizes) / 8) * lax.ragged_dot(rows, w3, sizes) / 8
+    y = jnp.take(lax.ragged_dot(h, w2 / 16, sizes), jnp.argsort(order), axis=0)
+    return jnp.einsum("tkd,tk->td", y.reshape(*e.shape, -1), jax.nn.softmax(g, -1))
+
+
+def gathered_experts(x, wg, w1, w2):
+    """The same for few tokens, with a look-up of the matrices of each, as gpt-fast has them."""
+    g, e = lax.top_k(jax.nn.softmax(x @ wg, -1), 2)
+    h = jax.nn.silu(jnp.einsum("td,tkdf->tkf", x, w1[e]) / 8)
+    return jnp.einsum("tkf,tkfd,tk->td", h, w2[e], g)
+
+
 def recurrence(a, b):
     """h[i] = a[i] h[i - 1] + b[i], the heart of selective state spaces."""
     combine = lambda first, then: (first[0] * then[0], then[0] * first[1] + then[1])
@@ -324,6 +341,17 @@ def model_cases(Case):
             3 * part(*played, WIDTH) + sent(played[0] * played[1]) + 8 * reduced(WIDTH * (WIDTH + 8)),
             "rows to columns, and twice back in another order; advantages to all; gradients", cut=[None, columns, columns, None], out=None)
            for name, by in (("", False), (", by index", True))},
+        "model: top experts": Case(
+            top_experts, [shape(1024, WIDTH), *experts[1:3], *experts[2:]], 2 * sent(1024 * WIDTH) + 2 * sent(2 * 1024),
+            "tokens, gates and choices to all, and sums back", cut=["s", None, "s", "s", "s"]),
+        "model: top experts, gradients": Case(
+            jax.grad(lambda *a: (top_experts(*a) ** 2).mean(), (1, 2, 3, 4)), [shape(1024, WIDTH), *experts[1:3], *experts[2:]],
+            3 * sent(1024 * WIDTH) + 3 * sent(2 * 1024) + reduced(WIDTH * EXPERTS),
+            "the same, gradients of sums to all, those of gates back; the gradient of their weight", cut=["s", None, "s", "s", "s"],
+            out=(None, "s", "s", "s")),
+        "model: gathered experts, few tokens": Case(
+            gathered_experts, [shape(4, WIDTH), *experts[1:]], reduced(4 * WIDTH), "tokens are whole: sums of those that have the matrices",
+            cut=[None, None, "s", "s"], out=None),
         "model: two towers": Case(two_towers, towers, sent(BATCH * 16) + reduced(1), "rows of one tower, the sum",
                                   cut=["s", "s", None, None], out=None),
         "model: two towers, gradients": Case(

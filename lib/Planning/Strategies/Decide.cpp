@@ -338,7 +338,13 @@ private:
         graph, decision.tensors, [&](size_t n, size_t i, const TensorSharding &from) {
           if (strategies.of(n).empty())
             return false;
-          return follows(graph.nodes[n], i) ? mayUpdate(n, from, decision) : mayForward(n, i, from);
+          const RuleNode &node = graph.nodes[n];
+          if (follows(node, i))
+            return mayUpdate(n, from, decision);
+          // Rows that an update adds are reduced before, not in its larger result.
+          bool grows = isIndexed(node.op) && graph.tensors[node.tensors[i]].bytes <
+                                                 graph.tensors[node.tensors.back()].bytes;
+          return !grows && mayForward(n, i, from);
         });
     for (size_t n = 0; n < graph.nodes.size(); ++n) {
       const RuleNode &node = graph.nodes[n];
@@ -346,7 +352,8 @@ private:
         continue;
       size_t count = node.op ? node.rule.operands.size() : 1;
       for (size_t i = 0; i < count; ++i) {
-        if (node.op && follows(node, i))
+        // An update may start from contributions, which are reduced before it then.
+        if (node.op && follows(node, i) && !isIndexed(node.op))
           continue;
         int64_t tensor = node.tensors[i], maker = posed.makerOf(tensor);
         const TensorSharding *from = decision.tensors[tensor];

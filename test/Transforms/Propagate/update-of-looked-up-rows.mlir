@@ -4,6 +4,7 @@
 // RUN: tessera run %s --function whole --check
 // RUN: tessera run %s --function twice --check
 // RUN: tessera run %s --function in_turn --check
+// RUN: tessera run %s --function of_products --check
 // RUN: tessera run %s --function out_of_range --check
 
 // The gradient of bags of rows: a row of the sum for each of many values, added to the table. Where
@@ -200,6 +201,46 @@ func.func @twice(%t: tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, 
   %both = arith.addf %g, %h : tensor<4096x64xf32>
   %r = arith.addf %t, %both : tensor<4096x64xf32>
   return %r : tensor<4096x64xf32>
+}
+
+// Nor where rows that are added are contributions themselves, as gradients of what all rows of a batch share.
+// CHECK-LABEL: func.func @of_products(
+// CHECK-NOT: tensor<4096x64xf32> to tensor
+// CHECK-NOT: dist.{{.*}}reduce{{.*}}tensor<4096x64xf32>
+// CHECK: return
+func.func @of_products(%t: tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>},
+    %u: tensor<512x64xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>},
+    %v: tensor<512xi32> {dist.range = [0, 4096], dist.sharding = #dist.sharding<@line, [shard(0)]>},
+    %a: tensor<32x512xf32> {dist.sharding = #dist.sharding<@line, [shard(1)]>},
+    %w: tensor<32xi32> {dist.range = [0, 4096], dist.sharding = #dist.sharding<@line, [replicate]>})
+    -> (tensor<4096x64xf32> {dist.sharding = #dist.sharding<@line, [replicate]>}) {
+  %zero = arith.constant dense<0.0> : tensor<32x64xf32>
+  %n = linalg.matmul ins(%a, %u : tensor<32x512xf32>, tensor<512x64xf32>) outs(%zero : tensor<32x64xf32>) -> tensor<32x64xf32>
+  %g = linalg.generic {indexing_maps = [#table, #reduced, #result],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%u, %v : tensor<512x64xf32>, tensor<512xi32>) outs(%t : tensor<4096x64xf32>) {
+  ^bb0(%x: f32, %at: i32, %acc: f32):
+    %row = linalg.index 0 : index
+    %here = arith.index_cast %row : index to i32
+    %is = arith.cmpi eq, %at, %here : i32
+    %none = arith.constant 0.0 : f32
+    %term = arith.select %is, %x, %none : f32
+    %sum = arith.addf %acc, %term : f32
+    linalg.yield %sum : f32
+  } -> tensor<4096x64xf32>
+  %h = linalg.generic {indexing_maps = [#table, #reduced, #result],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%n, %w : tensor<32x64xf32>, tensor<32xi32>) outs(%g : tensor<4096x64xf32>) {
+  ^bb0(%x: f32, %at: i32, %acc: f32):
+    %row = linalg.index 0 : index
+    %here = arith.index_cast %row : index to i32
+    %is = arith.cmpi eq, %at, %here : i32
+    %none = arith.constant 0.0 : f32
+    %term = arith.select %is, %x, %none : f32
+    %sum = arith.addf %acc, %term : f32
+    linalg.yield %sum : f32
+  } -> tensor<4096x64xf32>
+  return %h : tensor<4096x64xf32>
 }
 
 // Nor those of updates of which one adds to what the other made.
