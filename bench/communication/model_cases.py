@@ -68,6 +68,12 @@ def recurrence(a, b):
     return lax.associative_scan(combine, (jax.nn.sigmoid(a), b), axis=1)[1]
 
 
+def recurrence_of_rows(a, b):
+    """The same with one factor for a row of states, as in Mamba's second form."""
+    combine = lambda first, then: (first[0] * then[0], then[0][..., None] * first[1] + then[1])
+    return lax.associative_scan(combine, (jax.nn.sigmoid(a), b), axis=1)[1]
+
+
 def looped_recurrence(a, b):
     return lax.scan(lambda h, ab: (h * jax.nn.sigmoid(ab[0]) + ab[1],) * 2, jnp.zeros(b.shape[1:]), (a, b))[1]
 
@@ -390,6 +396,13 @@ def model_cases(Case):
             jax.grad(lambda a, b: (recurrence(a, b) ** 2).mean(), (0, 1)), [shape(2, 64, 32, 8)] * 2, (2 * 3 * 2 + 2) * 2 * 32 * 8 * 4,
             "the same there and back, a row of factors and of states from the neighbor", cut=[columns, columns],
             out=(columns, columns)),
+        "model: recurrence of rows, sequence": Case(
+            recurrence_of_rows, [shape(2, 64, 32), shape(2, 64, 32, 8)], 3 * 2 * 32 * (1 + 8) * 4,
+            "a factor and a row of summands of each part, in three rounds", cut=[columns, columns], out=columns),
+        "model: recurrence of rows, sequence, gradients": Case(
+            jax.grad(lambda a, b: (recurrence_of_rows(a, b) ** 2).mean(), (0, 1)), [shape(2, 64, 32), shape(2, 64, 32, 8)],
+            (2 * 3 + 1) * 2 * 32 * (1 + 8) * 4, "the same there and back, a row of factors and of states from the neighbor",
+            cut=[columns, columns], out=(columns, columns)),
         "model: state space, channels": Case(state_space, scan, 0, "channels are independent", cut=[deep, deep, "s", None, None], out=deep),
         "model: low rank, columns": Case(low_rank, [shape(64, 32), shape(32, 64), shape(32, 4), shape(4, 64)], 0,
                                          "the product with a is small", cut=[None, columns, None, columns], out=columns),

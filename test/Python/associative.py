@@ -21,6 +21,18 @@ def states(a, b, reverse=False):
     return lax.associative_scan(combine, (jax.nn.sigmoid(a), b), reverse=reverse)[1]
 
 
+def rows(a, b, reverse=False):
+    """The same where a[i] is one factor for each row of b[i]."""
+    combine = lambda l, r: (l[0] * r[0], l[1] * r[0][..., None] + r[1])
+    return lax.associative_scan(combine, (jax.nn.sigmoid(a), b), reverse=reverse)
+
+
+def kept(a, b):
+    """a has extents of 1 and the scanned dimension is the last one."""
+    combine = lambda l, r: (l[0] * r[0], l[1] * r[0] + r[1])
+    return lax.associative_scan(combine, (jnp.tanh(a)[:, None], b), axis=-1)[1]
+
+
 def running_softmax(x):
     def combine(l, r):
         m = jnp.maximum(l[0], r[0])
@@ -83,6 +95,30 @@ class AssociativeScan(JaxCase):
         gradients = jax.grad(lambda a, b: jnp.sum(states(a, b) ** 2), (0, 1))
         program = tessera.from_jax(gradients, (a, a), (P("x"), P("x")), P("x"), mesh=mesh_of(x=8))
         self.assertEqual(program.explain()["wire_bytes_total"], (2 * 2 * 3 + 2) * 64 * 4)
+
+    def test_repeated_factors(self):
+        """A function that repeats one array along a dimension of another is one scan, too, and gets as much of it."""
+        a, b = array(9, 3), array(9, 3, 2)
+        for reverse in (False, True):
+            self.check(lambda a, b: rows(a, b, reverse), a, b)
+            self.check(self.gradient(lambda a, b: rows(a, b, reverse)[1], 0, 1), a, b)
+        self.check(self.gradient(lambda a, b: sum(map(jnp.sum, rows(a, b))), 0, 1), a, b)
+        self.check(kept, array(3, 9), array(3, 2, 9))
+        self.check(lambda a, b: jax.vmap(rows, in_axes=(1, None))(a, b)[1], array(9, 4, 3), b)
+        self.assertEqual(str(tessera.from_jax(rows, (a, b))).count("ext.scan"), 1)
+        # What combines elements of different places remains JAX's expansion.
+        flipped = lambda x: lax.associative_scan(lambda l, r: l[..., ::-1] + r, x)
+        self.assertNotIn("ext.scan", str(tessera.from_jax(flipped, (a,))))
+
+    def test_bytes_of_repeated_factors(self):
+        """A device sends one factor for the states of a row; backwards factors and states of the neighbor, too."""
+        a, b = array(1024, 64), array(1024, 64, 16)
+        cuts = (P("x"), P("x"))
+        plan = tessera.from_jax(lambda a, b: rows(a, b)[1], (a, b), cuts, P("x"), mesh=mesh_of(x=8)).explain()
+        self.assertEqual(plan["wire_bytes_total"], 3 * 64 * (1 + 16) * 4)
+        gradients = jax.grad(lambda a, b: jnp.sum(rows(a, b)[1] ** 2), (0, 1))
+        plan = tessera.from_jax(gradients, (a, b), cuts, P("x"), mesh=mesh_of(x=8)).explain()
+        self.assertEqual(plan["wire_bytes_total"], (2 * 3 + 1) * 64 * (1 + 16) * 4)
 
     def test_blocks(self):
         """Two pairs that depend on each other, and one that does not: the recurrences of the derivatives are apart."""

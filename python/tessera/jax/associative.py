@@ -3,9 +3,9 @@
 """`lax.associative_scan` as one operation.
 
 JAX expands it to recursive slicing and interleaving of halves. During tracing, calls of `jax.lax.associative_scan` bind
-a primitive instead if the function is elementwise, so that it can be imported as scalar operations. Derivatives are
-linear recurrences, t[i] = M[i] t[i - 1] + u[i], which are scans too: a second primitive, whose transpose is itself in
-reverse.
+a primitive instead if the function is elementwise, so that it can be imported as scalar operations; arrays that the
+function repeats along dimensions of others are repeated before. Derivatives are linear recurrences,
+t[i] = M[i] t[i - 1] + u[i], which are scans too: a second primitive, whose transpose is itself in reverse.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from jax.extend import core as jex_core
 from jax.interpreters import ad, batching, mlir
 
 from ..ir import Block, TensorType, Value
-from .complexes import without_complex
+from .combiners import combiner_of
 from .errors import ImportFailure
-from .registry import RULES, rule
+from .registry import rule
 
 _function = inspect.unwrap(lax.associative_scan)  # the one that every name of it leads to
 # A copy, since the function's code changes while programs are traced.
@@ -57,11 +57,11 @@ def associative_scan(fn, elems, reverse=False, axis=0):
     leaves = [jnp.asarray(leaf) for leaf in leaves]
     if callable(fn) and any(map(jnp.iscomplexobj, leaves)):
         return _joined(associative_scan(lambda a, b: _parts(fn(_joined(a), _joined(b))), _parts(elems), reverse, axis))
-    body = _scalar_program(fn, leaves, tree)
-    if body is None or not all(leaf.shape == leaves[0].shape for leaf in leaves) or not -leaves[0].ndim <= axis < leaves[0].ndim:
+    combiner = combiner_of(fn, leaves, tree, axis)
+    if combiner is None:
         return _expanded(fn, elems, reverse, axis)
-    results = _scan.bind(*leaves, body=body, axis=axis % leaves[0].ndim, reverse=bool(reverse))
-    return jax.tree.unflatten(tree, results)
+    results = _scan.bind(*combiner.widened(leaves), body=combiner.body, axis=combiner.axis, reverse=bool(reverse))
+    return jax.tree.unflatten(tree, combiner.narrowed(results, [leaf.shape for leaf in leaves]))
 
 
 class _Parts(tuple):
@@ -77,36 +77,6 @@ def _parts(tree):
 
 def _joined(tree):
     return jax.tree.map(lambda x: lax.complex(*x) if isinstance(x, _Parts) else x, tree, is_leaf=lambda x: isinstance(x, _Parts))
-
-
-def _scalar_program(fn, leaves, tree):
-    """The function of two elements as a jaxpr over scalars; None if it is not elementwise."""
-    if not callable(fn) or not leaves:
-        return None
-    scalars = [jax.ShapeDtypeStruct((), leaf.dtype) for leaf in leaves]
-
-    def flat(*args):
-        half = len(args) // 2
-        return jax.tree.leaves(fn(jax.tree.unflatten(tree, args[:half]), jax.tree.unflatten(tree, args[half:])))
-    try:
-        program = without_complex(jax.make_jaxpr(flat)(*scalars, *scalars))
-    except Exception:  # the function needs arrays, or is wrong; JAX reports the latter later
-        return None
-    fits = [(v.shape, v.dtype) for v in program.out_avals] == [((), s.dtype) for s in scalars]
-    return program if fits and not program.consts and _is_elementwise(program.jaxpr) else None
-
-
-_CALLS = ("pjit", "jit", "closed_call", "custom_jvp_call")
-
-
-def _is_elementwise(jaxpr) -> bool:
-    def one(eqn):
-        if eqn.primitive.name in _CALLS:
-            inner = eqn.params.get("jaxpr") or eqn.params.get("call_jaxpr")
-            return not inner.consts and _is_elementwise(inner.jaxpr)
-        known = RULES.get(eqn.primitive.name)
-        return known is not None and known.__module__.endswith(".elementwise")
-    return all(one(eqn) for eqn in jaxpr.eqns)
 
 
 def _on_arrays(body, rank: int):

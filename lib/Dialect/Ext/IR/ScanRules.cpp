@@ -18,11 +18,13 @@
 // The totals are gathered, or passed on in log2(n) rounds (W. Hillis, G. Steele, "Data Parallel
 // Algorithms", CACM 29(12), 1986), whichever sends less. No identity is needed: the first device
 // uses its scan as it is. Only the last part may be partial, so a forward scan reads no undefined
-// element; a reverse scan begins with them and masks them.
+// element; a reverse scan begins with them and masks them. Of an input that is repeated along
+// dimensions, such as one factor for a row of states, one total of them is sent.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Local.h"
+#include "RepeatedDims.h"
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/RuleBuilder.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
@@ -70,13 +72,41 @@ struct TotalsPlan {
   bool isGathered = true;
   double seconds = 0;
 };
+
+/// The totals of one input: one for each device along the dimension, otherwise of the shape and the
+/// sharding of the scan's tensors, of extent 1 along dimensions in which they are repeated.
+struct Totals {
+  std::vector<int64_t> shape;
+  TensorSharding sharding;
+  llvm::SmallBitVector repeated;
+};
 } // namespace
 
-/// The totals are sharded like the scan's tensors, with one total per device along the dimension.
-static std::vector<int64_t> shapeOfTotals(ArrayRef<int64_t> shape, unsigned dim,
-                                          const AxisList &axes) {
-  std::vector<int64_t> totals = shape.vec();
-  totals[dim] = sharding::sizeOf(axes);
+static Totals totalsOf(ArrayRef<int64_t> shape, unsigned dim, const TensorSharding &sharding,
+                       const llvm::SmallBitVector &repeated) {
+  Totals totals{shape.vec(), sharding, repeated};
+  totals.shape[dim] = sharding::sizeOf(sharding.dims[dim]);
+  for (auto [d, extent] : llvm::enumerate(shape)) {
+    // A device without elements has no total.
+    if (repeated.test(d) && extent % sharding::sizeOf(sharding.dims[d]) != 0)
+      totals.repeated.reset(d);
+    if (totals.repeated.test(d)) {
+      totals.shape[d] = 1;
+      totals.sharding.dims[d].clear();
+    }
+  }
+  return totals;
+}
+
+static SmallVector<Totals> totalsOf(ScanOp op, const TensorSharding &sharding) {
+  return llvm::map_to_vector(repeatedDims(op), [&](const llvm::SmallBitVector &repeated) {
+    return totalsOf(op.getShape(), op.getDim(), sharding, repeated);
+  });
+}
+
+/// The totals, gathered along the dimension.
+static TensorSharding gathered(TensorSharding totals, unsigned dim) {
+  totals.dims[dim].clear();
   return totals;
 }
 
@@ -86,29 +116,28 @@ static TensorSharding shifted(TensorSharding totals, unsigned dim, int64_t dista
   return totals;
 }
 
-static TotalsPlan planTotals(ScanOp op, const TensorSharding &totals, const sharding::Mesh &mesh,
-                             sharding::ReshardPlanner &planner) {
-  const AxisList &axes = totals.dims[op.getDim()];
-  TensorSharding whole = totals;
-  whole.dims[op.getDim()].clear();
+static TotalsPlan planTotals(ScanOp op, ArrayRef<Totals> totals, int64_t devices,
+                             const sharding::Mesh &mesh, sharding::ReshardPlanner &planner) {
   double seconds = 0;
-  auto bytesTo = [&](const TensorSharding &target) {
+  auto bytesTo = [&](llvm::function_ref<TensorSharding(const TensorSharding &)> targetOf) {
     int64_t bytes = 0;
-    for (Value input : op.getInputs()) {
-      const sharding::ReshardPlan &plan =
-          planner.plan({mesh, shapeOfTotals(op.getShape(), op.getDim(), axes),
-                        dist::bytesPerElement(getElementTypeOrSelf(input.getType())),
-                        sharding::canonical(totals), sharding::canonical(target)});
+    for (auto [input, own] : llvm::zip_first(op.getInputs(), totals)) {
+      const sharding::ReshardPlan &plan = planner.plan(
+          {mesh, own.shape, dist::bytesPerElement(getElementTypeOrSelf(input.getType())),
+           sharding::canonical(own.sharding), sharding::canonical(targetOf(own.sharding))});
       bytes += plan.traffic.wireBytes;
       seconds += plan.seconds;
     }
     return bytes;
   };
-  int64_t gathered = bytesTo(whole), passedOn = 0;
+  int64_t ofGather = bytesTo([&](const TensorSharding &own) { return gathered(own, op.getDim()); });
   double secondsOfGather = std::exchange(seconds, 0);
-  for (int64_t distance = 1; distance < sharding::sizeOf(axes); distance *= 2)
-    passedOn += bytesTo(shifted(totals, op.getDim(), distance, op.getReverse()));
-  bool isGathered = gathered < passedOn;
+  int64_t passedOn = 0;
+  for (int64_t distance = 1; distance < devices; distance *= 2)
+    passedOn += bytesTo([&](const TensorSharding &own) {
+      return shifted(own, op.getDim(), distance, op.getReverse());
+    });
+  bool isGathered = ofGather < passedOn;
   return {isGathered, isGathered ? secondsOfGather : seconds};
 }
 
@@ -116,9 +145,11 @@ double ScanOp::getCommunicationSeconds(const sharding::FactorAxes &axes, const s
                                        sharding::ReshardPlanner &planner) {
   if (axes[getDim()].empty())
     return 0;
-  TensorSharding totals = TensorSharding::replicated(getShape().size());
-  totals.dims.assign(axes.begin(), axes.end());
-  return planTotals(*this, totals, mesh, planner).seconds;
+  TensorSharding sharding = TensorSharding::replicated(getShape().size());
+  sharding.dims.assign(axes.begin(), axes.end());
+  return planTotals(*this, totalsOf(*this, sharding), sharding::sizeOf(axes[getDim()]), mesh,
+                    planner)
+      .seconds;
 }
 
 //===----------------------------------------------------------------------===//
@@ -139,8 +170,8 @@ private:
   using Values = SmallVector<Value>;
   /// The ops of the combiner on scalars.
   Values combine(OpBuilder &b, ValueRange before, ValueRange behind);
-  /// The same on tensors; `before` may have one element along the dimension for all of `behind`.
-  /// Where `isThere` (a scalar) is false, the result is `behind`.
+  /// The same on tensors, which are repeated to the largest extents. Where `isThere` (a scalar) is
+  /// false, the result is `behind`.
   Values combineTensors(ValueRange before, ValueRange behind, Value isThere);
   /// Replaces undefined elements at the start of a reverse scan.
   void maskInputs();
@@ -148,7 +179,9 @@ private:
   void addFlags(Value isInside);
   Values scan(ValueRange inputs, bool exclusive);
   /// The prefix before this device's part, for each line, and whether there is one.
-  Values exclusiveTotals(Values totals, Value &isThere);
+  Values exclusiveTotals(Values values, Value &isThere);
+  /// One element along the dimensions in which totals are repeated.
+  void narrow(MutableArrayRef<Value> values);
 
   ScanOp op;
   dist::PartitionContext &context;
@@ -157,6 +190,7 @@ private:
   TensorSharding sharding;
   AxisList axes;
   Values inputs;
+  SmallVector<Totals> totals;
   bool isFlagged = false;
 };
 
@@ -183,35 +217,59 @@ CutScan::Values CutScan::combine(OpBuilder &b, ValueRange before, ValueRange beh
   return results;
 }
 
+/// The largest extents of tensors.
+static SmallVector<int64_t> commonShape(ValueRange values) {
+  SmallVector<int64_t> shape;
+  for (Value value : values) {
+    ArrayRef<int64_t> own = cast<RankedTensorType>(value.getType()).getShape();
+    shape.resize(own.size(), 1);
+    for (auto [extent, mine] : llvm::zip(shape, own))
+      extent = std::max(extent, mine);
+  }
+  return shape;
+}
+
+/// Reads a tensor of extents 1 or those of `shape`.
+static AffineMap repeatedMap(Builder &b, Value value, ArrayRef<int64_t> shape) {
+  SmallVector<AffineExpr> exprs;
+  for (auto [d, extent] : llvm::enumerate(cast<RankedTensorType>(value.getType()).getShape()))
+    exprs.push_back(extent == shape[d] ? b.getAffineDimExpr(d) : b.getAffineConstantExpr(0));
+  return AffineMap::get(shape.size(), 0, exprs, b.getContext());
+}
+
 CutScan::Values CutScan::combineTensors(ValueRange before, ValueRange behind, Value isThere) {
   OpBuilder &b = context.builder;
-  auto type = cast<RankedTensorType>(behind[0].getType());
-  AffineMap identity = b.getMultiDimIdentityMap(type.getRank()), first = identity;
-  if (cast<RankedTensorType>(before[0].getType()).getDimSize(dim) != type.getDimSize(dim)) {
-    SmallVector<AffineExpr> exprs(identity.getResults());
-    exprs[dim] = b.getAffineConstantExpr(0);
-    first = AffineMap::get(type.getRank(), 0, exprs, b.getContext());
-  }
   Values operands(before);
   llvm::append_range(operands, behind);
-  SmallVector<AffineMap> maps(before.size(), first);
-  maps.append(behind.size(), identity);
+  SmallVector<int64_t> shape = commonShape(operands);
+  SmallVector<AffineMap> maps =
+      llvm::map_to_vector(operands, [&](Value value) { return repeatedMap(b, value, shape); });
   SmallVector<Type> elements;
   for (Value value : behind)
     elements.push_back(getElementTypeOrSelf(value.getType()));
-  return write.pointwise(
-      operands, maps, type.getShape(), elements, [&](OpBuilder &inner, ValueRange args) {
-        ValueRange second = args.drop_front(before.size());
-        Values results = combine(inner, args.take_front(before.size()), second);
-        if (isThere)
-          for (auto [result, own] : llvm::zip(results, second))
-            result = arith::SelectOp::create(inner, op.getLoc(), isThere, result, own);
-        return results;
-      });
+  return write.pointwise(operands, maps, shape, elements, [&](OpBuilder &inner, ValueRange args) {
+    ValueRange second = args.drop_front(before.size());
+    Values results = combine(inner, args.take_front(before.size()), second);
+    if (isThere)
+      for (auto [result, own] : llvm::zip(results, second))
+        result = arith::SelectOp::create(inner, op.getLoc(), isThere, result, own);
+    return results;
+  });
+}
+
+void CutScan::narrow(MutableArrayRef<Value> values) {
+  for (auto [value, own] : llvm::zip(values, totals))
+    for (unsigned d : own.repeated.set_bits())
+      if (cast<RankedTensorType>(value.getType()).getDimSize(d) != 1)
+        value = write.slice(value, d, context.builder.getIndexAttr(0), 1);
 }
 
 void CutScan::addFlags(Value isInside) {
   inputs.push_back(isInside);
+  // Flags are those of the dimension alone.
+  llvm::SmallBitVector others(op.getShape().size(), true);
+  others.reset(dim);
+  totals.push_back(totalsOf(op.getShape(), dim, sharding, others));
   isFlagged = true;
 }
 
@@ -251,7 +309,7 @@ CutScan::Values CutScan::scan(ValueRange operands, bool exclusive) {
   return Values(local.getResults());
 }
 
-CutScan::Values CutScan::exclusiveTotals(Values totals, Value &isThere) {
+CutScan::Values CutScan::exclusiveTotals(Values values, Value &isThere) {
   OpBuilder &b = context.builder;
   Location loc = op.getLoc();
   int64_t devices = sharding::sizeOf(axes);
@@ -263,20 +321,25 @@ CutScan::Values CutScan::exclusiveTotals(Values totals, Value &isThere) {
   auto hasBefore = [&](int64_t distance) -> Value {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, before, write.index(distance));
   };
-  std::vector<int64_t> shape = shapeOfTotals(op.getShape(), dim, axes);
-  auto moveTo = [&](ValueRange values, const TensorSharding &target) {
+  auto moveTo = [&](llvm::function_ref<TensorSharding(const TensorSharding &)> targetOf) {
     Values moved;
-    for (Value value : values)
+    for (auto [value, own] : llvm::zip(values, totals))
       moved.push_back(context.reshard(
-          value, RankedTensorType::get(shape, getElementTypeOrSelf(value.getType())), sharding,
-          target));
+          value, RankedTensorType::get(own.shape, getElementTypeOrSelf(value.getType())),
+          own.sharding, targetOf(own.sharding)));
     return moved;
   };
   isThere = hasBefore(1);
-  if (planTotals(op, sharding, context.getMesh(), context.getPlanner()).isGathered) {
-    TensorSharding whole = sharding;
-    whole.dims[dim].clear();
-    Values prefixes = scan(moveTo(totals, whole), /*exclusive=*/false);
+  narrow(values);
+  if (planTotals(op, totals, devices, context.getMesh(), context.getPlanner()).isGathered) {
+    Values all = moveTo([&](const TensorSharding &own) { return gathered(own, dim); });
+    SmallVector<int64_t> shape = commonShape(all);
+    for (Value &value : all)
+      if (cast<RankedTensorType>(value.getType()).getShape() != ArrayRef<int64_t>(shape))
+        value = write.pointwise({value}, {repeatedMap(b, value, shape)}, shape,
+                                {getElementTypeOrSelf(value.getType())},
+                                [](OpBuilder &, ValueRange args) { return Values(args); })[0];
+    Values prefixes = scan(all, /*exclusive=*/false);
     // The total of the neighbor; any for the first device.
     Value next = arith::AddIOp::create(b, loc, device, write.index(op.getReverse() ? 1 : -1));
     Value clamped = arith::MinSIOp::create(
@@ -287,11 +350,15 @@ CutScan::Values CutScan::exclusiveTotals(Values totals, Value &isThere) {
   }
   Values prefixes;
   for (int64_t distance = 1; distance < devices; distance *= 2) {
-    Values received = moveTo(totals, shifted(sharding, dim, distance, op.getReverse()));
+    Values received = moveTo(
+        [&](const TensorSharding &own) { return shifted(own, dim, distance, op.getReverse()); });
     Value isReceived = hasBefore(distance);
     prefixes = prefixes.empty() ? received : combineTensors(received, prefixes, isReceived);
-    if (distance * 2 < devices)
-      totals = combineTensors(received, totals, isReceived);
+    narrow(prefixes);
+    if (distance * 2 < devices) {
+      values = combineTensors(received, values, isReceived);
+      narrow(values);
+    }
   }
   return prefixes;
 }
@@ -299,20 +366,21 @@ CutScan::Values CutScan::exclusiveTotals(Values totals, Value &isThere) {
 SmallVector<Value> CutScan::run() {
   for (unsigned index = 0; index < op.getNumOperands(); ++index)
     inputs.push_back(context.getOperand(index));
+  totals = totalsOf(op, sharding);
   if (op.getReverse() && context.isUneven(dim))
     maskInputs();
   Values local = scan(inputs, op.getExclusive());
   int64_t extent = cast<RankedTensorType>(local[0].getType()).getDimSize(dim);
   OpFoldResult last = context.builder.getIndexAttr(op.getReverse() ? 0 : extent - 1);
-  Values totals, lastInputs;
+  Values lasts, lastInputs;
   for (auto [result, input] : llvm::zip(local, inputs)) {
-    totals.push_back(write.slice(result, dim, last, 1));
+    lasts.push_back(write.slice(result, dim, last, 1));
     lastInputs.push_back(write.slice(input, dim, last, 1));
   }
   if (op.getExclusive())
-    totals = combineTensors(totals, lastInputs, {});
+    lasts = combineTensors(lasts, lastInputs, {});
   Value isThere;
-  Values before = exclusiveTotals(std::move(totals), isThere);
+  Values before = exclusiveTotals(std::move(lasts), isThere);
   Values results = combineTensors(before, local, isThere);
   results.resize(op.getNumResults()); // without the flags
   return results;
