@@ -10,6 +10,7 @@
 #include "SplitLoops.h"
 
 #include "tessera/Dialect/Dist/IR/Dist.h"
+#include "tessera/Dialect/Ext/IR/ExtDialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -30,7 +31,8 @@ bool BlockedOps::supports(Operation *op) {
     return slice.getSizes().empty() && slice.getStrides().empty();
   if (auto slice = dyn_cast<tensor::InsertSliceOp>(op))
     return slice.getSizes().empty() && slice.getStrides().empty();
-  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ConcatOp, RearrangeOp>(op);
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ConcatOp, RearrangeOp,
+             ext::ScanOp, ext::SortOp>(op);
 }
 
 void BlockedOps::replace(Value value, Value to, bool isBlocked) {
@@ -170,6 +172,21 @@ Operation *BlockedOps::writeBlocked(Operation *op) {
       llvm::map_to_vector(op->getOperands(), [&](Value value) { return forAll(value); });
   if (auto concat = dyn_cast<tensor::ConcatOp>(op))
     return tensor::ConcatOp::create(b, loc, concat.getDim() + 1, inputs);
+  if (auto scan = dyn_cast<ext::ScanOp>(op)) {
+    auto made = ext::ScanOp::create(
+        b, loc, TypeRange(inputs), b.getI64IntegerAttr(scan.getDimension() + 1),
+        scan.getExclusiveAttr(), scan.getReverseAttr(), inputs, scan.getIdentityAttr());
+    scan.getCombiner().cloneInto(&made.getCombiner(), map);
+    return made;
+  }
+  if (auto sort = dyn_cast<ext::SortOp>(op)) {
+    SmallVector<Type> types = llvm::map_to_vector(
+        sort->getResultTypes(), [&](Type type) -> Type { return typeForAll(type); });
+    Operation *made =
+        b.create(loc, sort->getName().getIdentifier(), inputs, types, sort->getAttrs());
+    cast<ext::SortOp>(made).setDimension(sort.getDimension() + 1);
+    return made;
+  }
   auto move = cast<RearrangeOp>(op);
   return RearrangeOp::create(b, loc, typeForAll(move.getType()), inputs, move.getDim() + 1,
                              move.getSegments(), move.getFillAttr());

@@ -4,6 +4,7 @@
 // RUN: tessera run %s --function decayed --check | FileCheck %s --check-prefix=VALUE
 // RUN: tessera run %s --function previous --check | FileCheck %s --check-prefix=VALUE
 // RUN: tessera run %s --function bounded --check | FileCheck %s --check-prefix=VALUE
+// RUN: tessera run %s --function scanned --check | FileCheck %s --check-prefix=VALUE
 
 // Loops along a dimension that is cut over four devices. What is affine in the carry is computed in a block for each device.
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
@@ -97,4 +98,33 @@ func.func @bounded(%x: tensor<64x8xf32> {dist.sharding = #dist.sharding<@line, [
     scf.yield %next : tensor<8xf32>
   }
   return %r : tensor<8xf32>
+}
+
+// What an iteration scans and sorts, it does in all blocks.
+// CHECK-LABEL: func.func @scanned(
+// CHECK: scf.for {{.*}} to %c16
+// CHECK: ext.scan dim = 1 reverse ins({{.*}} : tensor<4x8xf32>)
+// CHECK: ext.sort dim = 1 keys = 1 descending limit = 2 ins({{.*}} : tensor<4x8xf32>)
+func.func @scanned(%x: tensor<64x8xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<64x2xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %none = arith.constant dense<0.0> : tensor<2xf32>
+  %stack = arith.constant dense<0.0> : tensor<64x2xf32>
+  %r:2 = scf.for %i = %c0 to %c64 step %c1 iter_args(%h = %none, %all = %stack) -> (tensor<2xf32>, tensor<64x2xf32>) {
+    %row = tensor.extract_slice %x[%i, 0] [1, 8] [1, 1] : tensor<64x8xf32> to tensor<8xf32>
+    %sums = ext.scan dim = 0 reverse ins(%row : tensor<8xf32>) {
+    ^bb0(%before: f32, %behind: f32):
+      %sum = arith.addf %before, %behind : f32
+      ext.yield %sum : f32
+    }
+    %top = ext.sort dim = 0 keys = 1 descending limit = 2 ins(%sums : tensor<8xf32>)
+    %half = arith.constant dense<0.5> : tensor<2xf32>
+    %kept = arith.mulf %h, %half : tensor<2xf32>
+    %next = arith.addf %kept, %top : tensor<2xf32>
+    %stacked = tensor.insert_slice %next into %all[%i, 0] [1, 2] [1, 1] : tensor<2xf32> into tensor<64x2xf32>
+    scf.yield %next, %stacked : tensor<2xf32>, tensor<64x2xf32>
+  }
+  return %r#1 : tensor<64x2xf32>
 }
