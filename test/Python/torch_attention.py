@@ -48,6 +48,15 @@ def dropped(q, k, v):
     return nn.functional.dropout(torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(D), -1), 0.25) @ v
 
 
+def of_positions(q, k, v):
+    """A mask of positions and of packed sequences, as Hugging Face's models compute it, for positions of one sequence."""
+    positions = torch.arange(S).expand(B, S)
+    sequence = (torch.diff(positions, prepend=positions[:, :1] - 1, dim=-1) != 1).cumsum(-1)
+    rows, query, key = torch.arange(B)[:, None, None], torch.arange(S)[:, None], torch.arange(S)
+    mask = (positions[rows, key] <= positions[rows, query]) & (sequence[rows, key] == sequence[rows, query])
+    return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask[:, None])
+
+
 class Block(nn.Module):
     def __init__(self, attend):
         super().__init__()
@@ -74,6 +83,18 @@ class Attention(unittest.TestCase):
                 text = self.lowered(Block(attend), self.x).lower("normalized")
                 self.assertEqual(text.count("= ext.attention "), 1, text)
                 self.assertNotIn("math.exp", text)
+
+    def test_mask_of_positions(self):
+        """The mask is a comparison of indices: it has no operand, and no row without keys."""
+        module = Block(of_positions)
+        cut = ts.shard_tensor(self.x.numpy(), ts.ProcessMesh(list(range(3)), ["s"]), [ts.Shard(1)])
+        attend = ts.jit(lambda m, x: m(x))
+        text = attend.lower(ts.from_torch(module, (self.x,)), cut).lower("normalized")
+        self.assertEqual(text.count("= ext.attention "), 1, text)
+        self.assertNotIn("xi1>", text)
+        self.assertNotIn("ext.scan", text)
+        found = attend(ts.from_torch(module, (self.x,)), cut).numpy()
+        np.testing.assert_allclose(found, module(self.x).detach().numpy(), rtol=1e-4, atol=1e-5)
 
     def test_dropout(self):
         """One op, whose draws are the same on one device and with a cut sequence."""

@@ -19,7 +19,8 @@ using namespace tessera::dist;
 /// Values beyond this are unknown, so that sums of known values do not overflow.
 static constexpr int64_t kFar = int64_t(1) << 40;
 
-/// For a tensor that is one segment of another, or that differs only by dimensions of extent 1.
+/// For a tensor that consists of segments of others, of which one function gives all elements, or
+/// that differs only by dimensions of extent 1.
 AffineExpr AffineValues::elementsOfMoved(Value tensor, int steps) {
   Operation *op = tensor.getDefiningOp();
   if (!op)
@@ -53,18 +54,44 @@ AffineExpr AffineValues::elementsOfMoved(Value tensor, int steps) {
   Pieces pieces = readPieces(op);
   if (pieces.segments.empty())
     return {};
-  compose(pieces, type.getDimSize(pieces.dim));
-  auto [value, segment] = pieces.segments.front();
-  if (pieces.segments.size() != 1 || segment.toStep != 1 ||
-      segment.count != type.getDimSize(pieces.dim))
-    return {};
-  AffineExpr elements = elementsOf(value, steps - 1);
-  if (!elements)
-    return {};
+  int64_t extent = type.getDimSize(pieces.dim);
+  compose(pieces, extent);
   for (int64_t d = 0; d < type.getRank(); ++d)
     places.push_back(getAffineDimExpr(d, context));
-  places[pieces.dim] = places[pieces.dim] * segment.fromStep + segment.from;
-  return elements.replaceDims(places);
+  AffineExpr along = places[pieces.dim];
+  // The longest segment has the function, the others agree with it.
+  llvm::stable_sort(pieces.segments, [](const auto &left, const auto &right) {
+    return left.second.count > right.second.count;
+  });
+  auto isZero = [&](AffineExpr difference) {
+    return simplifyAffineExpr(difference, type.getRank(), 0) == getAffineConstantExpr(0, context);
+  };
+  auto at = [&](AffineExpr expr, int64_t place) {
+    return expr.replace(along, getAffineConstantExpr(place, context));
+  };
+  AffineExpr result;
+  int64_t covered = 0;
+  for (auto &[value, segment] : pieces.segments) {
+    AffineExpr elements = elementsOf(value, steps - 1);
+    if (!elements || segment.toStep != 1)
+      return {};
+    places[pieces.dim] = (along - segment.to) * segment.fromStep + segment.from;
+    elements = simplifyAffineExpr(elements.replaceDims(places), type.getRank(), 0);
+    if (!result)
+      result = elements;
+    AffineExpr difference = result - elements;
+    if (!isZero(segment.count == 1 ? at(difference, segment.to) : difference))
+      return {};
+    covered += segment.count;
+  }
+  if (coversResult(pieces, extent))
+    return result;
+  // A first or last element that is a constant.
+  auto fill = dyn_cast_or_null<IntegerAttr>(pieces.fill);
+  if (!fill || fill.getType().isInteger(1) || covered != extent - 1 || pieces.segments.size() != 1)
+    return {};
+  int64_t filled = pieces.segments.front().second.to == 0 ? extent - 1 : 0;
+  return isZero(at(result, filled) - fill.getInt()) ? result : AffineExpr();
 }
 
 /// The elements of a constant as a function of their indices: the first elements of each dimension
@@ -178,8 +205,8 @@ AffineExpr AffineValues::of(Value value) {
 }
 
 AffineExpr AffineValues::compare(arith::CmpIOp compare) {
-  AffineExpr left = of(compare.getLhs()), right = of(compare.getRhs());
-  if (!left || !right)
+  AffineExpr left = of(compare.getLhs()), right = left ? of(compare.getRhs()) : AffineExpr();
+  if (!right)
     return {};
   std::optional<Interval> by = rangeOf(simplifyAffineExpr(left - right, extents.size(), 0));
   if (!by)
@@ -210,9 +237,11 @@ AffineExpr AffineValues::compute(Value value) {
   if (matchPattern(value, m_ConstantInt(&number)) && number.getSignificantBits() <= 40)
     return constant(value.getType().isInteger(1) ? number.getZExtValue() : number.getSExtValue());
   if (auto argument = dyn_cast<BlockArgument>(value)) {
-    if (argument.getOwner() != op.getBody() || argument.getArgNumber() >= op.getNumDpsInputs())
+    // What a reduction accumulates is no element of its init.
+    if (argument.getOwner() != op.getBody() ||
+        (argument.getArgNumber() >= op.getNumDpsInputs() && op.getNumReductionLoops() > 0))
       return {};
-    AffineExpr elements = elementsOf(op.getInputs()[argument.getArgNumber()], steps);
+    AffineExpr elements = elementsOf(op->getOperand(argument.getArgNumber()), steps);
     AffineMap map = op.getIndexingMapsArray()[argument.getArgNumber()];
     return elements ? simplifyAffineExpr(elements.replaceDims(map.getResults()), extents.size(), 0)
                     : AffineExpr();
@@ -228,14 +257,20 @@ AffineExpr AffineValues::compute(Value value) {
   if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(producer))
     return producer->getOperand(0).getType().isInteger(1) ? AffineExpr()
                                                           : within(operand(0), value.getType());
+  if (isa<arith::ExtUIOp>(producer)) {
+    AffineExpr expr = within(operand(0), value.getType());
+    std::optional<Interval> range = expr ? rangeOf(expr) : std::nullopt;
+    return range && range->low >= 0 ? expr : AffineExpr();
+  }
   if (isa<arith::SelectOp>(producer)) {
     auto condition = dyn_cast_or_null<AffineConstantExpr>(operand(0));
     return condition ? operand(condition.getValue() ? 1 : 2) : AffineExpr();
   }
   if (!isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MaxSIOp, arith::MinSIOp>(producer))
     return {};
-  AffineExpr left = operand(0), right = operand(1);
-  if (!left || !right || value.getType().isInteger(1))
+  AffineExpr left = value.getType().isInteger(1) ? AffineExpr() : operand(0);
+  AffineExpr right = left ? operand(1) : AffineExpr();
+  if (!right)
     return {};
   if (isa<arith::AddIOp>(producer))
     return within(left + right, value.getType());

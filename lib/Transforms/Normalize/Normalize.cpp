@@ -9,6 +9,7 @@
 #include "CancelSorts.h"
 #include "CopyIndices.h"
 #include "DecideBranches.h"
+#include "DecideIndices.h"
 #include "DecideRows.h"
 #include "FoldSplats.h"
 #include "FollowLoops.h"
@@ -147,6 +148,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       splitFlatIndices(function);
       readByMap(function);
       followLoops(function);
+      decideIndices(function);
       takeSortedGroups(function);
       if (cancelSorts(function)) {
         readByMap(function);
