@@ -85,9 +85,14 @@ public:
       begin = arith::AddIOp::create(at, loc, begin, number(iterations.offset));
     if (iterations.divisor != 1)
       begin = arith::CeilDivSIOp::create(at, loc, begin, number(iterations.divisor));
-    if (iterations.begin != 0) // of a selection
-      begin = arith::AddIOp::create(at, loc, begin, number(iterations.begin));
-    return arith::AddIOp::create(at, loc, local, begin);
+    if (iterations.stride == 1) {
+      if (iterations.begin != 0) // of a selection
+        begin = arith::AddIOp::create(at, loc, begin, number(iterations.begin));
+      return arith::AddIOp::create(at, loc, local, begin);
+    }
+    Value counted = arith::AddIOp::create(at, loc, local, begin);
+    Value global = arith::MulIOp::create(at, loc, counted, number(iterations.stride));
+    return arith::AddIOp::create(at, loc, global, number(iterations.begin));
   }
 
   Value getMaskedOperand(unsigned index, TypedAttr fill) override {

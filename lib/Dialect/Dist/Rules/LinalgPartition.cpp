@@ -112,9 +112,10 @@ FailureOr<SmallVector<Value>> dist::partitionLinalg(linalg::LinalgOp op,
     if (llvm::is_contained(cut, index.getDim()) || context.isUneven(index.getDim()))
       reads.push_back(index);
   for (linalg::IndexOp index : reads) {
-    OpBuilder builder(index->getBlock(), std::next(index->getIterator()));
-    Value global = context.getGlobalIteration(builder, op.getLoc(), index.getDim(), index);
-    index.getResult().replaceAllUsesExcept(global, global.getDefiningOp());
+    OpBuilder builder(index);
+    Value own = linalg::IndexOp::create(builder, op.getLoc(), index.getDim());
+    index.replaceAllUsesWith(context.getGlobalIteration(builder, op.getLoc(), index.getDim(), own));
+    index.erase();
   }
   if (masksBody)
     maskReductions(local, unevenReductions, context);
