@@ -19,6 +19,7 @@
 #include "InterleaveParts.h"
 #include "MergeSums.h"
 #include "NarrowBands.h"
+#include "PadReshapes.h"
 #include "PeelLastMoves.h"
 #include "ReadByMap.h"
 #include "ReadDiagonals.h"
@@ -171,6 +172,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       refineReshapes(function);
       followLoops(function); // rows of merged dimensions are known now
       splitBlockedDims(function, meshes);
+      padReshapes(function, meshes);
       copyIndices(function);
     }
     copyCheapOps(function);
