@@ -47,6 +47,17 @@ def ring(q, k, v):
     return (output / rows(total)).reshape(B, S, *output.shape[3:])
 
 
+def window_of_blocks(q, k, v, size=64):
+    """Causal attention of blocks of queries to their own and the block before, as for windows by hand."""
+    blocks = lambda x: x.reshape(B, S // size, size, *x.shape[2:])
+    before = lambda x: jnp.pad(x, ((0, 0), (1, 0), (0, 0), (0, 0), (0, 0)))[:, :-1]
+    q, (k, v) = blocks(q), (jnp.concatenate([before(blocks(x)), blocks(x)], 2) for x in (k, v))
+    m, n = jnp.arange(size)[:, None], jnp.arange(2 * size) - size
+    seen = (n <= m) & (n > m - size) & ((jnp.arange(S // size)[:, None, None] > 0) | (n >= 0))
+    a = jnp.where(seen[:, None], jnp.einsum("bcqhe,bckhe->bchqk", q, k) * E ** -0.5, -jnp.inf)
+    return jnp.einsum("bchqk,bckhe->bcqhe", jax.nn.softmax(a, -1), v).reshape(B, S, *q.shape[3:])
+
+
 def with_gradients(fn):
     def together(q, k, v, gradient):
         output, back = jax.vjp(fn, q, k, v)
@@ -82,6 +93,7 @@ def attention_cases(Case):
     add("window of 128", attention(lambda m, n: (m >= n) & (m - n < 128)), 6, 6, halo(6, 127), "127 keys and values from the neighbor")
     add("window, shared keys", attention(lambda m, n: (m >= n) & (m - n < 300)), 8, 2, halo(2, 299), "299 keys and values of two heads")
     add("16 on both sides", attention(lambda m, n: abs(m - n) <= 16), 8, 8, halo(8, 32), "16 keys and values from each neighbor")
+    add("window of blocks", window_of_blocks, 6, 6, halo(6, 64), "a block of keys and values from the neighbor")
     add("chunks of 64", attention(lambda m, n: (m >= n) & (m // 64 == n // 64)), 6, 6, 0, "a part has two chunks")
     add("window of 512", attention(lambda m, n: (m >= n) & (m - n < 512)), 8, 8, 4 * to_heads, "to heads: less than 511 keys and values")
     for name, sees, queries in (("ring", None, S), ("causal ring", causal, S), ("ring, 500 queries", None, 500),

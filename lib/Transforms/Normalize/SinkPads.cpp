@@ -128,11 +128,21 @@ static Value writePad(OpBuilder &b, Location loc, Value value, ArrayRef<int64_t>
                                getAsIndexOpFoldResult(b.getContext(), high), padding);
 }
 
-/// Emits a slice and a pad for each dimension in turn.
+/// Emits a slice and a pad for each dimension in turn: first where half of a dimension or less is
+/// kept, so that less is moved along the others.
 static Value write(OpBuilder &b, Location loc, const Bordered &part) {
   Value value = part.source;
   auto rank = static_cast<int64_t>(part.dims.size());
-  for (auto [d, reach] : llvm::enumerate(part.dims)) {
+  ArrayRef<int64_t> extents = cast<RankedTensorType>(value.getType()).getShape();
+  SmallVector<int64_t> order = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  llvm::stable_sort(order, [&](int64_t left, int64_t right) {
+    auto isPart = [&](int64_t d) {
+      return part.dims[d].step == 1 && part.dims[d].count * 2 <= extents[d];
+    };
+    return isPart(left) && !isPart(right);
+  });
+  for (int64_t d : order) {
+    const Reach &reach = part.dims[d];
     SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());
     if (reach.from != 0 || reach.step != 1 || reach.count != shape[d]) {
       SmallVector<int64_t> offsets(rank, 0), strides(rank, 1);

@@ -3,6 +3,8 @@
 // RUN: tessera run %s --function stencil --check
 // RUN: tessera run %s --function steps --check
 // RUN: tessera run %s --function grouped --check
+// RUN: tessera run %s --function half --check
+// RUN: tessera explain %s --function half | FileCheck %s --check-prefix=SLICED
 
 dist.process_mesh @line(shape = [4], dim_names = ["s"])
 
@@ -87,4 +89,24 @@ func.func @joined(%x: tensor<4x3xf32>) -> tensor<20xf32> {
   } : tensor<4x3xf32> to tensor<4x5xf32>
   %y = tensor.collapse_shape %p [[0, 1]] : tensor<4x5xf32> into tensor<20xf32>
   return %y : tensor<20xf32>
+}
+
+// Half of the columns is shifted by a row, as in gradients of windows of blocks: they are sliced first,
+// so that a neighbor sends half of a row.
+// CHECK-LABEL: func.func @half(
+// CHECK: %[[HALF:.*]] = tensor.extract_slice %arg0[0, 0] [8, 3] [1, 1]
+// CHECK: dist.rearrange %[[HALF]] dim = 0 segments = [1, 1, 0, 1, 7] fill = 0.000000e+00
+// SLICED: total: 1 collective, 12 bytes on the wire
+func.func @half(%x: tensor<8x6xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>})
+    -> (tensor<8x3xf32> {dist.sharding = #dist.sharding<@line, [shard(0)]>}) {
+  %zero = arith.constant 0.0 : f32
+  %left = tensor.extract_slice %x[0, 0] [8, 3] [1, 1] : tensor<8x6xf32> to tensor<8x3xf32>
+  %right = tensor.extract_slice %x[0, 3] [8, 3] [1, 1] : tensor<8x6xf32> to tensor<8x3xf32>
+  %p = tensor.pad %left low[0, 0] high[1, 0] {
+  ^bb0(%i: index, %j: index):
+    tensor.yield %zero : f32
+  } : tensor<8x3xf32> to tensor<9x3xf32>
+  %shifted = tensor.extract_slice %p[1, 0] [8, 3] [1, 1] : tensor<9x3xf32> to tensor<8x3xf32>
+  %y = arith.addf %shifted, %right : tensor<8x3xf32>
+  return %y : tensor<8x3xf32>
 }
