@@ -78,6 +78,13 @@ def looped_recurrence(a, b):
     return lax.scan(lambda h, ab: (h * jax.nn.sigmoid(ab[0]) + ab[1],) * 2, jnp.zeros(b.shape[1:]), (a, b))[1]
 
 
+def penalized(logits, tokens):
+    """The best token, where scores of earlier ones are scaled."""
+    rows = jnp.arange(logits.shape[0])[:, None]
+    score = logits[rows, tokens]
+    return logits.at[rows, tokens].set(jnp.where(score < 0, score * 1.2, score / 1.2)).argmax(-1)
+
+
 def two_towers(u, v, w1, w2):
     unit = lambda a: a / jnp.linalg.norm(a, axis=-1, keepdims=True)
     return -jnp.diagonal(jax.nn.log_softmax(20 * unit(u @ w1) @ unit(v @ w2).T)).mean()
@@ -403,6 +410,9 @@ def model_cases(Case):
             jax.grad(lambda a, b: (recurrence_of_rows(a, b) ** 2).mean(), (0, 1)), [shape(2, 64, 32), shape(2, 64, 32, 8)],
             (2 * 3 + 1) * 2 * 32 * (1 + 8) * 4, "the same there and back, a row of factors and of states from the neighbor",
             cut=[columns, columns], out=(columns, columns)),
+        "model: repetition penalty, vocabulary": Case(
+            penalized, [shape(8, 1024), i32(8, 64)], 2 * reduced(8), "owners scale scores: a maximum and its index",
+            cut=[columns, None], out=None),
         "model: state space, channels": Case(state_space, scan, 0, "channels are independent", cut=[deep, deep, "s", None, None], out=deep),
         "model: low rank, columns": Case(low_rank, [shape(64, 32), shape(32, 64), shape(32, 4), shape(4, 64)], 0,
                                          "the product with a is small", cut=[None, columns, None, columns], out=columns),

@@ -38,6 +38,7 @@
 #include "SplitRepeats.h"
 #include "SplitShared.h"
 #include "SplitSorts.h"
+#include "UpdateLookedUp.h"
 #include "WriteByMap.h"
 #include "tessera/Planning/MeshAssignment.h"
 #include "tessera/Transforms/Elementwise.h"
@@ -150,6 +151,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       readByMap(function);
       followLoops(function);
       decideIndices(function);
+      updateLookedUp(function, meshes);
       takeSortedGroups(function);
       if (cancelSorts(function)) {
         readByMap(function);
