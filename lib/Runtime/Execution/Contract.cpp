@@ -493,6 +493,15 @@ void Contraction::write(const Block &block, const float *tile, int64_t row, int6
     }
     return;
   }
+  if (!columnsTogether && !add) { // one phase of a convolution with strides
+    for (int64_t i = 0; i < rowCount; ++i) {
+      float *to = block.c + rowAt[i];
+      const float *from = tile + i * width;
+      for (int64_t j = 0; j < count; ++j)
+        to[columnAt[j]] = from[j];
+    }
+    return;
+  }
   for (int64_t begin = 0, end = 0; begin < count; begin = end) {
     for (end = begin + 1; end < count && columnAt[end] == columnAt[end - 1] + 1;)
       ++end;
