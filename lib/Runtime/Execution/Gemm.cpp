@@ -126,9 +126,9 @@ static void multiplyHalves(const GemmProblem &p, const void *a, const void *b, c
   narrow(p.dtype, sum, p.m, p.n, out, p.ldc);
 }
 
-/// `panels`: null for the provider's way.
-static void multiply(const GemmProblem &p, const void *a, const void *b, const Panels *panels,
-                     void *c) {
+/// `panels`: null for the way of the provider, which is that of a product of which this is a part.
+static void multiply(const GemmProblem &p, const GemmProvider *provider, const void *a,
+                     const void *b, const Panels *panels, void *c) {
   if (p.m == 0 || p.n == 0)
     return;
   if (p.k == 0) {
@@ -144,40 +144,44 @@ static void multiply(const GemmProblem &p, const void *a, const void *b, const P
   if (panels)
     multiplyPanels(*allGemmKernels().front(), p, a, b, panels, static_cast<float *>(c));
   else
-    chooseGemmProvider(p)->run(p, a, b, c);
+    provider->run(p, a, b, c);
   if (p.dtype == DType::f32)
     finish(p, static_cast<float *>(c), p.ldc);
 }
 
 void multiply(const GemmProblem &p, const void *a, const void *b, void *c) {
-  multiply(p, a, b, nullptr, c);
+  multiply(p, chooseGemmProvider(p), a, b, nullptr, c);
+}
+
+/// One batch of a step.
+static GemmProblem problemOf(const GemmStep &step) {
+  return {step.dtype,      step.resultDType.value_or(step.dtype),
+          step.m,          step.n,
+          step.k,          step.transA,
+          step.transB,     step.lda,
+          step.ldb,        step.ldc,
+          step.accumulate, nullptr,
+          step.epilogue};
 }
 
 void multiply(const GemmStep &step, const void *a, const void *b, void *c, const void *bias,
               const GemmPiece &piece, RightOperand right) {
   DType result = step.resultDType.value_or(step.dtype);
   int64_t size = sizeOf(step.dtype), resultSize = sizeOf(result);
-  GemmProblem problem{step.dtype,
-                      result,
-                      piece.rowEnd - piece.rowBegin,
-                      piece.columnEnd - piece.columnBegin,
-                      step.k,
-                      step.transA,
-                      step.transB,
-                      step.lda,
-                      step.ldb,
-                      step.ldc,
-                      step.accumulate,
-                      bias ? static_cast<const char *>(bias) + piece.columnBegin * resultSize
-                           : nullptr,
-                      step.epilogue};
+  GemmProblem problem = problemOf(step);
+  const GemmProvider *provider = chooseGemmProvider(problem);
+  problem.m = piece.rowEnd - piece.rowBegin;
+  problem.n = piece.columnEnd - piece.columnBegin;
+  if (bias)
+    problem.bias = static_cast<const char *>(bias) + piece.columnBegin * resultSize;
   int64_t skipA = piece.rowBegin * (step.transA ? 1 : step.lda);
   int64_t skipB = piece.columnBegin * (step.transB ? step.ldb : 1);
   int64_t skipC = piece.rowBegin * step.ldc + piece.columnBegin;
   const bool isPacked = right == RightOperand::packed;
   const Panels panels{isPacked, piece.columnBegin, step.n};
   for (int64_t batch = piece.batchBegin; batch < piece.batchEnd; ++batch)
-    multiply(problem, static_cast<const char *>(a) + (batch * step.strideA + skipA) * size,
+    multiply(problem, provider,
+             static_cast<const char *>(a) + (batch * step.strideA + skipA) * size,
              static_cast<const char *>(b) + (isPacked ? 0 : (batch * step.strideB + skipB) * size),
              right == RightOperand::plain ? nullptr : &panels,
              static_cast<char *>(c) + (batch * step.strideC + skipC) * resultSize);
@@ -253,6 +257,17 @@ GemmCut cutGemm(const GemmStep &step) {
                             std::min(operations / kOperationsOfPiece, kPieces),
                             std::min(operations / kOperationsOfMore, kMostPieces)});
   return cutGemm(step, std::max<int64_t>(1, static_cast<int64_t>(pieces)));
+}
+
+GemmCut cutGemm(const GemmStep &step, RightOperand right, int64_t workers) {
+  constexpr int64_t kPerWorker = 4; // the last pieces are taken by whoever is free
+  const bool isFree = right != RightOperand::plain ||
+                      (isHalf(step.dtype) ? halfGemmKernels(step.dtype) != nullptr
+                                          : chooseGemmProvider(problemOf(step))->hasBitsOfAnyCut());
+  GemmCut cut = cutGemm(step);
+  if (!isFree)
+    return cut;
+  return cutGemm(step, std::min(cut.size(), workers > 1 ? kPerWorker * workers : 1));
 }
 
 GemmPiece GemmCut::piece(const GemmStep &step, int64_t index) const {

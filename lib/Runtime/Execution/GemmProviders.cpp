@@ -124,6 +124,7 @@ public:
   bool available() const { return kernels; }
   const char *name() const override { return "packed"; }
   std::string version() const override { return kernels->name; }
+  bool hasBitsOfAnyCut() const override { return true; }
   bool supports(const GemmProblem &p) const override {
     return p.dtype == DType::f32 && p.resultDType == DType::f32;
   }
@@ -143,6 +144,7 @@ public:
   bool available() const { return tileKernels().lanes >= 8; }
   const char *name() const override { return "direct"; }
   std::string version() const override { return tileKernels().name; }
+  bool hasBitsOfAnyCut() const override { return true; }
   bool supports(const GemmProblem &p) const override {
     return p.dtype == DType::f32 && p.resultDType == DType::f32;
   }

@@ -221,13 +221,15 @@ const std::byte *PartStream::packedOperand(const GemmStep &step) {
 void PartStream::gemm(const GemmStep &step, const Step *joined) {
   const std::byte *panels = packedOperand(step);
   const void *bias = step.bias ? at(*step.bias) : nullptr;
-  GemmCut cut = cutGemm(step);
+  const RightOperand right = panels ? RightOperand::packed : RightOperand::plain;
+  const int64_t workers = processor->splits ? processor->pool.size() : 1;
+  // A joined kernel runs on what a piece has just written, so that pieces stay small.
+  GemmCut cut = joined ? cutGemm(step) : cutGemm(step, right, workers);
   runPieces(
       cut.size(),
       [&](int64_t task) {
-        GemmPiece piece = cut.piece(step, task);
-        multiply(step, at(step.a), panels ? panels : at(step.b), at(step.c), bias, piece,
-                 panels ? RightOperand::packed : RightOperand::plain);
+        multiply(step, at(step.a), panels ? panels : at(step.b), at(step.c), bias,
+                 cut.piece(step, task), right);
       },
       joined, step.c, [&](int64_t task) { return writtenBy(step, cut.piece(step, task)); });
 }

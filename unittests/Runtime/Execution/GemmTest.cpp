@@ -199,6 +199,32 @@ TEST(Gemm, TheCallersOpenMPThreadsStay) {
   }
 }
 
+TEST(Gemm, BitsDoNotDependOnTheWorkers) {
+  std::mt19937 random(11);
+  for (DType dtype : {DType::f32, DType::bf16})
+    for (int flags = 0; flags < 4; ++flags) {
+      // The last rows of a piece are fewer than those for which a provider is chosen.
+      GemmStep step = makeStep(dtype, 1, 262, 530, 300, false, flags & 1, flags & 2, 0);
+      auto make = [&](int64_t count) {
+        Bytes bytes(static_cast<size_t>(count * sizeOf(dtype)));
+        for (int64_t i = 0; i < count; ++i)
+          writeElement(dtype, static_cast<double>(random() % 1000) / 500 - 1,
+                       bytes.data() + i * sizeOf(dtype));
+        return bytes;
+      };
+      const Bytes a = make(step.m * step.k), b = make(step.k * step.n),
+                  before = make(step.m * step.n);
+      std::vector<Bytes> found;
+      for (int64_t workers : {1, 2, 3, 64}) {
+        Bytes &c = found.emplace_back(before);
+        GemmCut cut = cutGemm(step, RightOperand::plain, workers);
+        for (int64_t piece = 0; piece < cut.size(); ++piece)
+          multiply(step, a.data(), b.data(), c.data(), nullptr, cut.piece(step, piece));
+        EXPECT_EQ(c, found.front()) << workers << " workers, " << flags;
+      }
+    }
+}
+
 TEST(Gemm, ProvidersAgree) {
   std::mt19937 random(5);
   std::vector<const GemmProvider *> providers;

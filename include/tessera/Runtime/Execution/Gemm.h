@@ -40,12 +40,14 @@ public:
   /// Of the library, or what the provider uses of the processor; may be empty.
   virtual std::string version() const { return ""; }
   virtual bool supports(const GemmProblem &problem) const = 0;
+  /// Whether the bits of an element are the same in whatever rows and columns are computed with it.
+  virtual bool hasBitsOfAnyCut() const { return false; }
   /// Requires supports(problem) and m, n, k > 0.
   virtual void run(const GemmProblem &problem, const void *a, const void *b, void *c) const = 0;
 };
 
-/// By name: "packed" (null without vectors of fused multiply-adds), "onednn", "openblas" (null when
-/// the library is not installed), "generated".
+/// By name: "packed", "direct" (null without vectors of fused multiply-adds), "onednn", "openblas"
+/// (null when the library is not installed), "generated".
 const GemmProvider *gemmProvider(std::string_view name);
 
 /// The provider for a problem by the table in the code; never null. The choice depends only on the
@@ -86,6 +88,10 @@ GemmCut cutGemm(const GemmStep &step);
 /// How a product reads its right operand: as the provider does, in panels (PackedGemm.h), or from
 /// panels that are packed before. The latter two have equal bits, and require multipliesPanels.
 enum class RightOperand { plain, panels, packed };
+
+/// The cut for so many workers. Fewer pieces read less twice, so there are as many as these workers
+/// need where bits do not depend on the cut; else it is the one of all executors.
+GemmCut cutGemm(const GemmStep &step, RightOperand right, int64_t workers);
 
 /// Multiplies a piece of a step. `bias` is null if the step has none.
 void multiply(const GemmStep &step, const void *a, const void *b, void *c, const void *bias,
