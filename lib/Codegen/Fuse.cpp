@@ -132,8 +132,9 @@ static bool keepsInit(Operation *op) {
 static void groupFills(Block &block) {
   for (auto fill : llvm::make_early_inc_range(block.getOps<linalg::FillOp>())) {
     auto staysFree = [&](OpOperand &use) {
-      return classify(use.getOwner()) == StepKind::gemm && isZeroFill(fill) &&
-             !keepsInit(use.getOwner());
+      auto dps = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
+      return dps && dps.isDpsInit(&use) && classify(dps) == StepKind::gemm && isZeroFill(fill) &&
+             !keepsInit(dps);
     };
     if (llvm::all_of(fill->getUses(), staysFree))
       continue;
@@ -218,8 +219,8 @@ struct CodegenFuse : codegen::impl::CodegenFuseBase<CodegenFuse> {
   using CodegenFuseBase::CodegenFuseBase;
   void runOnOperation() override {
     if (dist::isLocalView(getOperation()))
-      fuseBlock(getOperation().front(), {maxOps, fuse, sums, contractions, recompute,
-                                            recomputedFunctions});
+      fuseBlock(getOperation().front(),
+                {maxOps, fuse, sums, contractions, recompute, recomputedFunctions});
   }
 };
 } // namespace

@@ -403,7 +403,14 @@ Value GroupLifter::reduce(OpBuilder &b, const Lifted &value) {
           [&](OpBuilder &in, Location at, ValueRange elements) {
             Value size = arith::ConstantOp::create(
                 in, at, in.getIntegerAttr(number.getElementType(), groups / parts));
+            // Of a row of no group all parts have the same.
+            auto constant = [&](int64_t value) {
+              return arith::ConstantOp::create(in, at,
+                                               in.getIntegerAttr(number.getElementType(), value));
+            };
             Value owner = arith::FloorDivSIOp::create(in, at, elements[0], size);
+            owner = arith::MaxSIOp::create(in, at, owner, constant(0));
+            owner = arith::MinSIOp::create(in, at, owner, constant(parts - 1));
             linalg::YieldOp::create(in, at, owner);
           })
           .getResult(0);

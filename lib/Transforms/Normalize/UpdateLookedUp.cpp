@@ -68,16 +68,38 @@ private:
 
 } // namespace
 
-/// An index without clamps and choices that leave numbers within `extent` as they are, and make no
-/// other number one of these.
-static Read withoutBounds(Read read, int64_t extent) {
+/// An index without clamps and choices that leave numbers within `extent` as they are. Other
+/// numbers become such ones only `ifAnything` may be looked up at them, as the update drops them.
+static Read withoutBounds(Read read, int64_t extent, bool ifAnything) {
   auto isConstant = [](Value value, llvm::function_ref<bool(int64_t)> holds) {
     APInt number;
     return matchPattern(value, m_ConstantInt(&number)) && holds(number.getSExtValue());
   };
-  auto isBelow = [&](int64_t n) { return n <= 0; };
-  auto isAbove = [&](int64_t n) { return n >= extent - 1; };
+  auto isBelow = [&](int64_t n) { return n < (ifAnything ? 1 : 0); };
+  auto isAbove = [&](int64_t n) { return n >= (ifAnything ? extent - 1 : extent); };
   auto isOutside = [&](int64_t n) { return n < 0 || n >= extent; };
+  // Whether a condition holds for all numbers within the extent.
+  std::function<bool(Value, Value)> isCheck = [&](Value condition, Value number) {
+    if (auto both = condition.getDefiningOp<arith::AndIOp>())
+      return isCheck(both.getLhs(), number) && isCheck(both.getRhs(), number);
+    auto compare = condition.getDefiningOp<arith::CmpIOp>();
+    if (!compare || compare.getLhs() != number)
+      return false;
+    switch (compare.getPredicate()) {
+    case arith::CmpIPredicate::sge:
+      return isConstant(compare.getRhs(), [](int64_t n) { return n <= 0; });
+    case arith::CmpIPredicate::sgt:
+      return isConstant(compare.getRhs(), [](int64_t n) { return n < 0; });
+    case arith::CmpIPredicate::slt:
+    case arith::CmpIPredicate::ult:
+      return isConstant(compare.getRhs(), [&](int64_t n) { return n >= extent; });
+    case arith::CmpIPredicate::sle:
+    case arith::CmpIPredicate::ule:
+      return isConstant(compare.getRhs(), [&](int64_t n) { return n >= extent - 1; });
+    default:
+      return false;
+    }
+  };
   while (Operation *producer = read.tensor.getDefiningOp()) {
     if (auto expand = dyn_cast<tensor::ExpandShapeOp>(producer)) {
       SmallVector<AffineExpr> places;
@@ -99,7 +121,8 @@ static Read withoutBounds(Read read, int64_t extent) {
     Value scalar = generic.getBody()->getTerminator()->getOperand(0);
     while (Operation *inner = scalar.getDefiningOp()) {
       if (auto choice = dyn_cast<arith::SelectOp>(inner);
-          choice && isConstant(choice.getFalseValue(), isOutside))
+          choice && isConstant(choice.getFalseValue(), isOutside) &&
+          isCheck(choice.getCondition(), choice.getTrueValue()))
         scalar = choice.getTrueValue();
       else if (isa<arith::MaxSIOp>(inner) && isConstant(inner->getOperand(1), isBelow))
         scalar = inner->getOperand(0);
@@ -199,7 +222,7 @@ bool Update::match() {
   for (const SelectedLoop &each : selectedLoops(op))
     if (std::optional<Read> read =
             each.loop == loop && each.offsets.empty() ? readOf(op, each.index) : std::nullopt) {
-      index = withoutBounds(*read, extent);
+      index = withoutBounds(*read, extent, /*ifAnything=*/false);
       isFound = true;
     }
   return isFound && matchValue(op.getDpsInputs()[update.getArgNumber()]);
@@ -274,7 +297,9 @@ bool Update::matchLookup(linalg::GenericOp lookup) {
   if (inUpdate(maps[element.getArgNumber()].getResults()) !=
       SmallVector<AffineExpr>(written.getResults()))
     return false;
-  return withoutBounds({read->tensor, inUpdate(read->places)}, extent) == index;
+  const Read own = {read->tensor, inUpdate(read->places)};
+  return withoutBounds(own, extent, /*ifAnything=*/true) == index ||
+         withoutBounds(own, extent, /*ifAnything=*/false) == index;
 }
 
 /// What was computed of elements that were looked up, of all elements of the table.
