@@ -56,6 +56,12 @@ class Primitives(JaxCase):
         self.check(lambda x: halves.bind(x, depth=2), array(14))
         self.check(lambda x: spectrum.bind(x), array(6))
 
+    def test_specs_of_64_bits(self):
+        """As JAX traces them without jax_enable_x64: with 32."""
+        program = tessera.from_jax(lambda x: jnp.pad(x, 1), (jax.ShapeDtypeStruct((3, 4), np.int64),))
+        x = np.arange(12, dtype=np.int32).reshape(3, 4)
+        np.testing.assert_array_equal(np.asarray(program(x)), np.pad(x, 1))
+
     def test_derivatives(self):
         self.check(self.gradient(lambda x, y: scaled.bind(x, y, times=2.0), 0, 1), array(5, 4), array(5, 4))
 

@@ -218,10 +218,10 @@ def from_jax(fn: Callable, args: Sequence[Any], in_shardings=None, out_shardings
 
 def _abstract(value):
     """An argument as a jax.ShapeDtypeStruct."""
-    if isinstance(value, jax.ShapeDtypeStruct):
-        return value
     if is_key(getattr(value, "dtype", None)):
         return jax.ShapeDtypeStruct(value.shape, value.dtype)
+    if isinstance(value, jax.ShapeDtypeStruct):  # JAX traces 64 bits as 32 unless jax_enable_x64 is set
+        return value.update(dtype=jax.dtypes.canonicalize_dtype(value.dtype))
     array = value if hasattr(value, "dtype") and hasattr(value, "shape") else np.asarray(value)
     if isinstance(array, np.ndarray) and array.dtype == object:
         raise ImportFailure(f"an argument is a {type(value).__name__}; expected arrays, numbers or trees of them")
