@@ -112,7 +112,9 @@ def _(x, weight, bias, mean, var, training, momentum, eps):
 def attention(q, k, v, mask=None, causal=False, scale=None, grouped=False, dropped=lambda weights: weights):
     """softmax(q k^T * scale) v for (..., heads, length, size).
 
-    Queries whose mask excludes all keys give 0, as in PyTorch. dropped: applied to the softmax.
+    Queries whose mask excludes all keys give 0, as in PyTorch. Their softmax is discarded, but must be finite: the score
+    of the key at their own position is 0. So if masks leave a window of keys, no others are sent. dropped: applied to the
+    softmax.
     """
     lead = q.shape[:-2]
     if grouped and k.shape[-3] != q.shape[-3]:
@@ -133,7 +135,10 @@ def attention(q, k, v, mask=None, causal=False, scale=None, grouped=False, dropp
     looks = mask if mask.dtype.kind == "bool" else ops.greater(mask, -math.inf)
     some = ops.any(looks, -1, keepdims=True)
     scores = ops.where(mask, scores, -math.inf) if mask.dtype.kind == "bool" else scores + mask.astype(scores.dtype)
-    weights = dropped(ops.softmax(ops.where(some, scores, 0.0), -1))
+    scored = some
+    if 1 < mask.shape[-2] == shape[0] <= shape[1]:
+        scored = ops.logical_or(some, ops.not_equal(ops.iota(shape, 0), ops.iota(shape, 1)))
+    weights = dropped(ops.softmax(ops.where(scored, scores, 0.0), -1))
     seen = ops.where(some, ops.einsum("bhqk,bhkd->bhqd", weights, v), 0.0)
     return ops.reshape(seen, (*lead, shape[0], v.shape[-1]))
 
