@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerGroups.h"
+#include "MergeGroupRows.h"
 
 #include "tessera/Dialect/Dist/Rules/GroupedProduct.h"
 #include "tessera/Dialect/Ext/IR/ExtDialect.h"
@@ -60,7 +61,7 @@ class GroupWriter {
 public:
   GroupWriter(linalg::GenericOp op, const GroupedProduct &product)
       : b(op), loc(op.getLoc()), op(op), product(product), extents(op.getStaticLoopRanges()),
-        rows(extents[product.row]), groups(extents[product.group]),
+        rows(extents[product.rows.front()]), groups(extents[product.group]),
         blockRows(std::min<int64_t>(kBlockRows, llvm::divideCeil(rows, groups))),
         most((rows + groups * (blockRows - 1)) / blockRows) {}
 
@@ -194,8 +195,8 @@ bool GroupWriter::canWrite() {
     if (!isKnown(guard, op, product.number))
       return false;
     llvm::SmallBitVector loops = loopsOf(guard);
-    if (loops.test(product.row) || loops.test(product.group)) {
-      loops.reset(product.row);
+    if (loops.test(product.rows.front()) || loops.test(product.group)) {
+      loops.reset(product.rows.front());
       loops.reset(product.group);
       return loops.none();
     }
@@ -238,7 +239,7 @@ Value GroupWriter::writeKeys() {
         for (auto [loop, extent] : llvm::enumerate(extents))
           if (extent == 1)
             mapIndices(op, loop, arith::ConstantIndexOp::create(in, loc, 0), known);
-        mapIndices(op, product.row, linalg::IndexOp::create(in, loc, 0), known);
+        mapIndices(op, product.rows.front(), linalg::IndexOp::create(in, loc, 0), known);
         Value group = asIndex(in, copy(in, product.number, known));
         for (Value offset : product.offsets)
           group = arith::SubIOp::create(in, loc, group, asIndex(in, copy(in, offset, known)));
@@ -247,7 +248,7 @@ Value GroupWriter::writeKeys() {
         Value is = arith::CmpIOp::create(in, loc, arith::CmpIPredicate::ult, group, last);
         for (Value guard : product.guards)
           if (llvm::SmallBitVector loops = loopsOf(guard);
-              loops.test(product.row) || loops.test(product.group))
+              loops.test(product.rows.front()) || loops.test(product.group))
             is = arith::AndIOp::create(in, loc, is, copy(in, guard, known));
         return asInt(in, arith::SelectOp::create(in, loc, is, group, last));
       });
@@ -366,7 +367,7 @@ Value GroupWriter::masked(OpBuilder &at, OpOperand *factor, Value value) {
   for (Value guard : product.guards) {
     llvm::SmallBitVector loops = loopsOf(guard);
     // Sums leave out 0 times NaN of both factors.
-    if (!loops.test(product.row) && !loops.test(product.group) &&
+    if (!loops.test(product.rows.front()) && !loops.test(product.group) &&
         llvm::all_of(loops.set_bits(), [&](unsigned loop) {
           return op.getMatchingIndexingMap(factor).isFunctionOfDim(loop);
         }))
@@ -431,7 +432,7 @@ Value GroupWriter::blockOf(OpBuilder &at, OpOperand *factor, Value block, Value 
   if (std::optional<unsigned> dim = dimOf(map, product.group)) {
     return masked(at, factor, MatrixOfGroup(at, type, *dim, owner).read(at, loc, tensor));
   }
-  unsigned dim = *dimOf(map, product.row);
+  unsigned dim = *dimOf(map, product.rows.front());
   SmallVector<int64_t> shape(type.getShape());
   shape[dim] = blockRows;
   OpBuilder::InsertionGuard restore(b);
@@ -482,7 +483,7 @@ Value GroupWriter::addBlock(OpBuilder &at, Value total, Value block) {
     MatrixOfGroup matrix(at, type, *dim, owner);
     return matrix.write(at, loc, contract(matrix.read(at, loc, total)), total);
   }
-  unsigned dim = *dimOf(out, product.row);
+  unsigned dim = *dimOf(out, product.rows.front());
   SmallVector<int64_t> shape(type.getShape());
   shape[dim] = blockRows;
   auto part = RankedTensorType::get(shape, type.getElementType());
@@ -531,6 +532,10 @@ void codegen::lowerGroups(func::FuncOp function) {
   SmallVector<Blocks> known;
   for (linalg::GenericOp op : ops) {
     std::optional<GroupedProduct> product = dist::matchGroupedProduct(op);
+    if (product && product->rows.size() > 1) {
+      op = mergeGroupRows(op, *product);
+      product = op ? dist::matchGroupedProduct(op) : std::nullopt;
+    }
     if (!product)
       continue;
     GroupWriter writer(op, *product);

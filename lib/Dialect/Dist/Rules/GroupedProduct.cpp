@@ -104,7 +104,7 @@ private:
     conditions.push_back(condition);
   }
 
-  /// The element of a vector that an integer is, behind conversions.
+  /// The element of a tensor that an integer is, behind conversions.
   OpOperand *elementOf(Value number) {
     while (Operation *inner = number.getDefiningOp()) {
       if (!isa<arith::IndexCastOp, arith::ExtSIOp>(inner))
@@ -127,10 +127,11 @@ private:
       if (!index || !group || llvm::is_contained(leaves, index))
         continue;
       AffineMap map = op.getMatchingIndexingMap(index);
-      if (map.getNumResults() != 1)
+      if (map.getNumResults() == 0)
         continue;
-      unsigned row = cast<AffineDimExpr>(map.getResult(0)).getPosition();
-      GroupedProduct found{row, *group, index, {leaves[0], leaves[1]}, number, offsets, {}};
+      GroupedProduct found{{}, *group, index, {leaves[0], leaves[1]}, number, offsets, {}};
+      for (AffineExpr row : map.getResults())
+        found.rows.push_back(cast<AffineDimExpr>(row).getPosition());
       if (isProduct(found))
         return found;
     }
@@ -174,21 +175,28 @@ private:
   /// the result; in either case each factor has a loop of its own in the result, or the sum has one
   /// of both. Others are look-ups and scatters with a gate.
   bool isProduct(const GroupedProduct &found) {
-    if (found.row == found.group)
+    if (llvm::is_contained(found.rows, found.group))
       return false;
+    auto hasRows = [&](AffineMap map) {
+      return llvm::any_of(found.rows, [&](unsigned row) { return map.isFunctionOfDim(row); });
+    };
     AffineMap out = op.getIndexingMapsArray().back();
     unsigned rows = 0, groups = 0;
     for (OpOperand *factor : found.factors) {
       AffineMap map = op.getMatchingIndexingMap(factor);
-      rows += map.isFunctionOfDim(found.row);
+      rows += hasRows(map);
       groups += map.isFunctionOfDim(found.group);
-      if (map.isFunctionOfDim(found.row) && map.isFunctionOfDim(found.group))
+      if (hasRows(map) && map.isFunctionOfDim(found.group))
         return false;
     }
-    bool rowsInOut = out.isFunctionOfDim(found.row), groupsInOut = out.isFunctionOfDim(found.group);
+    bool rowsInOut =
+        llvm::all_of(found.rows, [&](unsigned row) { return out.isFunctionOfDim(row); });
+    bool groupsInOut = out.isFunctionOfDim(found.group);
+    if (!rowsInOut && hasRows(out))
+      return false;
     bool isSummed = false, isOwn[2] = {false, false};
     for (unsigned loop = 0; loop < op.getNumLoops(); ++loop) {
-      if (loop == found.row || loop == found.group)
+      if (llvm::is_contained(found.rows, loop) || loop == found.group)
         continue;
       bool in[2];
       for (unsigned n : {0, 1})

@@ -11,6 +11,7 @@
 //   y[r, n]    = sum over g, k of select(group[r] == g, x[r, k] w[g, k, n], 0)
 //   d[g, k, n] = sum over r    of select(group[r] == g, x[r, k] y[r, n], 0)
 //
+// Rows may have several dimensions, of which x or y may lack some: the choices of a token.
 // In this form they have a sharding rule like any other product: a device has some of
 // the rows, or some of the groups, or some of k and n. Costs count one group for each
 // row. Code generation multiplies blocks of rows of one group.
@@ -27,8 +28,9 @@
 namespace tessera::dist {
 
 struct GroupedProduct {
-  unsigned row, group;                       ///< loops
-  mlir::OpOperand *index;                    ///< the vector of the rows' groups
+  llvm::SmallVector<unsigned, 2> rows;       ///< loops, in the order of the index
+  unsigned group;                            ///< a loop
+  mlir::OpOperand *index;                    ///< the tensor of the rows' groups
   std::array<mlir::OpOperand *, 2> factors;  ///< of the product
   mlir::Value number;                        ///< in the body: the group of the row
   llvm::SmallVector<mlir::Value, 2> offsets; ///< added to the loop before it is compared
