@@ -56,7 +56,7 @@ def top_experts(x, wg, w1, w3, w2):
 
 
 def gathered_experts(x, wg, w1, w2):
-    """The same for few tokens, with a look-up of the matrices of each, as gpt-fast has them."""
+    """The same with a look-up of the matrices of each token, as gpt-fast and Transformers have them."""
     g, e = lax.top_k(jax.nn.softmax(x @ wg, -1), 2)
     h = jax.nn.silu(jnp.einsum("td,tkdf->tkf", x, w1[e]) / 8)
     return jnp.einsum("tkf,tkfd,tk->td", h, w2[e], g)
@@ -365,6 +365,14 @@ def model_cases(Case):
         "model: gathered experts, few tokens": Case(
             gathered_experts, [shape(4, WIDTH), *experts[1:]], reduced(4 * WIDTH), "tokens are whole: sums of those that have the matrices",
             cut=[None, None, "s", "s"], out=None),
+        "model: gathered experts": Case(
+            gathered_experts, [shape(1024, WIDTH), *experts[1:]], 2 * sent(1024 * WIDTH) + 2 * sent(2 * 1024),
+            "tokens, gates and choices to all, and sums back", cut=["s", None, "s", "s"]),
+        "model: gathered experts, gradients": Case(
+            jax.grad(lambda *a: (gathered_experts(*a) ** 2).mean(), (1, 2, 3)), [shape(1024, WIDTH), *experts[1:]],
+            3 * sent(1024 * WIDTH) + 3 * sent(2 * 1024) + reduced(WIDTH * EXPERTS),
+            "the same, gradients of sums to all, those of gates back; the gradient of their weight", cut=["s", None, "s", "s"],
+            out=(None, "s", "s")),
         "model: two towers": Case(two_towers, towers, sent(BATCH * 16) + reduced(1), "rows of one tower, the sum",
                                   cut=["s", "s", None, None], out=None),
         "model: two towers, gradients": Case(

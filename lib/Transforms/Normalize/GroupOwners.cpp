@@ -27,6 +27,7 @@
 #include "tessera/Transforms/GroupOwners.h"
 
 #include "CutsBehind.h"
+#include "ElementRanges.h"
 
 #include "tessera/Dialect/Dist/IR/ValueShardings.h"
 #include "tessera/Dialect/Dist/Rules/Selection.h"
@@ -147,6 +148,12 @@ static std::optional<GroupLoop> groupLoopOf(linalg::GenericOp op) {
       getElementTypeOrSelf(index->get().getType()).getIntOrFloatBitWidth() < 32)
     return std::nullopt;
   return GroupLoop{selected[0].loop, index};
+}
+
+/// Whether the elements of two tensors are equal. A derivative may correct indices again that are
+/// valid. Rewrites replace ops, so no ranges are kept.
+static bool areEqual(Value a, Value b) {
+  return a == b || ElementRanges().sourceOf(a) == ElementRanges().sourceOf(b);
 }
 
 /// Dimension `dim` as parts of consecutive groups.
@@ -453,7 +460,7 @@ void GroupLifter::reduceOperands(Operation *op) {
 void GroupLifter::visit(Operation *op) {
   if (auto generic = dyn_cast<linalg::GenericOp>(op))
     if (std::optional<GroupLoop> found = groupLoopOf(generic);
-        found && found->index->get() == index &&
+        found && areEqual(found->index->get(), index) &&
         generic.getStaticLoopRanges()[found->loop] == groups && visitGroups(generic, *found))
       return;
   if (!readsLifted(op))
@@ -486,7 +493,7 @@ bool dist::computeAtGroupOwners(ModuleOp module) {
       return;
     int64_t groups = op.getStaticLoopRanges()[found->loop];
     if (llvm::any_of(all, [&](const GroupedRows &known) {
-          return known.index == found->index->get() && known.block == op->getBlock() &&
+          return areEqual(known.index, found->index->get()) && known.block == op->getBlock() &&
                  known.groups == groups;
         }))
       return;

@@ -18,6 +18,7 @@
 #include "GrowInteriors.h"
 #include "InterleaveParts.h"
 #include "MergeSums.h"
+#include "MultiplyLookedUp.h"
 #include "NarrowBands.h"
 #include "PadReshapes.h"
 #include "PeelLastMoves.h"
@@ -152,6 +153,7 @@ struct DistNormalize : dist::impl::DistNormalizeBase<DistNormalize> {
       followLoops(function);
       decideIndices(function);
       updateLookedUp(function, meshes);
+      multiplyLookedUp(function);
       takeSortedGroups(function);
       if (cancelSorts(function)) {
         readByMap(function);
