@@ -65,7 +65,7 @@ struct Pair {
   unsigned read;         ///< the factor of the outer one
   AffineMap indices;     ///< of the inner one's result, over the outer one's loops
   Value fill = {};       ///< added to the rows of the result
-  AffineMap fillIndices; ///< over the inner one's loops
+  AffineMap fillIndices = {}; ///< over the inner one's loops
 };
 
 } // namespace
