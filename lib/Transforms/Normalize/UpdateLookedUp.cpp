@@ -68,22 +68,53 @@ private:
 
 } // namespace
 
-/// An index without clamps and choices that leave numbers within `extent` as they are. Other
-/// numbers become such ones only `ifAnything` may be looked up at them, as the update drops them.
-static Read withoutBounds(Read read, int64_t extent, bool ifAnything) {
-  auto isConstant = [](Value value, llvm::function_ref<bool(int64_t)> holds) {
-    APInt number;
-    return matchPattern(value, m_ConstantInt(&number)) && holds(number.getSExtValue());
-  };
-  auto isBelow = [&](int64_t n) { return n < (ifAnything ? 1 : 0); };
-  auto isAbove = [&](int64_t n) { return n >= (ifAnything ? extent - 1 : extent); };
-  auto isOutside = [&](int64_t n) { return n < 0 || n >= extent; };
-  // Whether a condition holds for all numbers within the extent.
-  std::function<bool(Value, Value)> isCheck = [&](Value condition, Value number) {
+static bool isConstant(Value value, llvm::function_ref<bool(int64_t)> holds) {
+  APInt number;
+  return matchPattern(value, m_ConstantInt(&number)) && holds(number.getSExtValue());
+}
+
+namespace {
+/// A number in the body of an op, or the element of its operand that it is.
+class BoundsCheck {
+public:
+  BoundsCheck(linalg::GenericOp op, Value number, int64_t extent)
+      : op(op), number(number), extent(extent) {
+    auto argument = dyn_cast<BlockArgument>(number);
+    if (argument && argument.getOwner() == op.getBody())
+      element = {op->getOperand(argument.getArgNumber()),
+                 op.getIndexingMapsArray()[argument.getArgNumber()]};
+  }
+  /// Whether a condition of the body holds whenever the number is within the extent.
+  bool holds(Value condition) {
+    return holds(condition, op,
+                 AffineMap::getMultiDimIdentityMap(op.getNumLoops(), op->getContext()));
+  }
+
+private:
+  bool isNumber(Value value, linalg::GenericOp in, AffineMap loops) {
+    if (value == number)
+      return true;
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getOwner() == in.getBody() &&
+           in->getOperand(argument.getArgNumber()) == element.first &&
+           in.getIndexingMapsArray()[argument.getArgNumber()].compose(loops) == element.second;
+  }
+
+  /// `loops`: those of `in` by those of the op.
+  bool holds(Value condition, linalg::GenericOp in, AffineMap loops) {
+    if (auto argument = dyn_cast<BlockArgument>(condition)) {
+      if (argument.getOwner() != in.getBody())
+        return false;
+      auto from = in->getOperand(argument.getArgNumber()).getDefiningOp<linalg::GenericOp>();
+      return from && from->getNumResults() == 1 && from.getNumReductionLoops() == 0 &&
+             from.getIndexingMapsArray().back().isIdentity() &&
+             holds(from.getBody()->getTerminator()->getOperand(0), from,
+                   in.getIndexingMapsArray()[argument.getArgNumber()].compose(loops));
+    }
     if (auto both = condition.getDefiningOp<arith::AndIOp>())
-      return isCheck(both.getLhs(), number) && isCheck(both.getRhs(), number);
+      return holds(both.getLhs(), in, loops) && holds(both.getRhs(), in, loops);
     auto compare = condition.getDefiningOp<arith::CmpIOp>();
-    if (!compare || compare.getLhs() != number)
+    if (!compare || !isNumber(compare.getLhs(), in, loops))
       return false;
     switch (compare.getPredicate()) {
     case arith::CmpIPredicate::sge:
@@ -99,7 +130,21 @@ static Read withoutBounds(Read read, int64_t extent, bool ifAnything) {
     default:
       return false;
     }
-  };
+  }
+
+  linalg::GenericOp op;
+  Value number;
+  std::pair<Value, AffineMap> element;
+  int64_t extent;
+};
+} // namespace
+
+/// An index without clamps and choices that leave numbers within `extent` as they are. Other
+/// numbers become such ones only `ifAnything` may be looked up at them, as the update drops them.
+static Read withoutBounds(Read read, int64_t extent, bool ifAnything) {
+  auto isBelow = [&](int64_t n) { return n < (ifAnything ? 1 : 0); };
+  auto isAbove = [&](int64_t n) { return n >= (ifAnything ? extent - 1 : extent); };
+  auto isOutside = [&](int64_t n) { return n < 0 || n >= extent; };
   while (Operation *producer = read.tensor.getDefiningOp()) {
     if (auto expand = dyn_cast<tensor::ExpandShapeOp>(producer)) {
       SmallVector<AffineExpr> places;
@@ -122,7 +167,7 @@ static Read withoutBounds(Read read, int64_t extent, bool ifAnything) {
     while (Operation *inner = scalar.getDefiningOp()) {
       if (auto choice = dyn_cast<arith::SelectOp>(inner);
           choice && isConstant(choice.getFalseValue(), isOutside) &&
-          isCheck(choice.getCondition(), choice.getTrueValue()))
+          BoundsCheck(generic, choice.getTrueValue(), extent).holds(choice.getCondition()))
         scalar = choice.getTrueValue();
       else if (isa<arith::MaxSIOp>(inner) && isConstant(inner->getOperand(1), isBelow))
         scalar = inner->getOperand(0);
