@@ -144,6 +144,30 @@ class Attention(unittest.TestCase):
         # 23 keys and values, and the flags of all keys.
         self.assertLessEqual(forward.explain(net, *parts)["wire_bytes_total"], B * 23 * 2 * H * D * 4 + 2 * B * 256)
 
+    def test_masks_of_the_least_number(self):
+        """Of float16 a score below it has none: a query whose keys have all this mask sees all of them alike."""
+        q, k, v = torch.full((1, 1, 4, 8), -4.0).half(), torch.full((1, 1, 4, 8), 4.0).half(), torch.randn(1, 1, 4, 8).half()
+        mask = torch.zeros(4, 4).half()
+        mask[2] = torch.finfo(torch.float16).min
+        got = self.run_of(q, k, v, mask)
+        np.testing.assert_allclose(got.astype("f"), nn.functional.scaled_dot_product_attention(q, k, v, mask).float().numpy(), atol=2e-3)
+
+    def test_leading_shapes(self):
+        """Masks of keys alone; batches that the keys have, not the queries."""
+        wide, one = torch.randn(2, 4, 8, 8), torch.randn(1, 4, 8, 8)
+        for q, k, v, mask in ((wide, one, one[:, :1], torch.randn(8)), (one, wide, wide, None)):
+            want = nn.functional.scaled_dot_product_attention(q, k, v, mask).numpy()
+            np.testing.assert_allclose(self.run_of(q, k, v, mask), want, rtol=1e-5, atol=1e-5)
+
+    def run_of(self, *values):
+        values = tuple(value for value in values if value is not None)
+
+        class Plain(nn.Module):
+            def forward(self, *values):
+                return nn.functional.scaled_dot_product_attention(*values)
+        module = ts.from_torch(Plain(), values)
+        return np.asarray(ts.jit(lambda *arrays: module(*arrays))(*[value.numpy() for value in values]))
+
     def test_graphs_of_autograd(self):
         for attend in filled, added:
             with self.subTest(attend.__name__):

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from .. import ops
 from ..errors import ArgumentError
 from ..nn import functional as F
@@ -116,16 +118,16 @@ def attention(q, k, v, mask=None, causal=False, scale=None, grouped=False, dropp
     of the key at their own position is 0. So if masks leave a window of keys, no others are sent. dropped: applied to the
     softmax.
     """
-    lead = q.shape[:-2]
     if grouped and k.shape[-3] != q.shape[-3]:
         k, v = [ops.repeat(t, q.shape[-3] // k.shape[-3], t.ndim - 3) for t in (k, v)]
+    lead = np.broadcast_shapes(*(t.shape[:-2] for t in (q, k, v)))
     if len(lead) != 2:  # no batch axis, or several
         wide = lambda t: ops.reshape(ops.broadcast_to(t, (*lead, *t.shape[-2:])), (-1, *(lead[-1:] or (1,)), *t.shape[-2:]))
         mask = mask if mask is None or not any(n != 1 for n in mask.shape[:-2]) else wide(mask)
         q, k, v = map(wide, (q, k, v))
         mask = mask if mask is None or mask.ndim == 4 else ops.reshape(mask, mask.shape[-2:])
-    elif k.shape[:-2] != lead:
-        k, v = [ops.broadcast_to(t, (*lead, *t.shape[-2:])) for t in (k, v)]
+    else:
+        q, k, v = [t if t.shape[:-2] == lead else ops.broadcast_to(t, (*lead, *t.shape[-2:])) for t in (q, k, v)]
     scores = ops.einsum("bhqd,bhkd->bhqk", q, k) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
     shape = (q.shape[-2], k.shape[-2])
     if causal:  # aligned at the first key, also if there are more keys than queries
@@ -134,11 +136,15 @@ def attention(q, k, v, mask=None, causal=False, scale=None, grouped=False, dropp
         return ops.reshape(ops.einsum("bhqk,bhkd->bhqd", dropped(ops.softmax(scores, -1)), v), (*lead, shape[0], v.shape[-1]))
     looks = mask if mask.dtype.kind == "bool" else ops.greater(mask, -math.inf)
     some = ops.any(looks, -1, keepdims=True)
-    scores = ops.where(mask, scores, -math.inf) if mask.dtype.kind == "bool" else scores + mask.astype(scores.dtype)
+    if mask.dtype.kind == "bool":
+        scores = ops.where(mask, scores, -math.inf)
+    else:  # the least f16 less a score has no f16
+        scores = scores.astype("float32") if scores.dtype.name == "float16" else scores
+        scores = scores + mask.astype(scores.dtype)
     scored = some
-    if 1 < mask.shape[-2] == shape[0] <= shape[1]:
+    if mask.ndim > 1 and 1 < mask.shape[-2] == shape[0] <= shape[1]:
         scored = ops.logical_or(some, ops.not_equal(ops.iota(shape, 0), ops.iota(shape, 1)))
-    weights = dropped(ops.softmax(ops.where(scored, scores, 0.0), -1))
+    weights = dropped(ops.softmax(ops.where(scored, scores, 0.0), -1)).astype(v.dtype)
     seen = ops.where(some, ops.einsum("bhqk,bhkd->bhqd", weights, v), 0.0)
     return ops.reshape(seen, (*lead, shape[0], v.shape[-1]))
 
