@@ -261,9 +261,12 @@ GemmCut cutGemm(const GemmStep &step) {
 
 GemmCut cutGemm(const GemmStep &step, RightOperand right, int64_t workers) {
   constexpr int64_t kPerWorker = 4; // the last pieces are taken by whoever is free
-  const bool isFree = right != RightOperand::plain ||
-                      (isHalf(step.dtype) ? halfGemmKernels(step.dtype) != nullptr
-                                          : chooseGemmProvider(problemOf(step))->hasBitsOfAnyCut());
+  // Workers keep the f32 sums of a piece whose result has 16 bits: pieces stay small.
+  const bool isFree =
+      !isHalf(step.resultDType.value_or(step.dtype)) &&
+      (right != RightOperand::plain ||
+       (isHalf(step.dtype) ? halfGemmKernels(step.dtype) != nullptr
+                           : chooseGemmProvider(problemOf(step))->hasBitsOfAnyCut()));
   GemmCut cut = cutGemm(step);
   if (!isFree)
     return cut;
