@@ -261,9 +261,9 @@ Contraction PhaseFormer::contractionOf(const Phase &phase, ArrayRef<Value> value
   return result;
 }
 
-/// Makes one contraction of each `count` ones, if those have the same loops and a step between
-/// them that moves one factor, and the result by elements that no other one writes. Returns false
-/// if they are not.
+/// Replaces each `count` consecutive contractions by one with a loop over them, if all have the
+/// same loops, and their starts are a constant distance apart in one factor and in the result.
+/// Returns whether they are.
 static bool join(std::vector<Contraction> &all, size_t count) {
   if (all.size() % count != 0)
     return false;

@@ -24,8 +24,8 @@
 using namespace mlir;
 using namespace tessera;
 
-/// An operand with merged rows.
 namespace {
+/// An operand with merged rows.
 struct Merged {
   Value value;
   AffineMap map; ///< over the loops of before

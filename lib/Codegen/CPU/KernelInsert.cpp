@@ -35,7 +35,7 @@ static constexpr int64_t kLeastBlockBytes = 2 << 10;
 static constexpr int64_t kFewestBlocks = 4;
 
 namespace {
-/// What makes a result of a kernel, the first insertion last.
+/// The insertions that make a result of a kernel, in reverse order, and what they start from.
 struct Insertions {
   SmallVector<tensor::InsertSliceOp> inserts;
   linalg::GenericOp fill; ///< null if all elements are inserted
@@ -88,14 +88,28 @@ static unsigned leadingDims(const Insertions &all) {
   return leading;
 }
 
-/// The slice of one block: unit sizes along the leading dimensions, at `index`.
+static int64_t numBlocks(const Insertions &all, unsigned leading) {
+  return ShapedType::getNumElements(
+      cast<RankedTensorType>(all.start.getType()).getShape().take_front(leading));
+}
+
+namespace {
+/// The place of a block in a tensor: unit sizes along the leading dimensions, at `index`.
+struct BlockPlace {
+  BlockPlace(OpBuilder &b, Value tensor, ArrayRef<OpFoldResult> index) : offsets(index) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(tensor.getType()).getShape();
+    offsets.resize(shape.size(), b.getIndexAttr(0));
+    steps.resize(shape.size(), b.getIndexAttr(1));
+    for (auto [d, extent] : llvm::enumerate(shape))
+      sizes.push_back(b.getIndexAttr(d < index.size() ? 1 : extent));
+  }
+  SmallVector<OpFoldResult> offsets, sizes, steps;
+};
+} // namespace
+
 static Value blockOf(OpBuilder &b, Location loc, Value tensor, ArrayRef<OpFoldResult> index) {
-  auto type = cast<RankedTensorType>(tensor.getType());
-  SmallVector<OpFoldResult> offsets(index), sizes, steps(type.getRank(), b.getIndexAttr(1));
-  offsets.resize(type.getRank(), b.getIndexAttr(0));
-  for (auto [d, extent] : llvm::enumerate(type.getShape()))
-    sizes.push_back(b.getIndexAttr(d < index.size() ? 1 : extent));
-  return tensor::ExtractSliceOp::create(b, loc, tensor, offsets, sizes, steps);
+  BlockPlace place(b, tensor, index);
+  return tensor::ExtractSliceOp::create(b, loc, tensor, place.offsets, place.sizes, place.steps);
 }
 
 static void writeByBlocks(const Insertions &all, unsigned leading) {
@@ -103,11 +117,9 @@ static void writeByBlocks(const Insertions &all, unsigned leading) {
   auto type = cast<RankedTensorType>(all.start.getType());
   Location loc = last.getLoc();
   OpBuilder b(last);
-  int64_t count = 1;
-  for (int64_t extent : type.getShape().take_front(leading))
-    count *= extent;
   auto number = [&](int64_t value) { return arith::ConstantIndexOp::create(b, loc, value); };
-  auto loop = scf::ForOp::create(b, loc, number(0), number(count), number(1), all.start);
+  auto loop =
+      scf::ForOp::create(b, loc, number(0), number(numBlocks(all, leading)), number(1), all.start);
   loop->setAttr(kTaskLoopAttr, b.getUnitAttr());
   b.setInsertionPointToStart(loop.getBody());
   SmallVector<OpFoldResult> index(leading);
@@ -128,12 +140,9 @@ static void writeByBlocks(const Insertions &all, unsigned leading) {
         tensor::InsertSliceOp::create(b, loc, blockOf(b, loc, insert.getSource(), index), block,
                                       insert.getMixedOffsets(), sizes, insert.getMixedStrides());
   }
-  auto place = block.getType();
-  SmallVector<OpFoldResult> offsets(index), sizes, steps(type.getRank(), b.getIndexAttr(1));
-  offsets.resize(type.getRank(), b.getIndexAttr(0));
-  for (int64_t extent : cast<RankedTensorType>(place).getShape())
-    sizes.push_back(b.getIndexAttr(extent));
-  Value written = tensor::InsertSliceOp::create(b, loc, block, whole, offsets, sizes, steps);
+  BlockPlace place(b, whole, index);
+  Value written =
+      tensor::InsertSliceOp::create(b, loc, block, whole, place.offsets, place.sizes, place.steps);
   scf::YieldOp::create(b, loc, written);
   last.getResult().replaceAllUsesWith(loop.getResult(0));
   for (tensor::InsertSliceOp insert : all.inserts)
@@ -162,11 +171,7 @@ void insertByBlocks(func::FuncOp kernel) {
   SmallVector<unsigned> leading;
   for (const Insertions &all : found) {
     leading.push_back(leadingDims(all));
-    int64_t blocks = 1;
-    auto shape = cast<RankedTensorType>(all.start.getType()).getShape();
-    for (int64_t extent : shape.take_front(leading.back()))
-      blocks *= extent;
-    if (blocks < kFewestBlocks)
+    if (numBlocks(all, leading.back()) < kFewestBlocks)
       return;
   }
   for (auto [all, dims] : llvm::zip_equal(found, leading))

@@ -126,9 +126,10 @@ static void multiplyHalves(const GemmProblem &p, const void *a, const void *b, c
   narrow(p.dtype, sum, p.m, p.n, out, p.ldc);
 }
 
-/// `panels`: null for the way of the provider, which is that of a product of which this is a part.
-static void multiply(const GemmProblem &p, const GemmProvider *provider, const void *a,
-                     const void *b, const Panels *panels, void *c) {
+/// `whole`: the product that this is a part of, for which the provider is chosen. `panels`: null
+/// for the provider's way.
+static void multiply(const GemmProblem &p, const GemmProblem &whole, const void *a, const void *b,
+                     const Panels *panels, void *c) {
   if (p.m == 0 || p.n == 0)
     return;
   if (p.k == 0) {
@@ -144,13 +145,13 @@ static void multiply(const GemmProblem &p, const GemmProvider *provider, const v
   if (panels)
     multiplyPanels(*allGemmKernels().front(), p, a, b, panels, static_cast<float *>(c));
   else
-    provider->run(p, a, b, c);
+    chooseGemmProvider(whole)->run(p, a, b, c);
   if (p.dtype == DType::f32)
     finish(p, static_cast<float *>(c), p.ldc);
 }
 
 void multiply(const GemmProblem &p, const void *a, const void *b, void *c) {
-  multiply(p, chooseGemmProvider(p), a, b, nullptr, c);
+  multiply(p, p, a, b, nullptr, c);
 }
 
 /// One batch of a step.
@@ -168,8 +169,8 @@ void multiply(const GemmStep &step, const void *a, const void *b, void *c, const
               const GemmPiece &piece, RightOperand right) {
   DType result = step.resultDType.value_or(step.dtype);
   int64_t size = sizeOf(step.dtype), resultSize = sizeOf(result);
-  GemmProblem problem = problemOf(step);
-  const GemmProvider *provider = chooseGemmProvider(problem);
+  const GemmProblem whole = problemOf(step);
+  GemmProblem problem = whole;
   problem.m = piece.rowEnd - piece.rowBegin;
   problem.n = piece.columnEnd - piece.columnBegin;
   if (bias)
@@ -180,8 +181,7 @@ void multiply(const GemmStep &step, const void *a, const void *b, void *c, const
   const bool isPacked = right == RightOperand::packed;
   const Panels panels{isPacked, piece.columnBegin, step.n};
   for (int64_t batch = piece.batchBegin; batch < piece.batchEnd; ++batch)
-    multiply(problem, provider,
-             static_cast<const char *>(a) + (batch * step.strideA + skipA) * size,
+    multiply(problem, whole, static_cast<const char *>(a) + (batch * step.strideA + skipA) * size,
              static_cast<const char *>(b) + (isPacked ? 0 : (batch * step.strideB + skipB) * size),
              right == RightOperand::plain ? nullptr : &panels,
              static_cast<char *>(c) + (batch * step.strideC + skipC) * resultSize);
@@ -261,16 +261,15 @@ GemmCut cutGemm(const GemmStep &step) {
 
 GemmCut cutGemm(const GemmStep &step, RightOperand right, int64_t workers) {
   constexpr int64_t kPerWorker = 4; // the last pieces are taken by whoever is free
-  // Workers keep the f32 sums of a piece whose result has 16 bits: pieces stay small.
-  const bool isFree =
-      !isHalf(step.resultDType.value_or(step.dtype)) &&
-      (right != RightOperand::plain ||
-       (isHalf(step.dtype) ? halfGemmKernels(step.dtype) != nullptr
-                           : chooseGemmProvider(problemOf(step))->hasBitsOfAnyCut()));
-  GemmCut cut = cutGemm(step);
-  if (!isFree)
+  const GemmCut cut = cutGemm(step);
+  const int64_t most = workers > 1 ? kPerWorker * workers : 1;
+  // Workers keep the f32 sums of a piece whose result has 16 bits: its pieces stay small.
+  if (cut.size() <= most || isHalf(step.resultDType.value_or(step.dtype)))
     return cut;
-  return cutGemm(step, std::min(cut.size(), workers > 1 ? kPerWorker * workers : 1));
+  const bool isFree = right != RightOperand::plain ||
+                      (isHalf(step.dtype) ? halfGemmKernels(step.dtype) != nullptr
+                                          : chooseGemmProvider(problemOf(step))->hasBitsOfAnyCut());
+  return isFree ? cutGemm(step, most) : cut;
 }
 
 GemmPiece GemmCut::piece(const GemmStep &step, int64_t index) const {

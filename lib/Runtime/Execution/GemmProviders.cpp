@@ -146,29 +146,27 @@ public:
   std::string version() const override { return tileKernels().name; }
   bool hasBitsOfAnyCut() const override { return true; }
   bool supports(const GemmProblem &p) const override {
-    return p.dtype == DType::f32 && p.resultDType == DType::f32;
+    return p.dtype == DType::f32 && p.resultDType == DType::f32 && p.transB && !p.transA;
   }
   void run(const GemmProblem &p, const void *a, const void *b, void *c) const override {
     contractionOf(p).run(0, a, b, static_cast<float *>(c));
   }
 
 private:
-  using Key = std::tuple<int64_t, int64_t, int64_t, bool, bool, int64_t, int64_t, int64_t, bool>;
+  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool>;
 
   /// Those of the last products of this thread are kept: finding one takes as long as a product of
   /// a few rows.
   static const Contraction &contractionOf(const GemmProblem &p) {
     constexpr size_t kMostKept = 32;
     static thread_local std::deque<std::pair<Key, Contraction>> kept;
-    const Key key{p.m, p.n, p.k, p.transA, p.transB, p.lda, p.ldb, p.ldc, p.accumulate};
+    const Key key{p.m, p.n, p.k, p.lda, p.ldb, p.ldc, p.accumulate};
     for (const auto &[known, contraction] : kept)
       if (known == key)
         return contraction;
     ContractStep step;
     step.accumulate = p.accumulate;
-    step.loops = {{p.m, {p.transA ? 1 : p.lda, 0, p.ldc}},
-                  {p.n, {0, p.transB ? p.ldb : 1, 1}},
-                  {p.k, {p.transA ? p.lda : 1, p.transB ? 1 : p.ldb, 0}}};
+    step.loops = {{p.m, {p.lda, 0, p.ldc}}, {p.n, {0, p.ldb, 1}}, {p.k, {1, 1, 0}}};
     if (kept.size() == kMostKept)
       kept.pop_front();
     kept.emplace_back(key, Contraction(step)).second.split(1);
@@ -276,13 +274,13 @@ const GemmProvider *shippedGemmProvider(const GemmProblem &p) {
   // A transposed B is neither packed nor transposed where its rows are read in place: 2.4 times
   // oneDNN's speed for 16 rows of 1024x1024, 1.9 for 32, 1.4 for 64, 1.1 for 256.
   constexpr int64_t kFewSummands = 256, kFewestRows = 9;
-  const char *tiles = p.transA && p.k <= kFewSummands ? "packed"
-                      : p.transB && !p.transA && p.m >= kFewestRows && p.k >= kFewSummands
-                          ? "direct"
-                          : "generated";
-  if (const GemmProvider *provider = gemmProvider(tiles);
-      provider && provider != gemmProvider("generated") && provider->supports(p))
-    return provider;
+  const GemmProvider *tiles = nullptr;
+  if (p.transA && p.k <= kFewSummands)
+    tiles = gemmProvider("packed");
+  else if (p.m >= kFewestRows && p.k >= kFewSummands)
+    tiles = gemmProvider("direct");
+  if (tiles && tiles->supports(p))
+    return tiles;
   if (p.dtype == DType::f32 || p.dtype == DType::f64)
     for (const char *name : {"onednn", "packed", "openblas"})
       if (const GemmProvider *provider = gemmProvider(name); provider && provider->supports(p))

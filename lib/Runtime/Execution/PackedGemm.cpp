@@ -9,11 +9,11 @@
 // multiplication", 2008): a panel of A (12 x 384 f32) stays in the first level
 // cache while it meets a block of B (384 x 256), which stays in the second.
 // Both are packed from either layout, so that a transposed operand costs what
-// another costs. Few rows of A read B about as fast as memory does: its blocks are
-// smaller (128 x 256), and the next one is fetched while one is multiplied. Of 16-bit floats a
-// block has twice the summands in as many bytes; panels interleave summands, because an instruction
-// adds the products of several: B by pairs, A by as many as the instruction takes. Summands beyond
-// the last are zeros in both.
+// another costs. Few rows of A read B about as fast as memory delivers it: its blocks
+// are smaller (128 x 256), and the next one is fetched while one is multiplied. Of
+// 16-bit floats a block has twice the summands in as many bytes; panels interleave
+// summands, because an instruction adds the products of several: B by pairs, A by as
+// many as the instruction takes. Summands beyond the last are zeros in both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,9 +86,6 @@ private:
   const char *from = nullptr;
   int64_t pieces = 0, bytes = 0, distance = 0;
 };
-} // namespace
-
-namespace {
 
 /// The rows of A, packed block by block, and their products with blocks of B.
 template <typename Kernels> class LeftBlocks {

@@ -51,7 +51,7 @@ GemmProblem problem(int64_t m, int64_t n, int64_t k, bool transB = false) {
 /// Two installed providers, or none.
 std::vector<std::string> installed() {
   std::vector<std::string> names;
-  for (const char *name : {"onednn", "packed", "direct", "openblas"})
+  for (const char *name : {"onednn", "packed", "openblas"})
     if (gemmProvider(name))
       names.push_back(name);
   return names;

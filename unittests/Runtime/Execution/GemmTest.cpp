@@ -228,12 +228,16 @@ TEST(Gemm, BitsDoNotDependOnTheWorkers) {
 TEST(Gemm, ProvidersAgree) {
   std::mt19937 random(5);
   std::vector<const GemmProvider *> providers;
-  for (const char *name : {"packed", "direct", "onednn", "openblas", "generated"})
+  for (const char *name : {"packed", "onednn", "openblas", "generated"})
     if (const GemmProvider *provider = gemmProvider(name))
       providers.push_back(provider);
   EXPECT_EQ(gemmProvider("mkl"), nullptr);
-  for (int flags = 0; flags < 8; ++flags)
-    for (const GemmProvider *provider : providers) {
+  const GemmProvider *direct = gemmProvider("direct"); // of a transposed B alone
+  for (int flags = 0; flags < 8; ++flags) {
+    std::vector<const GemmProvider *> all = providers;
+    if (direct && (flags & 3) == 2)
+      all.push_back(direct);
+    for (const GemmProvider *provider : all) {
       GemmProblem p{DType::f32, DType::f32,     13, 21, 34, bool(flags & 1), bool(flags & 2), 0, 0,
                     25,         bool(flags & 4)};
       p.lda = (p.transA ? p.m : p.k) + 1, p.ldb = (p.transB ? p.k : p.n) + 2;
@@ -248,6 +252,7 @@ TEST(Gemm, ProvidersAgree) {
       for (size_t i = 0; i < c.size(); ++i)
         ASSERT_NEAR(c[i], d[i], 1e-4) << provider->name();
     }
+  }
 }
 
 TEST(Gemm, TilesOfAllInstructionSets) {
