@@ -74,9 +74,11 @@ static bool isConstant(Value value, llvm::function_ref<bool(int64_t)> holds) {
 }
 
 namespace {
-/// A number in the body of an op, or the element of its operand that it is.
+/// Conditions on a number in the body of an op, or on the element of a tensor that it is.
 class BoundsCheck {
 public:
+  BoundsCheck(linalg::GenericOp op, Value tensor, AffineMap map, int64_t extent)
+      : op(op), element(tensor, map), extent(extent) {}
   BoundsCheck(linalg::GenericOp op, Value number, int64_t extent)
       : op(op), number(number), extent(extent) {
     auto argument = dyn_cast<BlockArgument>(number);
@@ -204,36 +206,15 @@ static std::optional<Read> readOf(linalg::GenericOp op, Value index) {
 static bool isZeroWhereValid(Value init, Value index, int64_t extent) {
   if (matchPattern(init, m_AnyZeroFloat()))
     return true;
-  /// The elementwise op of one input that computes a value.
-  auto unary = [](Value value) -> linalg::GenericOp {
-    auto op = value.getDefiningOp<linalg::GenericOp>();
-    bool fits =
-        op && op->getNumResults() == 1 && op.getNumDpsInputs() == 1 &&
-        op.getNumReductionLoops() == 0 &&
-        llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); });
-    return fits ? op : linalg::GenericOp();
-  };
-  linalg::GenericOp choice = unary(init);
-  auto select =
-      choice ? choice.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::SelectOp>()
-             : arith::SelectOp();
-  if (!select || select.getCondition() != choice.getBody()->getArgument(0) ||
-      !matchPattern(select.getTrueValue(), m_AnyZeroFloat()))
+  auto choice = init.getDefiningOp<linalg::GenericOp>();
+  if (!choice || choice->getNumResults() != 1 || choice.getNumDpsInputs() != 1 ||
+      choice.getNumReductionLoops() > 0 ||
+      !llvm::all_of(choice.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
     return false;
-  linalg::GenericOp check = unary(choice.getDpsInputs().front());
-  auto both = check ? check.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::AndIOp>()
-                    : arith::AndIOp();
-  if (!both || check.getDpsInputs().front() != index)
-    return false;
-  return llvm::all_of(both->getOperands(), [&](Value side) {
-    auto compare = side.getDefiningOp<arith::CmpIOp>();
-    APInt bound;
-    if (!compare || compare.getLhs() != check.getBody()->getArgument(0) ||
-        !matchPattern(compare.getRhs(), m_ConstantInt(&bound)))
-      return false;
-    return (compare.getPredicate() == arith::CmpIPredicate::sge && bound.getSExtValue() <= 0) ||
-           (compare.getPredicate() == arith::CmpIPredicate::slt && bound.getSExtValue() >= extent);
-  });
+  auto select = choice.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::SelectOp>();
+  return select && matchPattern(select.getTrueValue(), m_AnyZeroFloat()) &&
+         BoundsCheck(choice, index, choice.getIndexingMapsArray().front(), extent)
+             .holds(select.getCondition());
 }
 
 bool Update::match() {
